@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace carillon::shim {
+
+Host g_host;
+
+namespace {
+
+void* g_library = nullptr;  // what the host's symbols are looked up in
+
+int collect_name(dl_phdr_info* info, std::size_t /*size*/, void* names) {
+  static_cast<std::vector<std::string>*>(names)->emplace_back(info->dlpi_name);
+  return 0;
+}
+
+// The library that provides PMPI_Init: in the global scope, or in one loaded privately, as Python
+// loads its extension modules.
+void* find_library() {
+  void* const program = dlopen(nullptr, RTLD_LAZY);
+  if (dlsym(program, "PMPI_Init") != nullptr) return program;
+  std::vector<std::string> names;
+  dl_iterate_phdr(collect_name, &names);
+  for (const std::string& name : names) {
+    if (name.empty()) continue;
+    void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) continue;
+    if (dlsym(library, "PMPI_Init") != nullptr) return library;
+    dlclose(library);
+  }
+  return nullptr;
+}
+
+template <typename Function>
+void look_up(Function& function, const char* symbol) {
+  function = reinterpret_cast<Function>(dlsym(g_library, symbol));
+}
+
+// The file the host's functions come from, e.g. /usr/lib/libmpi.so.40.
+std::string library_path() {
+  Dl_info info{};
+  const bool found = dladdr(reinterpret_cast<void*>(g_host.Init), &info) != 0;
+  return found && info.dli_fname != nullptr ? info.dli_fname : "";
+}
+
+// Whether the host has the ABI this file was compiled for. Handles of one ABI crash another.
+const char* find_misfit() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING * 4] = "";
+  int length = 0;
+  if (g_host.Get_library_version != nullptr) g_host.Get_library_version(version, &length);
+  [[maybe_unused]] const bool open_mpi = std::strstr(version, "Open MPI") != nullptr;
+  const bool standard_abi = library_path().find("libmpi_abi") != std::string::npos;
+#if defined(OPEN_MPI)
+  if (!open_mpi || standard_abi) return "the program's MPI is not Open MPI";
+#elif defined(MPI_ABI_VERSION) || defined(MPI_ABI)
+  if (!standard_abi) return "the program's MPI does not have the standard ABI of MPI 5";
+#else
+  if (open_mpi || standard_abi) return "the program's MPI does not have the ABI of MPICH";
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+void* host_data(const char* symbol) {
+  if (g_library == nullptr) find_host();
+  return dlsym(g_library, symbol);
+}
+
+void find_host() {
+  g_library = find_library();
+  if (g_library == nullptr) {
+    static constexpr char kMessage[] =
+        "carillon: an MPI function was called, but no MPI library is loaded; is the program linked "
+        "with one?\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+    _exit(1);
+  }
+#define CARILLON_LOOK_UP(name) look_up(g_host.name, "PMPI_" #name);
+#define CARILLON_COLLECTIVE(name, ...) CARILLON_LOOK_UP(name)
+  CARILLON_HOST_FUNCTIONS(CARILLON_LOOK_UP)
+  CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_LOOK_UP)
+#include "collectives.def"
+#undef CARILLON_COLLECTIVE
+#undef CARILLON_LOOK_UP
+  g_host.ready = true;
+  const char* const misfit = find_misfit();
+  g_host.fits = misfit == nullptr;
+  if (!g_host.fits) {
+    g_host.misfit = misfit;
+    return;
+  }
+  g_host.comm_world = MPI_COMM_WORLD;
+  g_host.comm_self = MPI_COMM_SELF;
+  g_host.comm_null = MPI_COMM_NULL;
+  g_host.type_null = MPI_DATATYPE_NULL;
+  g_host.byte = MPI_BYTE;
+  g_host.packed = MPI_PACKED;
+  g_host.op_null = MPI_OP_NULL;
+}
+
+}  // namespace carillon::shim

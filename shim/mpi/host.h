@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host: the MPI library the program itself loaded, as a table of its PMPI functions.
+//
+// Nothing of it is linked. The preloaded library also reaches shells and launchers, which have no
+// MPI, and Python, which loads one late and privately; so every function is looked up at the first
+// MPI call, in whatever library then provides it.
+#pragma once
+
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+namespace carillon::shim {
+
+/// The address of a data symbol of the host, or null. Slow: for tables that are made once.
+void* host_data(const char* symbol);
+
+}  // namespace carillon::shim
+
+// Open MPI's predefined handles are addresses of data in its library: look those up, too.
+#ifdef OMPI_PREDEFINED_GLOBAL
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, global) \
+  (static_cast<type>(carillon::shim::host_data(#global)))
+#endif
+
+#if MPI_VERSION >= 4
+#define CARILLON_LARGE_COUNTS 1
+#endif
+
+// Every function of the host that is ever called, but for the intercepted collectives.
+#define CARILLON_HOST_FUNCTIONS(X)                                                             \
+  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem)               \
+  X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval)   \
+  X(Comm_get_attr) X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler)          \
+  X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_library_version) X(Group_free)             \
+  X(Group_translate_ranks) X(Init) X(Init_thread) X(Iprobe) X(Op_commutative) X(Op_free)       \
+  X(Pack) X(Reduce_local) X(Sendrecv) X(Test) X(Type_create_keyval) X(Type_free)               \
+  X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) X(Type_get_true_extent)         \
+  X(Type_set_attr) X(Type_size) X(Unpack)
+
+#ifdef CARILLON_LARGE_COUNTS
+#define CARILLON_HOST_LARGE_FUNCTIONS(X) X(Type_get_envelope_c)
+#else
+#define CARILLON_HOST_LARGE_FUNCTIONS(X)
+#endif
+
+namespace carillon::shim {
+
+struct Host {
+#define CARILLON_POINTER(name) decltype(&PMPI_##name) name = nullptr;
+  CARILLON_HOST_FUNCTIONS(CARILLON_POINTER)
+  CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_POINTER)  // null where an older library lacks them
+#define CARILLON_COLLECTIVE(name, ...) CARILLON_POINTER(name)
+#include "collectives.def"
+#undef CARILLON_COLLECTIVE
+#undef CARILLON_POINTER
+
+  // Handles that are compared often.
+  MPI_Comm comm_world{}, comm_self{}, comm_null{};
+  MPI_Datatype type_null{}, byte{}, packed{};
+  MPI_Op op_null{};
+
+  bool ready = false;
+  /// Whether the library is of the ABI this file was compiled for; if not, why.
+  bool fits = false;
+  const char* misfit = "";
+};
+
+extern Host g_host;
+/// Fills g_host; ends the process with one clear line if the program has no MPI library at all.
+void find_host();
+
+/// The host, found at the first call.
+inline const Host& host() {
+  if (!g_host.ready) [[unlikely]] find_host();
+  return g_host;
+}
+
+}  // namespace carillon::shim

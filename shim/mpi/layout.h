@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the bytes of a datatype lie: loops over runs of bytes, in the order in which the type
+// lists them. Pure arithmetic, no MPI.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace carillon::shim {
+
+struct Run {
+  std::int64_t offset = 0, bytes = 0;
+};
+
+struct Loop {
+  std::int64_t count = 0, stride = 0;  // stride in bytes
+};
+
+/// For every turn of all the loops (outermost first), the runs, moved by the turns' strides.
+struct Layout {
+  static constexpr std::size_t kMaxLoops = 8, kMaxRuns = 1 << 16;
+
+  std::vector<Loop> loops;
+  std::vector<Run> runs;
+
+  /// Is it one run of bytes (or none)?
+  [[nodiscard]] bool single_run() const { return loops.empty() && runs.size() <= 1; }
+  [[nodiscard]] std::int64_t bytes() const;
+  /// Moves everything.
+  void shift(std::int64_t offset);
+  /// Appends a run, merged with the last one where they touch. False: too many runs.
+  [[nodiscard]] bool append(const Run& run);
+  /// Appends all of another layout, moved. False: too irregular.
+  [[nodiscard]] bool append(const Layout& other, std::int64_t offset);
+};
+
+/// `count` copies of a layout, `stride` apart. Nothing if it has too many loops.
+std::optional<Layout> repeat(Layout layout, std::int64_t count, std::int64_t stride);
+
+/// Copies `elements` elements, `extent` apart, into one packed run of bytes, and back.
+void pack(const Layout& layout, std::int64_t elements, std::int64_t extent, const void* typed,
+          void* packed);
+void unpack(const Layout& layout, std::int64_t elements, std::int64_t extent, const void* packed,
+            void* typed);
+
+}  // namespace carillon::shim

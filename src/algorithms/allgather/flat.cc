@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// allgather.flat: everybody puts its block to all, everybody copies all of them.
+//
+// Source: none; the shortest exchange where one write can be read by all.
+//
+// 5 ranks, blocks a b c d e:
+//            0       1       2       3       4
+//   start    a       b       c       d       e
+//   step 0   abcde   abcde   abcde   abcde   abcde
+//
+// Cost: alpha + n beta to write (n: one block), (P-1) n beta to read.
+// Restrictions: none.
+#include "algorithms/catalogue.h"
+#include "algorithms/common/blocks.h"
+#include "algorithms/common/others.h"
+#include "algorithms/common/segments.h"
+
+namespace carillon {
+
+void emit_allgather_flat(const Call& call, Builder& b) {
+  const Shared& shared = call.shared;
+  const Blocks blocks = Blocks::per_rank(shared);
+  const Range whole{0, shared.block_bytes()};
+  put_ahead(
+      b, whole.length, call.segment_bytes(), false,
+      [&](Range s) { put_others(call, b, b.input(s)); },
+      [&](Range s) {
+        for (Rank peer = 0; peer < shared.ranks; ++peer) {
+          if (peer == call.rank) continue;
+          const Message m = wait_other(call, b, peer);
+          b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
+        }
+      });
+  b.copy(b.output(blocks[call.rank]), b.input(whole));
+}
+
+}  // namespace carillon

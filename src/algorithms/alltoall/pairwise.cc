@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// alltoall.pairwise: in step i ranks r and (i - r) mod P exchange their blocks for one another.
+// As both directions meet in one step, it works in place. Short blocks are all put before the
+// first wait; long ones are put by a strand of their own.
+//
+// Source: Thakur, Rabenseifner, Gropp 2005 (pairwise exchange).
+//
+// 5 ranks; each column lists the partner:
+//            0       1       2       3       4
+//   step 0   self    4       3       2       1
+//   step 1   1       0       4       self    2
+//   step 2   2       self    0       4       3
+//   step 3   3       2       1       0       self
+//   step 4   4       3       self    1       0
+//
+// Cost: (P-1) (alpha + n beta), n: one block.
+// Restrictions: none.
+#include "algorithms/catalogue.h"
+#include "algorithms/common/blocks.h"
+#include "algorithms/common/vrank.h"
+
+namespace carillon {
+
+void emit_alltoall_pairwise(const Call& call, Builder& b) {
+  const Shared& shared = call.shared;
+  const Rank rank = call.rank;
+  const std::int64_t bytes = shared.block_bytes();
+  const std::int64_t segment = call.segment_bytes();
+  const Blocks blocks = Blocks::per_rank(shared);
+  const auto put = [&](Rank peer, Range s) { b.put(peer, b.input(blocks[peer].sub(s))); };
+  const auto take = [&](Rank peer, Range s) {
+    const Message m = b.wait(peer);
+    b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
+  };
+  const auto for_each_step = [&](auto body) {
+    for (const int step : Builder::steps(shared.ranks)) {
+      const Rank peer = wrap(step - rank, shared.ranks);
+      if (peer == rank) continue;
+      b.segments(bytes, segment, [&](Range s) { body(peer, s); });
+    }
+  };
+  const bool is_short = bytes <= call.limits.inline_bytes && bytes <= segment;
+  if (call.local.in_place && !is_short) {
+    for_each_step([&](Rank peer, Range s) {
+      put(peer, s);
+      take(peer, s);
+    });
+    return;
+  }
+  for_each_step(put);
+  if (!is_short) b.strand();
+  b.copy(b.output(blocks[rank]), b.input(blocks[rank]));
+  for_each_step(take);
+}
+
+}  // namespace carillon

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// alltoallv.pairwise: in step i every rank sends to the rank i after it and receives from the one
+// i before it, with the lengths of the call's tables. Sends and receives are strands of their
+// own: a long block holds up neither.
+//
+// Source: Thakur, Rabenseifner, Gropp 2005 (pairwise exchange).
+//
+// 5 ranks; each column lists "to/from":
+//            0       1       2       3       4
+//   step 1   1/4     2/0     3/1     4/2     0/3
+//   step 2   2/3     3/4     4/0     0/1     1/2
+//   step 3   3/2     4/3     0/4     1/0     2/1
+//   step 4   4/1     0/2     1/3     2/4     3/0
+//
+// Cost: (P-1) alpha + (bytes sent or received, whichever is more) beta.
+// Restrictions: none.
+#include "algorithms/catalogue.h"
+#include "algorithms/common/vrank.h"
+
+namespace carillon {
+
+void emit_alltoallv_pairwise(const Call& call, Builder& b) {
+  const Rank ranks = call.shared.ranks;
+  for (Rank step = 1; step < ranks; ++step) {
+    const Rank to = wrap(std::int64_t{call.rank} + step, ranks);
+    b.send(to, b.input_of(to));
+  }
+  b.strand();
+  b.copy(b.output_of(call.rank), b.input_of(call.rank));
+  for (Rank step = 1; step < ranks; ++step) {
+    const Rank from = wrap(call.rank - step, ranks);
+    b.recv(from, b.output_of(from));
+  }
+}
+
+}  // namespace carillon

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// "To everybody else": one message all of them read, or a plain pair message where there is only
+// one other rank (cheaper: no counting of readers).
+#pragma once
+
+#include "algorithms/common/vrank.h"
+#include "schedule/builder.h"
+
+namespace carillon {
+
+inline void put_others(const Call& call, Builder& b, const BufferList& src) {
+  if (call.shared.ranks == 2) {
+    b.put(1 - call.rank, src);
+  } else {
+    b.put_all(src);
+  }
+}
+
+/// The next message `peer` put to the others.
+inline Message wait_other(const Call& call, Builder& b, Rank peer) {
+  return call.shared.ranks == 2 ? b.wait(peer) : b.wait_all(peer);
+}
+
+}  // namespace carillon

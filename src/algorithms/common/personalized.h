@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One message with something for everybody: how reduce_scatter_block.flat and alltoall.flat cut
+// P blocks into messages that all ranks read. A message holds the same segment of the blocks of
+// all ranks or, where not even an element for each fits, of a group of consecutive ranks.
+//
+//   blocks of 3 ranks   [a0 a1 a2][b0 b1 b2][c0 c1 c2]
+//   messages            a0 b0 c0 | a1 b1 c1 | a2 b2 c2
+#pragma once
+
+#include <algorithm>
+
+#include "algorithms/common/blocks.h"
+#include "algorithms/common/others.h"
+
+namespace carillon {
+
+class Personalized {
+ public:
+  explicit Personalized(const Call& call)
+      : call_(call),
+        blocks_(Blocks::per_rank(call.shared)),
+        group_(call.shared.ranks) {
+    const std::int64_t elements = call.segment_bytes() / call.shared.element_bytes;
+    if (group_ > 2 && group_ > elements) group_ = static_cast<Rank>(elements);
+  }
+
+  /// Ranks served by one message.
+  [[nodiscard]] Rank group() const { return group_; }
+  /// Bytes for each of them; two ranks send only what the other one needs.
+  [[nodiscard]] std::int64_t segment_bytes() const {
+    if (call_.shared.ranks == 2) return call_.segment_bytes();
+    const std::int64_t element = call_.shared.element_bytes;
+    return call_.segment_bytes() / group_ / element * element;
+  }
+
+  /// Puts segment s of the blocks of ranks first, first + 1, ... of `space`.
+  template <typename Source>
+  void put(Builder& b, Rank first, Range s, Source source) const {
+    if (call_.shared.ranks == 2) {
+      b.put(1 - call_.rank, source(blocks_[1 - call_.rank].sub(s)));
+      return;
+    }
+    BufferList list;
+    for (Rank rank = first; rank < end(first); ++rank) list.add(source(blocks_[rank].sub(s)));
+    b.put_all(list);
+  }
+
+  /// Waits for peer's message; the part for this rank, empty if it is not in the group.
+  [[nodiscard]] Buffer wait(Builder& b, Rank peer, Rank first, Range s) const {
+    const Message m = wait_other(call_, b, peer);
+    if (call_.shared.ranks == 2) return b.slot(m, Range{0, s.length});
+    if (!serves_me(first)) return b.slot(m, Range{});
+    return b.slot(m, Range{(call_.rank - first) * s.length, s.length});
+  }
+  [[nodiscard]] bool serves_me(Rank first) const {
+    return call_.shared.ranks == 2 || (first <= call_.rank && call_.rank < end(first));
+  }
+  [[nodiscard]] const Blocks& blocks() const { return blocks_; }
+
+ private:
+  [[nodiscard]] Rank end(Rank first) const { return std::min(first + group_, call_.shared.ranks); }
+
+  const Call& call_;
+  Blocks blocks_;
+  Rank group_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// reduce.flat_blocks: everybody puts its vector where all can read it, rank r reduces piece r of
+// each segment, the root gathers the pieces. The work of reducing is shared by all ranks.
+//
+// Source: none; reduce_scatter and gather in one round each, for ranks that share memory.
+//
+// 5 ranks, root 1, one segment of pieces a b c d e (A: a of all ranks reduced):
+//            0       1       2       3       4
+//   start    abcde   abcde   abcde   abcde   abcde
+//   step 0   A       B       C       D       E
+//   step 1   .       ABCDE   .       .       .
+//
+// Cost: 2 alpha + (2 + 1/P) n beta + (P-1)/P n gamma.
+// Restrictions: none.
+#include "algorithms/catalogue.h"
+#include "algorithms/common/flat_blocks.h"
+#include "algorithms/common/segments.h"
+
+namespace carillon {
+
+void emit_reduce_flat_blocks(const Call& call, Builder& b) {
+  const Shared& shared = call.shared;
+  FlatBlocks flat(call, b);
+  const bool is_root = call.rank == shared.root;
+  const std::int64_t segment = flat.segment_bytes();
+  const Range first{0, std::min(segment, shared.block_bytes())};
+  const Range scratch = b.allocate_scratch(flat.inner_piece(first, call.rank).length);
+
+  const auto reduce_own = [&](Range s) {
+    const Range own = flat.piece(s, call.rank);
+    const Buffer prefix = b.scratch({scratch.offset, own.length});
+    const Buffer dst = is_root ? b.output(own) : prefix;
+    flat.reduce_own(s, dst, prefix);
+    if (!is_root && own.length > 0) b.put(shared.root, dst);
+  };
+  const auto collect = [&](Range s) {
+    for (Rank peer = 0; is_root && peer < shared.ranks; ++peer) {
+      const Range theirs = flat.piece(s, peer);
+      if (peer == call.rank || theirs.length == 0) continue;
+      const Message m = b.wait(peer);
+      b.copy(b.output(theirs), b.slot(m, Range{0, theirs.length}));
+    }
+  };
+  pipeline(
+      b, shared.block_bytes(), segment,
+      [&](Range s) {
+        flat.put_input(s);
+        reduce_own(s);
+      },
+      [&](Range now, Range next) {
+        flat.put_input(next);
+        collect(now);
+        reduce_own(next);
+      },
+      collect);
+}
+
+}  // namespace carillon

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "algorithms/registry.h"
+
+#include <array>
+#include <charconv>
+
+#include "algorithms/catalogue.h"
+
+namespace carillon {
+namespace {
+
+using enum Collective;
+
+// Columns: id, description, collective, emit, needs_commutative, k (min, max, default), segments.
+constexpr std::array kAlgorithms = {
+    Algorithm{"barrier.dissemination", "signals over distances 1, 2, 4, ...", kBarrier,
+              emit_barrier_dissemination},
+    Algorithm{"barrier.flat", "everybody signals all, everybody waits for all", kBarrier,
+              emit_barrier_flat},
+
+    Algorithm{"bcast.flat", "the root writes once, everybody reads", kBcast, emit_bcast_flat,
+              false, {}, true},
+    Algorithm{"bcast.binomial", "down a binomial tree", kBcast, emit_bcast_binomial, false, {},
+              true},
+    Algorithm{"bcast.knomial", "down a k-nomial tree; k: radix", kBcast, emit_bcast_knomial, false,
+              {2, 1024, 4}, true},
+    Algorithm{"bcast.chain", "from rank to rank, pipelined by segments", kBcast, emit_bcast_chain,
+              false, {}, true},
+    Algorithm{"bcast.scatter_allgather", "binomial scatter, then ring allgather", kBcast,
+              emit_bcast_scatter_allgather, false, {}, true},
+
+    Algorithm{"reduce.flat", "the root reads and reduces everything", kReduce, emit_reduce_flat,
+              false, {}, true},
+    Algorithm{"reduce.flat_blocks", "rank r reduces piece r of every segment for the root",
+              kReduce, emit_reduce_flat_blocks, false, {}, true},
+    Algorithm{"reduce.degree_k", "up a tree with k children at once per level; k: children",
+              kReduce, emit_reduce_degree_k, false, {1, 1024, 3}, true},
+    Algorithm{"reduce.reduce_scatter_gather", "recursive halving, then binomial gather", kReduce,
+              emit_reduce_reduce_scatter_gather, false, {}, true},
+
+    Algorithm{"allreduce.flat", "everybody reads and reduces everything", kAllreduce,
+              emit_allreduce_flat, false, {}, true},
+    Algorithm{"allreduce.flat_blocks", "rank r reduces piece r of every segment for all",
+              kAllreduce, emit_allreduce_flat_blocks, false, {}, true},
+    Algorithm{"allreduce.degree_k", "reduce up, bcast down a degree-k tree; k: children",
+              kAllreduce, emit_allreduce_degree_k, false, {1, 1024, 3}, true},
+    Algorithm{"allreduce.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
+              kAllreduce, emit_allreduce_recursive_doubling, false, {}, true},
+    Algorithm{"allreduce.reduce_scatter_allgather", "recursive halving, then recursive doubling",
+              kAllreduce, emit_allreduce_reduce_scatter_allgather, false, {}, true},
+    Algorithm{"allreduce.ring", "ring reduce-scatter, then ring allgather", kAllreduce,
+              emit_allreduce_ring, true, {}, true},
+
+    Algorithm{"allgather.flat", "everybody reads everybody's block", kAllgather,
+              emit_allgather_flat, false, {}, true},
+    Algorithm{"allgather.recursive_doubling", "partners at distances 1, 2, 4, ... exchange blocks",
+              kAllgather, emit_allgather_recursive_doubling, false, {}, true},
+    Algorithm{"allgather.bruck", "log2 P steps for any P", kAllgather, emit_allgather_bruck, false,
+              {}, true},
+    Algorithm{"allgather.ring", "blocks travel around the ring", kAllgather, emit_allgather_ring,
+              false, {}, true},
+
+    Algorithm{"gather.flat", "everybody puts to the root", kGather, emit_gather_flat, false, {},
+              true},
+    Algorithm{"gather.binomial", "up a binomial tree", kGather, emit_gather_binomial, false, {},
+              true},
+
+    Algorithm{"scatter.flat", "the root puts to everybody", kScatter, emit_scatter_flat, false, {},
+              true},
+    Algorithm{"scatter.binomial", "down a binomial tree", kScatter, emit_scatter_binomial, false,
+              {}, true},
+
+    Algorithm{"reduce_scatter_block.flat", "everybody reads and reduces its own block",
+              kReduceScatterBlock, emit_reduce_scatter_block_flat, false, {}, true},
+    Algorithm{"reduce_scatter_block.pairwise", "one partner per step", kReduceScatterBlock,
+              emit_reduce_scatter_block_pairwise, true, {}, true},
+    Algorithm{"reduce_scatter_block.recursive_halving", "halves go to partners P/2, P/4, ... away",
+              kReduceScatterBlock, emit_reduce_scatter_block_recursive_halving, true, {}, true},
+
+    Algorithm{"alltoall.flat", "one message per rank, everybody picks out its blocks", kAlltoall,
+              emit_alltoall_flat, false, {}, true},
+    Algorithm{"alltoall.pairwise", "one partner per step", kAlltoall, emit_alltoall_pairwise,
+              false, {}, true},
+    Algorithm{"alltoall.bruck", "log2 P steps, blocks travel together", kAlltoall,
+              emit_alltoall_bruck, false, {}, true},
+
+    Algorithm{"alltoallv.pairwise", "one partner per step, send and receive", kAlltoallv,
+              emit_alltoallv_pairwise},
+};
+
+Status bad(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+// "allreduce.flat, allreduce.ring, ..." of the collective the id begins with, else of all.
+std::string known_ids(std::string_view id) {
+  Collective collective = kBarrier;
+  const bool one = collective_from_name(id.substr(0, id.find('.')), &collective);
+  std::string list;
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (one && algorithm.collective != collective) continue;
+    list += (list.empty() ? "" : ", ") + std::string(algorithm.id);
+  }
+  return list;
+}
+
+// "k=4" or "segment=8192".
+Status parse_param(std::string_view text, Params* params) {
+  const std::size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  const std::string_view digits =
+      equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
+  if (name != "k" && name != "segment") {
+    return bad("unknown parameter " + quoted(text) + "; there are k=NUMBER and segment=BYTES");
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const std::int64_t max = name == "k" ? INT32_MAX : INT64_MAX;
+  if (error != std::errc() || end != digits.data() + digits.size() || value < 1 || value > max) {
+    return bad(quoted(text) + " does not give a positive number, as in " + std::string(name) +
+               (name == "k" ? "=4" : "=8192"));
+  }
+  if (name == "k") {
+    params->k = static_cast<std::int32_t>(value);
+  } else {
+    params->segment_bytes = value;
+  }
+  return {};
+}
+
+Status check_params(const Algorithm& algorithm, const Params& params) {
+  const std::string id(algorithm.id);
+  const Algorithm::KRange& k = algorithm.k;
+  if (params.k != 0 && k.max == 0) return bad(id + " has no parameter k; leave it out");
+  if (params.k != 0 && (params.k < k.min || params.k > k.max)) {
+    return bad(id + ": k=" + std::to_string(params.k) + " is not in " + std::to_string(k.min) +
+               ".." + std::to_string(k.max));
+  }
+  if (params.segment_bytes != 0 && !algorithm.has_segment) {
+    return bad(id + " has no parameter segment; leave it out");
+  }
+  if (params.segment_bytes < 0) return bad(id + ": a segment must have at least one byte");
+  return {};
+}
+
+// What is left of each collective in a team of one.
+void emit_alone(const Call& call, Builder& b) {
+  if (call.shared.collective == kBarrier || call.shared.collective == kBcast) return;
+  if (call.shared.collective == kAlltoallv) {
+    b.copy(b.output_of(0), b.input_of(0));
+    return;
+  }
+  const Range all{0, call.shared.block_bytes()};
+  b.copy(b.output(all), b.input(all));
+}
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+const Algorithm* find_algorithm(std::string_view id) {
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (algorithm.id == id) return &algorithm;
+  }
+  return nullptr;
+}
+
+Result<AlgorithmChoice> parse_choice(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  std::string id(text.substr(0, colon));
+  const std::size_t equals = id.find('=');
+  if (equals != std::string::npos) id[equals] = '.';
+  AlgorithmChoice choice{.algorithm = find_algorithm(id)};
+  if (choice.algorithm == nullptr) {
+    return bad("there is no algorithm " + quoted(id) + "; there are " + known_ids(id));
+  }
+  std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  while (colon != std::string_view::npos) {
+    const std::size_t comma = rest.find(',');
+    if (Status status = parse_param(rest.substr(0, comma), &choice.params); !status.ok()) {
+      return status;
+    }
+    if (comma == std::string_view::npos) break;
+    rest = rest.substr(comma + 1);
+  }
+  if (Status status = check_params(*choice.algorithm, choice.params); !status.ok()) return status;
+  return choice;
+}
+
+Status check(const Algorithm& algorithm, const Shared& shared, const Params& params) {
+  const std::string id(algorithm.id);
+  if (shared.collective != algorithm.collective) {
+    return bad(id + " cannot do " + std::string(collective_name(shared.collective)));
+  }
+  if (shared.ranks < 1) return bad(id + ": a team has at least one rank");
+  if (has_root(shared.collective) && (shared.root < 0 || shared.root >= shared.ranks)) {
+    return bad(id + ": root " + std::to_string(shared.root) + " is not in 0.." +
+               std::to_string(shared.ranks - 1));
+  }
+  if (shared.count < 0 || shared.element_bytes < 1) {
+    return bad(id + ": " + std::to_string(shared.count) + " elements of " +
+               std::to_string(shared.element_bytes) + " bytes");
+  }
+  if (algorithm.needs_commutative && !shared.commutative) {
+    return {Code::kUnsupported, id + " reorders operands and this operator does not commute; use " +
+                                    std::string(collective_name(shared.collective)) + ".flat"};
+  }
+  return check_params(algorithm, params);
+}
+
+Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
+  if (Status status = check(algorithm, call.shared, call.params); !status.ok()) return status;
+  if (call.rank < 0 || call.rank >= call.shared.ranks) {
+    return bad("rank " + std::to_string(call.rank) + " is not in 0.." +
+               std::to_string(call.shared.ranks - 1));
+  }
+  if (has_reduction(call.shared.collective) &&
+      call.shared.element_bytes > call.limits.slot_bytes) {
+    return Status(Code::kUnsupported,
+                  "an element of " + std::to_string(call.shared.element_bytes) +
+                      " bytes does not fit in a slot of " +
+                      std::to_string(call.limits.slot_bytes) + "; raise CARILLON_SLOT_BYTES");
+  }
+  Call filled = call;
+  if (filled.params.k == 0) filled.params.k = algorithm.k.fallback;
+  if (filled.shared.element_bytes > filled.limits.slot_bytes) {  // nobody minds where it is cut
+    filled.shared.count = filled.shared.block_bytes();
+    filled.shared.element_bytes = 1;
+  }
+  Builder builder(filled);
+  if (filled.shared.ranks == 1) {
+    emit_alone(filled, builder);
+  } else {
+    algorithm.emit(filled, builder);
+  }
+  return builder.finish();
+}
+
+}  // namespace carillon

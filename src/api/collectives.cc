@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The collectives of the C API: one path for all of them. A call becomes a key and two buffers;
+// the team remembers what it resolved the key to.
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "api/objects.h"
+
+namespace carillon {
+namespace {
+
+constexpr std::uint64_t kMaxBytes = UINT64_C(1) << 46;
+
+struct Buffers {
+  const void* in = nullptr;
+  void* out = nullptr;
+  Tables tables;
+};
+
+Status invalid(const CallKey& key, const std::string& what) {
+  return {Code::kInvalidArgument,
+          "crl_" + std::string(collective_name(key.collective)) + ": " + what};
+}
+
+std::size_t slot_of(const CallKey& key) {
+  std::uint64_t hash = key.count * 0x9E3779B97F4A7C15ULL;
+  hash ^= static_cast<std::uint64_t>(key.collective) * 0x2545F4914F6CDD1DULL;
+  hash ^= static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.root)) << 57;
+  hash ^= static_cast<std::uint64_t>(key.dtype + key.op) << 60;
+  return (hash >> 32 ^ hash >> 57) % crl_team::kPrepared;
+}
+
+Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reduction) {
+  if (crl_dtype_bytes(key.dtype) == 0) return invalid(key, "not a crl_dtype_t");
+  if (!is_predefined(key.op)) {
+    const auto& op = *reinterpret_cast<const UserOp*>(key.op);
+    reduction.user = op.fn;
+    reduction.user_arg = op.arg;
+    shared.commutative = op.commutative;
+    return {};
+  }
+  if (key.dtype < CRL_DTYPES) {
+    reduction.kernel = find_kernel(static_cast<crl_op_kind_t>(key.op),
+                                   static_cast<crl_dtype_kind_t>(key.dtype));
+  }
+  if (reduction.kernel == nullptr) {
+    return invalid(key, "the operator is not defined for the type (crl_op_supports tells)");
+  }
+  return {};
+}
+
+// Everything about a call but its buffers, checked; the plan is found where the team is ready.
+Status resolve(const crl_team& team, const CallKey& key, Shared& shared, PreparedCall& call) {
+  const int size = team.team->size();
+  call.key = key;
+  shared = {.collective = key.collective, .ranks = size, .root = key.root};
+  if (has_reduction(key.collective)) {
+    if (Status status = resolve_reduction(key, shared, call.reduction); !status.ok()) {
+      return status;
+    }
+    call.element_bytes = static_cast<std::int32_t>(crl_dtype_bytes(key.dtype));
+    shared.element_bytes = call.element_bytes;
+  }
+  if (key.count > kMaxBytes / static_cast<std::uint64_t>(shared.element_bytes) /
+                      static_cast<std::uint64_t>(size)) {
+    return invalid(key, "the size " + std::to_string(key.count) + " is beyond all bounds");
+  }
+  shared.count = static_cast<std::int64_t>(key.count);
+  if (has_root(key.collective) && (key.root < 0 || key.root >= size)) {
+    return invalid(key, "root " + std::to_string(key.root) + " is not a rank of a team of " +
+                            std::to_string(size));
+  }
+  if (key.in_place && !in_place_allowed(shared, team.team->rank())) {
+    return invalid(key, "CRL_IN_PLACE is not possible at rank " +
+                            std::to_string(team.team->rank()));
+  }
+  return {};
+}
+
+Binding bind(const CallKey& key, std::int32_t element_bytes, const Reduction& reduction,
+             const Buffers& buffers, int rank) {
+  Binding binding{.input = buffers.in,
+                  .output = buffers.out,
+                  .reduction = reduction,
+                  .element_bytes = element_bytes,
+                  .tables = buffers.tables};
+  if (key.in_place) {
+    const std::int64_t shift = in_place_shift(
+        {.collective = key.collective,
+         .count = static_cast<std::int64_t>(key.count),
+         .element_bytes = element_bytes},
+        rank);
+    if (key.collective == Collective::kScatter) {
+      binding.output = static_cast<std::byte*>(const_cast<void*>(buffers.in)) - shift;
+    } else {
+      binding.input = static_cast<std::byte*>(buffers.out) + shift;
+    }
+  }
+  return binding;
+}
+
+// The team is ready: fills the entry for the key. Engine lock not needed.
+Status prepare_entry(crl_team& team, const CallKey& key, PreparedCall& entry) {
+  PreparedCall fresh;
+  Shared shared;
+  if (Status status = resolve(team, key, shared, fresh); !status.ok()) return status;
+  auto planned = team.context->plans->find(shared, key.in_place, team.team->rank(),
+                                           team.team->limits(), team.team->same_settings());
+  if (!planned.ok()) return planned.status();
+  fresh.planned = planned.value();
+  team.blocking.shared = shared;
+  entry = std::move(fresh);
+  return {};
+}
+
+crl_status_t run_slow_start(crl_team& team) {
+  if (team.team->state() == Team::State::kAgreeing) team.context->engine->wait(*team.team);
+  if (team.team->state() == Team::State::kFailed) return report(team.team->status());
+  return CRL_OK;
+}
+
+crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buffers) {
+  if (team.team->state() != Team::State::kReady) [[unlikely]] {
+    if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
+  }
+  PreparedCall& call = team.prepared[slot_of(key)];
+  if (call.planned.plan == nullptr || call.key != key) [[unlikely]] {
+    if (Status status = prepare_entry(team, key, call); !status.ok()) return report(status);
+  }
+  crl_request& run = team.blocking;
+  team.last_algorithm = call.planned.algorithm;
+  run.prepare(*team.team,
+              bind(key, call.element_bytes, call.reduction, buffers, team.team->rank()));
+  run.set_plan(call.planned.plan);
+  if (call.planned.plan->learned.length > 0) [[unlikely]] {
+    Shared shared;
+    PreparedCall ignored;
+    if (Status status = resolve(team, key, shared, ignored); !status.ok()) return report(status);
+    run.key = key;
+    run.shared = shared;
+    run.stage = 0;
+    run.algorithm = call.planned.algorithm;
+  }
+  team.context->engine->run_to_end(run);
+  return run.status().ok() ? CRL_OK : report(run.status());
+}
+
+crl_request* new_request(crl_context& context) {
+  if (context.spare_requests.empty()) return new crl_request();
+  crl_request* const request = context.spare_requests.back();
+  context.spare_requests.pop_back();
+  return request;
+}
+
+crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
+                   crl_request_h* request_p) {
+  Engine& engine = *team.context->engine;
+  const Engine::Lock lock(engine);
+  if (request_p == nullptr) return report(invalid(key, "no place for the request"));
+  PreparedCall& call = team.prepared[slot_of(key)];
+  PreparedCall resolved;
+  Shared shared;
+  if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
+  if (team.team->state() == Team::State::kFailed) return report(team.team->status());
+  const bool ready = team.team->state() == Team::State::kReady;
+  if (ready && (call.planned.plan == nullptr || call.key != key)) {
+    if (Status status = prepare_entry(team, key, call); !status.ok()) return report(status);
+  }
+  crl_request* const request = new_request(*team.context);
+  request->owner = &team;
+  request->key = key;
+  request->shared = shared;
+  request->stage = 0;
+  request->prepare(*team.team, bind(key, resolved.element_bytes, resolved.reduction, buffers,
+                                    team.team->rank()));
+  if (ready) {
+    request->algorithm = team.last_algorithm = call.planned.algorithm;
+    request->set_plan(call.planned.plan);
+  } else {
+    request->clear_plan();
+  }
+  engine.start(*request);
+  engine.progress();
+  *request_p = request;
+  return CRL_OK;
+}
+
+// One call, blocking or not (request_p null or not).
+crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
+                  crl_request_h* request_p, bool blocking) {
+  if (team == nullptr) [[unlikely]] return report(invalid(key, "the team is NULL"));
+  return blocking ? run_blocking(*team, key, buffers) : start(*team, key, buffers, request_p);
+}
+
+CallKey key_of(Collective collective, const void* in, const void* out, std::size_t count,
+               int root = 0, crl_dtype_t dtype = CRL_UINT8, crl_op_t op = CRL_SUM) {
+  return {.collective = collective,
+          .in_place = in == CRL_IN_PLACE || out == CRL_IN_PLACE,
+          .dtype = dtype,
+          .root = root,
+          .count = count,
+          .op = op};
+}
+
+crl_status_t bcast(crl_team_h team, void* buffer, std::size_t bytes, int root,
+                   crl_request_h* request_p, bool blocking) {
+  return call(team, key_of(Collective::kBcast, nullptr, nullptr, bytes, root),
+              {.in = buffer, .out = buffer}, request_p, blocking);
+}
+
+crl_status_t alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                       const int64_t* send_offsets, void* out, const int64_t* recv_bytes,
+                       const int64_t* recv_offsets, crl_request_h* request_p, bool blocking) {
+  const CallKey key = key_of(Collective::kAlltoallv, in, out, 0);
+  if (team == nullptr || send_bytes == nullptr || send_offsets == nullptr ||
+      recv_bytes == nullptr || recv_offsets == nullptr) {
+    return report(invalid(key, "the team or one of the four arrays is NULL"));
+  }
+  const auto size = static_cast<std::size_t>(team->team->size());
+  const Tables tables{{send_bytes, size}, {send_offsets, size}, {recv_bytes, size},
+                      {recv_offsets, size}};
+  for (std::size_t i = 0; i < size; ++i) {
+    if (send_bytes[i] < 0 || recv_bytes[i] < 0) {
+      return report(invalid(key, "a negative byte count for rank " + std::to_string(i)));
+    }
+  }
+  return call(team, key, {.in = in, .out = out, .tables = tables}, request_p, blocking);
+}
+
+}  // namespace
+}  // namespace carillon
+
+using carillon::Collective;
+using carillon::key_of;
+
+crl_status_t crl_barrier(crl_team_h team) {
+  return carillon::call(team, {.collective = Collective::kBarrier}, {}, nullptr, true);
+}
+crl_status_t crl_ibarrier(crl_team_h team, crl_request_h* request_p) {
+  return carillon::call(team, {.collective = Collective::kBarrier}, {}, request_p, false);
+}
+
+crl_status_t crl_bcast(crl_team_h team, void* buffer, size_t bytes, int root) {
+  return carillon::bcast(team, buffer, bytes, root, nullptr, true);
+}
+crl_status_t crl_ibcast(crl_team_h team, void* buffer, size_t bytes, int root,
+                        crl_request_h* request_p) {
+  return carillon::bcast(team, buffer, bytes, root, request_p, false);
+}
+
+crl_status_t crl_reduce(crl_team_h team, const void* in, void* out, size_t count,
+                        crl_dtype_t dtype, crl_op_t op, int root) {
+  return carillon::call(team, key_of(Collective::kReduce, in, out, count, root, dtype, op),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_ireduce(crl_team_h team, const void* in, void* out, size_t count,
+                         crl_dtype_t dtype, crl_op_t op, int root, crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kReduce, in, out, count, root, dtype, op),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_allreduce(crl_team_h team, const void* in, void* out, size_t count,
+                           crl_dtype_t dtype, crl_op_t op) {
+  return carillon::call(team, key_of(Collective::kAllreduce, in, out, count, 0, dtype, op),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_iallreduce(crl_team_h team, const void* in, void* out, size_t count,
+                            crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kAllreduce, in, out, count, 0, dtype, op),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_allgather(crl_team_h team, const void* in, void* out, size_t bytes) {
+  return carillon::call(team, key_of(Collective::kAllgather, in, out, bytes),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_iallgather(crl_team_h team, const void* in, void* out, size_t bytes,
+                            crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kAllgather, in, out, bytes),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_gather(crl_team_h team, const void* in, void* out, size_t bytes, int root) {
+  return carillon::call(team, key_of(Collective::kGather, in, out, bytes, root),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_igather(crl_team_h team, const void* in, void* out, size_t bytes, int root,
+                         crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kGather, in, out, bytes, root),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_scatter(crl_team_h team, const void* in, void* out, size_t bytes, int root) {
+  return carillon::call(team, key_of(Collective::kScatter, in, out, bytes, root),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_iscatter(crl_team_h team, const void* in, void* out, size_t bytes, int root,
+                          crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kScatter, in, out, bytes, root),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_reduce_scatter_block(crl_team_h team, const void* in, void* out, size_t count,
+                                      crl_dtype_t dtype, crl_op_t op) {
+  return carillon::call(team,
+                        key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_ireduce_scatter_block(crl_team_h team, const void* in, void* out, size_t count,
+                                       crl_dtype_t dtype, crl_op_t op,
+                                       crl_request_h* request_p) {
+  return carillon::call(team,
+                        key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_alltoall(crl_team_h team, const void* in, void* out, size_t bytes) {
+  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes),
+                        {.in = in, .out = out}, nullptr, true);
+}
+crl_status_t crl_ialltoall(crl_team_h team, const void* in, void* out, size_t bytes,
+                           crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes),
+                        {.in = in, .out = out}, request_p, false);
+}
+
+crl_status_t crl_alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                           const int64_t* send_offsets, void* out, const int64_t* recv_bytes,
+                           const int64_t* recv_offsets) {
+  return carillon::alltoallv(team, in, send_bytes, send_offsets, out, recv_bytes, recv_offsets,
+                             nullptr, true);
+}
+crl_status_t crl_ialltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                            const int64_t* send_offsets, void* out, const int64_t* recv_bytes,
+                            const int64_t* recv_offsets, crl_request_h* request_p) {
+  return carillon::alltoallv(team, in, send_bytes, send_offsets, out, recv_bytes, recv_offsets,
+                             request_p, false);
+}
+
+namespace {
+
+crl_status_t finish(crl_request_h* request_p) {
+  crl_request* const request = *request_p;
+  const crl_status_t status = carillon::report(request->status());
+  request->owner->context->spare_requests.push_back(request);
+  *request_p = nullptr;
+  return status;
+}
+
+}  // namespace
+
+crl_status_t crl_request_test(crl_request_h* request_p) {
+  if (*request_p == nullptr) return CRL_OK;
+  crl_request& request = **request_p;
+  carillon::Engine& engine = *request.owner->context->engine;
+  const carillon::Engine::Lock lock(engine);
+  if (!request.done()) engine.progress();
+  return request.done() ? finish(request_p) : CRL_IN_PROGRESS;
+}
+
+crl_status_t crl_request_wait(crl_request_h* request_p) {
+  if (*request_p == nullptr) return CRL_OK;
+  crl_request& request = **request_p;
+  carillon::Engine& engine = *request.owner->context->engine;
+  engine.wait(request);
+  const carillon::Engine::Lock lock(engine);
+  return finish(request_p);
+}

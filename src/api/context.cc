@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Contexts, teams, memory and status of the C API.
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "api/objects.h"
+#include "base/log.h"
+
+using carillon::Code;
+using carillon::Engine;
+using carillon::Status;
+
+namespace carillon {
+namespace {
+
+thread_local std::string g_last_error;
+
+}  // namespace
+
+crl_status_t report(const Status& status) {
+  if (!status.ok()) g_last_error = status.to_string();
+  return static_cast<crl_status_t>(status.code());
+}
+
+}  // namespace carillon
+
+crl_context::~crl_context() {
+  while (!teams.empty()) crl_team_destroy(teams.back());
+  for (crl_request_h request : spare_requests) delete request;
+}
+
+carillon::Result<std::shared_ptr<const carillon::Plan>> crl_context::plan(carillon::Run& run) {
+  auto& request = static_cast<crl_request&>(run);
+  const carillon::Team& team = run.team();
+  if (run.state() == carillon::Run::State::kDeferred) {
+    auto found = plans->find(request.shared, request.key.in_place, team.rank(), team.limits(),
+                             team.same_settings());
+    if (!found.ok()) return found.status();
+    request.algorithm = found.value().algorithm;
+    return found.value().plan;
+  }
+  return plans->next_stage(*request.algorithm, request.shared, request.key.in_place, team.rank(),
+                           team.limits(), team.same_settings(), ++request.stage, run.learned());
+}
+
+const char* crl_status_string(crl_status_t status) {
+  return carillon::code_name(static_cast<Code>(status)).data();
+}
+
+const char* crl_last_error(void) { return carillon::g_last_error.c_str(); }
+
+const char* crl_version(void) { return "0.1.0"; }
+
+crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_h* context_p) {
+  if (config == nullptr || context_p == nullptr || config->oob.allgather_post == nullptr ||
+      config->oob.allgather_test == nullptr || config->oob.rank < 0 ||
+      config->oob.rank >= config->oob.size) {
+    return carillon::report(
+        {Code::kInvalidArgument, "crl_context_create: the config needs an oob with both functions "
+                                 "and a rank below its size"});
+  }
+  if (config->struct_bytes != sizeof(crl_context_config_t)) {
+    return carillon::report({Code::kInvalidArgument,
+                             "crl_context_create: struct_bytes is not this library's "
+                             "sizeof(crl_context_config_t); was it set?"});
+  }
+  auto settings = carillon::read_config();
+  if (!settings.ok()) return carillon::report(settings.status());
+  carillon::set_log_level(settings.value().log);
+  auto plans = carillon::PlanCache::create(settings.value());
+  if (!plans.ok()) return carillon::report(plans.status());
+  auto engine = Engine::create(*config, settings.value());
+  if (!engine.ok()) return carillon::report(engine.status());
+  auto context = std::make_unique<crl_context>();
+  context->plans = std::move(plans.value());
+  context->engine = std::move(engine.value());
+  context->engine->set_stage_source(context.get());
+  *context_p = context.release();
+  return CRL_OK;
+}
+
+void crl_context_destroy(crl_context_h context) { delete context; }
+
+crl_status_t crl_context_progress(crl_context_h context) {
+  const Engine::Lock lock(*context->engine);
+  context->engine->progress();
+  return CRL_OK;
+}
+
+crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob, crl_team_h* team_p) {
+  if (context == nullptr || oob == nullptr || team_p == nullptr || oob->size < 1 ||
+      oob->rank < 0 || oob->rank >= oob->size) {
+    return carillon::report({Code::kInvalidArgument,
+                             "crl_team_create: needs a context, an oob with a rank below its size, "
+                             "and a place for the team"});
+  }
+  Engine& engine = *context->engine;
+  const Engine::Lock lock(engine);
+  auto team = std::make_unique<crl_team>();
+  team->context = context;
+  team->team = std::make_unique<carillon::Team>(engine, *oob);
+  engine.add_team(*team->team);
+  context->teams.push_back(team.get());
+  *team_p = team.release();
+  return CRL_OK;
+}
+
+crl_status_t crl_team_test(crl_team_h team) {
+  const Engine::Lock lock(*team->context->engine);
+  team->context->engine->progress();
+  switch (team->team->state()) {
+    case carillon::Team::State::kAgreeing: return CRL_IN_PROGRESS;
+    case carillon::Team::State::kReady: return CRL_OK;
+    case carillon::Team::State::kFailed: break;
+  }
+  return carillon::report(team->team->status());
+}
+
+void crl_team_destroy(crl_team_h team) {
+  if (team == nullptr) return;
+  {
+    Engine& engine = *team->context->engine;
+    const Engine::Lock lock(engine);
+    std::erase(team->context->teams, team);
+    engine.retire_team(std::move(team->team));
+  }
+  delete team;
+}
+
+int crl_team_rank(crl_team_h team) { return team->team->rank(); }
+int crl_team_size(crl_team_h team) { return team->team->size(); }
+
+const char* crl_team_last_algorithm(crl_team_h team) {
+  return team->last_algorithm == nullptr ? "" : team->last_algorithm->id.data();
+}
+
+void* crl_alloc(crl_context_h context, size_t bytes) {
+  const Engine::Lock lock(*context->engine);
+  return context->engine->allocate_heap(bytes);
+}
+
+void crl_free(crl_context_h context, void* memory) {
+  const Engine::Lock lock(*context->engine);
+  context->engine->free_heap(memory);
+}
+
+size_t crl_dtype_bytes(crl_dtype_t dtype) {
+  if ((dtype & CRL_OPAQUE(0)) != 0) return dtype & ~CRL_OPAQUE(0);
+  return dtype < CRL_DTYPES ? carillon::dtype_bytes(static_cast<crl_dtype_kind_t>(dtype)) : 0;
+}
+
+crl_status_t crl_op_create(crl_op_fn_t fn, void* arg, int commutative, crl_op_t* op_p) {
+  if (fn == nullptr || op_p == nullptr) {
+    return carillon::report(
+        {Code::kInvalidArgument, "crl_op_create: needs a function and a place for the operator"});
+  }
+  *op_p = reinterpret_cast<crl_op_t>(new carillon::UserOp{fn, arg, commutative != 0});
+  return CRL_OK;
+}
+
+void crl_op_free(crl_op_t op) {
+  if (!carillon::is_predefined(op)) delete reinterpret_cast<carillon::UserOp*>(op);
+}
+
+int crl_op_supports(crl_op_t op, crl_dtype_t dtype) {
+  if (!carillon::is_predefined(op)) return crl_dtype_bytes(dtype) > 0 ? 1 : 0;
+  if (dtype >= CRL_DTYPES) return 0;
+  return carillon::find_kernel(static_cast<crl_op_kind_t>(op),
+                               static_cast<crl_dtype_kind_t>(dtype)) != nullptr
+             ? 1
+             : 0;
+}

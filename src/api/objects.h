@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the handles of carillon.h point to.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "api/plans.h"
+#include "carillon/carillon.h"
+#include "engine/engine.h"
+#include "engine/run.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+/// The arguments of a collective that decide its plan and its arithmetic: equal keys, equal plans.
+struct CallKey {
+  Collective collective = Collective::kBarrier;
+  bool in_place = false;
+  crl_dtype_t dtype = CRL_UINT8;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+  crl_op_t op = CRL_SUM;
+  bool operator==(const CallKey&) const = default;
+};
+
+/// A call resolved for a team: what a repeated call finds with one comparison.
+struct PreparedCall {
+  CallKey key;
+  PlannedCall planned;  ///< empty plan: the entry is unused
+  Reduction reduction;
+  std::int32_t element_bytes = 1;
+};
+
+/// A user's operator. crl_op_t holds its address.
+struct UserOp {
+  crl_op_fn_t fn;
+  void* arg;
+  bool commutative;
+};
+
+inline bool is_predefined(crl_op_t op) { return op < CRL_OPS; }
+
+}  // namespace carillon
+
+struct crl_context : carillon::StageSource {
+  std::unique_ptr<carillon::Engine> engine;
+  std::unique_ptr<carillon::PlanCache> plans;
+  std::vector<crl_request_h> spare_requests;
+  std::vector<crl_team_h> teams;
+
+  carillon::Result<std::shared_ptr<const carillon::Plan>> plan(carillon::Run& run) override;
+  ~crl_context() override;
+};
+
+struct crl_request : carillon::Run {
+  crl_team_h owner = nullptr;
+  carillon::CallKey key;
+  carillon::Shared shared;
+  std::int32_t stage = 0;
+  const carillon::Algorithm* algorithm = nullptr;
+};
+
+struct crl_team {
+  static constexpr std::size_t kPrepared = 32;
+
+  crl_context* context = nullptr;
+  std::unique_ptr<carillon::Team> team;
+  std::array<carillon::PreparedCall, kPrepared> prepared;  // direct-mapped by key
+  crl_request blocking;  // blocking calls run in here, one at a time
+  const carillon::Algorithm* last_algorithm = nullptr;
+};
+
+namespace carillon {
+
+/// Keeps the message for crl_last_error and returns the code.
+crl_status_t report(const Status& status);
+
+}  // namespace carillon

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/plans.h"
+
+#include <functional>
+#include <vector>
+
+
+namespace carillon {
+namespace {
+
+constexpr std::size_t kMaxPlans = 4096;
+
+Result<std::shared_ptr<const Plan>> build(const Algorithm& algorithm, const Call& call) {
+  auto schedule = emit(algorithm, call);
+  if (!schedule.ok()) return schedule.status();
+  auto plan = lower(schedule.value(), call);
+  if (!plan.ok()) return plan.status();
+  return std::make_shared<const Plan>(std::move(plan.value()));
+}
+
+}  // namespace
+
+std::size_t PlanCache::Hash::operator()(const Key& key) const {
+  std::size_t hash = 0;
+  const auto mix = [&](std::int64_t value) {
+    hash = (hash ^ std::hash<std::int64_t>()(value)) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 29;
+  };
+  mix(static_cast<int>(key.shared.collective));
+  mix(key.shared.ranks);
+  mix(key.shared.root);
+  mix(key.shared.count);
+  mix(key.shared.element_bytes);
+  mix(key.rank * 8 + (key.shared.commutative ? 4 : 0) + (key.in_place ? 2 : 0) +
+      (key.same_settings ? 1 : 0));
+  mix(key.limits.slot_bytes);
+  return hash;
+}
+
+Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
+  auto rules = parse_rules(settings.algorithm);
+  if (!rules.ok()) {
+    return Status(rules.status().code(),
+                  "CARILLON_ALGORITHM: " + std::string(rules.status().message()));
+  }
+  return std::unique_ptr<PlanCache>(
+      new PlanCache(std::move(rules.value()), settings.verify != 0));
+}
+
+AlgorithmChoice PlanCache::choose(const Shared& shared, const Limits& limits,
+                                  bool same_settings) const {
+  static const Rules kDefaults;
+  return select(shared, limits, same_settings ? rules_ : kDefaults);
+}
+
+Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank rank,
+                                    const Limits& limits, bool same_settings) {
+  const Key key{shared, in_place, rank, limits, same_settings};
+  const std::lock_guard lock(mutex_);
+  if (const auto found = cache_.find(key); found != cache_.end()) return found->second;
+  const AlgorithmChoice choice = choose(shared, limits, same_settings);
+  const Call call{.shared = shared,
+                  .local = {.in_place = in_place, .tables = {}},
+                  .rank = rank,
+                  .limits = limits,
+                  .params = choice.params};
+  auto plan = build(*choice.algorithm, call);
+  if (!plan.ok()) return plan.status();
+  if (cache_.size() >= kMaxPlans) cache_.clear();  // plans in use live on in their runs
+  return cache_[key] = PlannedCall{plan.value(), choice.algorithm};
+}
+
+Result<std::shared_ptr<const Plan>> PlanCache::next_stage(
+    const Algorithm& algorithm, const Shared& shared, bool in_place, Rank rank,
+    const Limits& limits, bool same_settings, std::int32_t stage,
+    std::span<const std::int64_t> learned) {
+  const AlgorithmChoice choice = choose(shared, limits, same_settings);
+  return build(algorithm, {.shared = shared,
+                           .local = {.in_place = in_place, .tables = {}},
+                           .rank = rank,
+                           .limits = limits,
+                           .params = choice.params,
+                           .stage = stage,
+                           .learned = learned});
+}
+
+}  // namespace carillon

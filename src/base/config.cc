@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+namespace carillon {
+namespace {
+
+struct Row {
+  const char* name;
+  std::string_view type;
+  std::string_view description;
+  std::string Config::*text;       // one of text and number
+  std::int64_t Config::*number;
+  std::int64_t min, max;
+};
+
+constexpr std::int64_t kMax = INT64_C(1) << 40;
+
+constexpr std::array kRows = {
+    Row{"CARILLON_ALGORITHM", "text",
+        "Algorithms to use instead of the chosen ones, e.g. allreduce=degree_k:k=4;bcast=binomial.",
+        &Config::algorithm, nullptr, 0, 0},
+    Row{"CARILLON_SLOT_BYTES", "bytes",
+        "Largest piece of a message; longer data moves in pieces of this size.", nullptr,
+        &Config::slot_bytes, 1024, 262144},
+    Row{"CARILLON_HEAP_MIB", "MiB",
+        "Address space per rank for memory from crl_alloc and MPI_Alloc_mem.", nullptr,
+        &Config::heap_mib, 0, 1048576},
+    Row{"CARILLON_SPIN_US", "microseconds",
+        "How long a wait polls before it yields the core, when ranks have a core each.", nullptr,
+        &Config::spin_us, 0, 1000000},
+    Row{"CARILLON_DEAD_PEER_MS", "milliseconds",
+        "Within what time a process that died is noticed.", nullptr, &Config::dead_peer_ms, 10,
+        kMax},
+    Row{"CARILLON_JOIN_TIMEOUT_S", "seconds",
+        "How long start-up waits for the other ranks of the node.", nullptr,
+        &Config::join_timeout_s, 1, 86400},
+    Row{"CARILLON_VERIFY", "0 or 1",
+        "1: every schedule is verified for the whole team before its first run (slow).", nullptr,
+        &Config::verify, 0, 1},
+    Row{"CARILLON_LOG", "text", "What is logged to stderr: off, error, warning, info or debug.",
+        &Config::log, nullptr, 0, 0},
+};
+
+bool parse_number(std::string_view text, std::int64_t* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Status read_row(const Row& row, std::string_view text, Config& config) {
+  if (row.text != nullptr) {
+    config.*row.text = text;
+    return {};
+  }
+  std::int64_t value = 0;
+  if (!parse_number(text, &value) || value < row.min || value > row.max) {
+    return {Code::kInvalidArgument, std::string(row.name) + "=" + std::string(text) +
+                                        " is not a number from " + std::to_string(row.min) +
+                                        " to " + std::to_string(row.max) + " (" +
+                                        std::string(row.type) + "); correct or unset it"};
+  }
+  config.*row.number = value;
+  return {};
+}
+
+std::string shown(const Row& row, const Config& config) {
+  return row.text != nullptr ? config.*row.text : std::to_string(config.*row.number);
+}
+
+}  // namespace
+
+Result<Config> read_config() {
+  Config config;
+  for (const Row& row : kRows) {
+    const char* const text = std::getenv(row.name);  // NOLINT(concurrency-mt-unsafe): start-up
+    if (text == nullptr || *text == '\0') continue;
+    if (Status status = read_row(row, text, config); !status.ok()) return status;
+  }
+  constexpr std::array<std::string_view, 5> kLevels = {"off", "error", "warning", "info", "debug"};
+  for (const std::string_view level : kLevels) {
+    if (config.log == level) return config;
+  }
+  return Status(Code::kInvalidArgument,
+                "CARILLON_LOG=" + config.log + " is none of off, error, warning, info, debug");
+}
+
+std::span<const Setting> settings() {
+  static const std::vector<Setting> kTable = [] {
+    std::vector<Setting> table;
+    const Config fallback;
+    for (const Row& row : kRows) {
+      const char* const text = std::getenv(row.name);  // NOLINT(concurrency-mt-unsafe)
+      const std::string standard = shown(row, fallback);
+      table.push_back({row.name, row.type, standard, text != nullptr ? text : standard,
+                       row.description});
+    }
+    return table;
+  }();
+  return kTable;
+}
+
+}  // namespace carillon

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The settings: one table of CARILLON_* variables, read once. `carillon info --config` and
+// docs/settings.md print this table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace carillon {
+
+struct Config {
+  std::string algorithm;               ///< CARILLON_ALGORITHM
+  std::int64_t slot_bytes = 65536;     ///< CARILLON_SLOT_BYTES
+  std::int64_t heap_mib = 1024;        ///< CARILLON_HEAP_MIB
+  std::int64_t spin_us = 20;           ///< CARILLON_SPIN_US
+  std::int64_t dead_peer_ms = 1000;    ///< CARILLON_DEAD_PEER_MS
+  std::int64_t join_timeout_s = 30;    ///< CARILLON_JOIN_TIMEOUT_S
+  std::int64_t verify = 0;             ///< CARILLON_VERIFY
+  std::string log = "warning";         ///< CARILLON_LOG
+};
+
+/// One row of the table, for people.
+struct Setting {
+  std::string_view name;         ///< "CARILLON_SLOT_BYTES"
+  std::string_view type;         ///< "bytes", "text", ...
+  std::string fallback;          ///< its default
+  std::string value;             ///< as it is now
+  std::string_view description;  ///< one sentence
+};
+
+/// Reads the environment. A value that cannot be is an error that names the variable, the value
+/// and what would do.
+Result<Config> read_config();
+
+/// The whole table with the current values; unreadable ones are shown as they stand.
+std::span<const Setting> settings();
+
+}  // namespace carillon

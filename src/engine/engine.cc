@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "engine/node.h"
+#include "engine/team.h"
+#include "engine/waiter.h"
+#include "transport/shm/doorbell.h"
+
+namespace carillon {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr int kFirstPolls = 1000;            // of a blocking call before it looks at anything else
+constexpr int kFirstPollsOversubscribed = 20;
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& config,
+                                               const Config& settings) {
+  std::unique_ptr<Engine> engine(new Engine(settings));
+  engine->threaded_ = config.threaded != 0;
+  engine->idle_ = config.idle;
+  engine->idle_arg_ = config.idle_arg;
+  if (config.dead_peer_ms > 0) engine->settings_.dead_peer_ms = config.dead_peer_ms;
+  shm::SegmentSizes sizes;
+  sizes.heap_bytes = static_cast<std::uint64_t>(settings.heap_mib) * kMiB;
+  auto place =
+      join_node(config.oob, sizes, static_cast<int>(settings.join_timeout_s));
+  if (!place.ok()) return place.status();
+  engine->segment_ = place.value().segment;
+  engine->node_rank_ = place.value().rank;
+  engine->oversubscribed_ = place.value().oversubscribed;
+  if (engine->joined()) engine->set_up_memory();
+  return engine;
+}
+
+void Engine::set_up_memory() {
+  shm::register_for_wakeups();
+  const shm::SegmentHeader& header = segment_->header();
+  areas_ = std::make_unique<OffsetAllocator>(segment_->control(node_rank_), header.control_bytes);
+  heap_ = std::make_unique<OffsetAllocator>(segment_->heap(node_rank_), header.heap_bytes);
+  pool_ = std::make_unique<shm::Pool>(*segment_, node_rank_,
+                                      static_cast<std::uint64_t>(settings_.slot_bytes),
+                                      Limits().large_slots);
+}
+
+Engine::~Engine() {
+  retired_.clear();
+  if (joined()) segment_->leave(node_rank_);
+}
+
+std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
+  reap_teams();
+  const auto offset = areas_->allocate(bytes, shm::kCacheLine);
+  // Nobody writes here before the members have agreed on the new team.
+  if (offset) std::memset(segment_->base() + *offset, 0, bytes);
+  return offset;
+}
+
+void* Engine::allocate_heap(std::uint64_t bytes) {
+  if (!joined()) return nullptr;
+  const auto offset = heap_->allocate(std::max<std::uint64_t>(bytes, 1), shm::kPageBytes);
+  return offset ? segment_->base() + *offset : nullptr;
+}
+
+void Engine::free_heap(void* memory) {
+  if (memory == nullptr || !joined()) return;
+  heap_->release(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base()));
+}
+
+void Engine::add_team(Team& team) {
+  teams_.push_back(&team);
+  agreeing_.push_back(&team);
+}
+
+void Engine::retire_team(std::unique_ptr<Team> team) {
+  std::erase(teams_, team.get());
+  std::erase(agreeing_, team.get());
+  retired_.push_back(std::move(team));
+  reap_teams();
+}
+
+void Engine::reap_teams() {
+  std::erase_if(retired_, [](const std::unique_ptr<Team>& team) { return team->quiet(); });
+}
+
+void Engine::start(Run& run) {
+  Team& team = run.team();
+  active_.push_back(&run);
+  if (team.state() == Team::State::kFailed) {
+    run.fail(team.status());
+  } else if (team.may_begin()) {
+    team.begin(run);
+  } else {
+    team.defer(run);
+    ++deferred_;
+  }
+}
+
+void Engine::begin_deferred() {
+  for (Team* team : teams_) {
+    while (Run* run = team->next_deferred()) {
+      if (!run->has_plan()) {
+        auto plan = stages_->plan(*run);
+        if (!plan.ok()) {
+          team->fail(plan.status());
+          run->fail(plan.status());
+          break;
+        }
+        run->set_plan(plan.value());
+      }
+      team->begin(*run);
+    }
+  }
+  deferred_ = static_cast<int>(std::count_if(active_.begin(), active_.end(), [](const Run* run) {
+    return run->state() == Run::State::kDeferred;
+  }));
+}
+
+bool Engine::move_on(Run& run, int polls) {
+  if (run.done()) return true;
+  if (run.state() == Run::State::kDeferred || !run.progress(polls)) return false;
+  Team& team = run.team();
+  if (!run.status().ok()) {
+    log(LogLevel::kError, run.status().to_string());
+    team.fail(run.status());
+    return true;
+  }
+  if (run.plan().learned.length == 0) {
+    team.complete(run);
+    return true;
+  }
+  auto plan = stages_->plan(run);
+  if (!plan.ok()) {
+    team.fail(plan.status());
+    return true;
+  }
+  run.next_stage(plan.value());
+  team.set_staged(run.plan().learned.length > 0);
+  return false;
+}
+
+void Engine::progress(int polls) {
+  if (!agreeing_.empty()) {
+    for (Team* team : agreeing_) team->progress_agreement();
+    std::erase_if(agreeing_, [](Team* team) { return team->state() != Team::State::kAgreeing; });
+  }
+  if (deferred_ > 0) begin_deferred();
+  if (active_.empty()) return;
+  // Runs that end may not disturb the walk: they leave the list afterwards.
+  bool ended = false;
+  for (std::size_t i = 0; i < active_.size(); ++i) ended |= move_on(*active_[i], polls);
+  if (ended) std::erase_if(active_, [](const Run* run) { return run->done(); });
+}
+
+void Engine::run_to_end(Run& run) {
+  {
+    const Lock lock(*this);
+    if (active_.empty() && agreeing_.empty() && run.team().may_begin()) {
+      run.team().begin(run);
+      if (move_on(run, oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls)) return;
+      active_.push_back(&run);
+    } else {
+      start(run);
+    }
+  }
+  wait(run);
+}
+
+template <typename Done>
+void Engine::wait_until(Done done) {
+  Waiter waiter(*this);
+  for (;;) {
+    {
+      const Lock lock(*this);
+      progress(waiter.polls());
+      if (done()) return;
+    }
+    waiter.pause(done);
+  }
+}
+
+void Engine::wait(Run& run) {
+  wait_until([&] { return run.done(); });
+}
+
+void Engine::wait(Team& team) {
+  wait_until([&] { return team.state() != Team::State::kAgreeing; });
+}
+
+void Engine::check_peers() {
+  for (Team* team : teams_) {
+    if (team->state() == Team::State::kAgreeing) {
+      for (int i = 0; i < segment_->ranks(); ++i) {
+        if (!segment_->died(i)) continue;
+        team->fail(Status(Code::kPeerDead, "a process of this node (pid " +
+                                               std::to_string(segment_->state(i).pid.load()) +
+                                               ") died while a team was being made"));
+        break;
+      }
+    } else if (team->state() == Team::State::kReady) {
+      team->check_peers();
+    }
+  }
+}
+
+}  // namespace carillon

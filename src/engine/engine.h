@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine of one context: joins the node, owns this rank's share of its memory, and moves
+// everything in flight on. Runs and teams belong to their callers; the engine knows the active
+// ones.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/config.h"
+#include "base/offset_allocator.h"
+#include "base/status.h"
+#include "carillon/carillon.h"
+#include "engine/run.h"
+#include "transport/shm/pool.h"
+#include "transport/shm/segment.h"
+
+namespace carillon {
+
+class Team;
+
+/// What runs of later stages are made from; implemented by the layer that knows algorithms.
+class StageSource {
+ public:
+  virtual ~StageSource() = default;
+  /// The plan of a run whose team was not ready when it was started, or, if `run` has just
+  /// finished one stage, of the next.
+  virtual Result<std::shared_ptr<const Plan>> plan(Run& run) = 0;
+};
+
+class Engine {
+ public:
+  /// Collective over config.oob; blocks.
+  static Result<std::unique_ptr<Engine>> create(const crl_context_config_t& config,
+                                                const Config& settings);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] shm::Segment& segment() const { return *segment_; }
+  [[nodiscard]] shm::Pool& pool() { return *pool_; }
+  [[nodiscard]] int node_rank() const { return node_rank_; }
+  [[nodiscard]] const Config& settings() const { return settings_; }
+  [[nodiscard]] bool in_heap(const void* memory, std::size_t bytes) const {
+    return segment_->in_heap(node_rank_, memory, bytes);
+  }
+  /// The processes of the node could be joined; if not, no team can be served.
+  [[nodiscard]] bool joined() const { return segment_ != nullptr; }
+  void set_stage_source(StageSource* source) { stages_ = source; }
+
+  /// Serializes the calls below when the context is threaded; else does nothing.
+  class Lock {
+   public:
+    explicit Lock(Engine& engine) : engine_(engine) {
+      if (engine_.threaded_) engine_.mutex_.lock();
+    }
+    ~Lock() {
+      if (engine_.threaded_) engine_.mutex_.unlock();
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
+  // All of these with the Lock held.
+  void add_team(Team& team);
+  /// The team is no longer used by the caller; destroyed when no peer needs its area any more.
+  void retire_team(std::unique_ptr<Team> team);
+  /// Begins the run, or lets it wait for its turn on its team.
+  void start(Run& run);
+  void progress(int polls = 0);
+
+  // Blocking; without the Lock.
+  /// Starts the run and returns when it has ended.
+  void run_to_end(Run& run);
+  /// Returns when a started run has ended.
+  void wait(Run& run);
+  /// Returns when the team is ready or has failed.
+  void wait(Team& team);
+
+  std::optional<std::uint64_t> allocate_area(std::uint64_t bytes);
+  void release_area(std::uint64_t offset) { areas_->release(offset); }
+  std::uint64_t new_generation() { return ++generation_; }
+  void* allocate_heap(std::uint64_t bytes);
+  void free_heap(void* memory);
+
+ private:
+  friend class Waiter;
+  explicit Engine(const Config& settings) : settings_(settings) {}
+  void set_up_memory();
+  void reap_teams();
+  void begin_deferred();
+  /// True if the run has ended.
+  bool move_on(Run& run, int polls);
+  template <typename Done>
+  void wait_until(Done done);
+  /// Fails what can never end because a process has died.
+  void check_peers();
+
+  Config settings_;
+  std::shared_ptr<shm::Segment> segment_;
+  int node_rank_ = 0;
+  int node_size_ = 1;
+  bool oversubscribed_ = false;
+  bool threaded_ = false;
+  std::mutex mutex_;
+  void (*idle_)(void*) = nullptr;
+  void* idle_arg_ = nullptr;
+  StageSource* stages_ = nullptr;
+  std::unique_ptr<shm::Pool> pool_;
+  std::unique_ptr<OffsetAllocator> areas_, heap_;
+  std::uint64_t generation_ = 0;
+  std::vector<Team*> teams_;      // in use
+  std::vector<Team*> agreeing_;   // of these, the ones not ready yet
+  std::vector<std::unique_ptr<Team>> retired_;
+  std::vector<Run*> active_;     // begun or deferred, not yet ended
+  int deferred_ = 0;              // of these, the deferred ones
+};
+
+}  // namespace carillon

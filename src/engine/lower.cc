@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "engine/plan.h"
+
+namespace carillon {
+namespace {
+
+bool outgoing(OpKind kind) {
+  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
+}
+
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, const Call& call) : schedule_(schedule), call_(call) {}
+
+  Result<Plan> run() {
+    plan_.scratch_bytes = schedule_.scratch_bytes;
+    plan_.slot_bytes = call_.limits.slot_bytes;
+    plan_.learned = schedule_.learned;
+    count_messages();
+    releases_ = release_points(schedule_);
+    for (const Strand& strand : schedule_.strands) {
+      plan_.strand_starts.push_back(static_cast<std::uint32_t>(plan_.code.size()));
+      lower_ops(strand.first_op, strand.first_op + strand.op_count);
+      plan_.code.push_back({});
+    }
+    plan_.slot_bases = static_cast<std::uint32_t>(slots_.size());
+    set_expected_lengths();
+    if (!status_.ok()) return status_;
+    return std::move(plan_);
+  }
+
+ private:
+  using SlotKey = std::tuple<Channel, Rank, std::int32_t>;
+
+  static Flow flow_of(const Op& op) {
+    if (outgoing(op.kind)) {
+      return op.message.channel == Channel::kAll ? Flow::kOutAll : Flow::kOutPair;
+    }
+    return op.message.channel == Channel::kAll ? Flow::kInAll : Flow::kInPair;
+  }
+
+  std::uint16_t use_of(const Op& op) {
+    const Flow flow = flow_of(op);
+    const Rank peer = flow == Flow::kOutAll ? 0 : op.message.peer;
+    const auto [found, fresh] =
+        use_index_.try_emplace({flow, peer}, static_cast<std::uint16_t>(plan_.uses.size()));
+    if (fresh) plan_.uses.push_back({.flow = flow, .peer = peer});
+    return found->second;
+  }
+
+  // Messages a send or recv of this length becomes.
+  [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const {
+    return std::max<std::int64_t>(1, (length + plan_.slot_bytes - 1) / plan_.slot_bytes);
+  }
+
+  [[nodiscard]] std::span<const Buffer> data(const Op& op) const {
+    return outgoing(op.kind) ? schedule_.src(op) : schedule_.dst(op);
+  }
+
+  void count_messages() {
+    std::int64_t iterations = 1;
+    std::size_t loop_end = 0;
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      const Op& op = schedule_.ops[i];
+      if (i >= loop_end) iterations = 1;
+      if (op.kind == OpKind::kRepeat) {
+        iterations = op.count;
+        loop_end = i + op.body + 1;
+      }
+      const bool stream = op.kind == OpKind::kSend || op.kind == OpKind::kRecv;
+      if (!outgoing(op.kind) && op.kind != OpKind::kWait && !stream) continue;
+      ChannelUse& use = plan_.uses[use_of(op)];
+      if (!stream) {
+        use.count += static_cast<std::int32_t>(iterations);
+      } else if (iterations != 1 || use.table != Table::kNone) {
+        fail("a send or recv inside a loop, or after one of table-given length");
+      } else {
+        count_stream(op, use);
+      }
+    }
+  }
+
+  void count_stream(const Op& op, ChannelUse& use) {
+    stream_starts_.emplace(&op, use.count);
+    std::int64_t length = 0;
+    for (const Buffer& buffer : data(op)) {
+      length += buffer.range.length;
+      if (buffer.table == Table::kNone) continue;
+      if (use.count != 0 || data(op).size() != 1) {
+        fail("a table-given length beside other data of the same channel");
+      }
+      use.table = buffer.table;
+      use.entry = buffer.entry;
+    }
+    if (use.table == Table::kNone) use.count += static_cast<std::int32_t>(stream_messages(length));
+  }
+
+  std::uint32_t slot_base(const Message& message) {
+    const SlotKey key{message.channel, message.peer, message.index};
+    const auto [found, fresh] =
+        slots_.try_emplace(key, static_cast<std::uint32_t>(slots_.size()));
+    return kBaseSlots + found->second;
+  }
+
+  Operand operand(const Buffer& buffer) {
+    Operand out{.table = buffer.table,
+                .entry = buffer.entry,
+                .offset = buffer.range.offset,
+                .stride = buffer.range.stride};
+    switch (buffer.space) {
+      case Space::kInput: out.base = kBaseInput; break;
+      case Space::kOutput: out.base = kBaseOutput; break;
+      case Space::kScratch: out.base = kBaseScratch; break;
+      case Space::kSlot:
+        out.base = slot_base(buffer.message);
+        note_slot_use(buffer, out.base);
+        break;
+    }
+    return out;
+  }
+
+  void note_slot_use(const Buffer& buffer, std::uint32_t base) {
+    std::int64_t& needed = needed_[base];
+    std::int64_t last = buffer.range.offset + buffer.range.length;
+    if (buffer.message.index_stride == 0) last += buffer.range.stride * (iterations_ - 1);
+    needed = std::max(needed, last);
+  }
+
+  // A wait's message must hold all that is read of it.
+  void set_expected_lengths() {
+    for (Instruction& instruction : plan_.code) {
+      if (instruction.action == Action::kWait) instruction.length = needed_[instruction.dst.base];
+    }
+  }
+
+  void lower_ops(std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+      const Op& op = schedule_.ops[i];
+      if (op.kind == OpKind::kRepeat) {
+        plan_.code.push_back({.action = Action::kRepeat, .count = op.count});
+        iterations_ = op.count;
+        lower_ops(i + 1, i + 1 + op.body);
+        iterations_ = 1;
+        plan_.code.push_back({.action = Action::kEndRepeat});
+      } else {
+        lower_op(op);
+      }
+      release_after(first, i);
+      if (op.kind == OpKind::kRepeat) i += op.body;
+    }
+  }
+
+  // Messages whose last use is op i and that must be counted.
+  void release_after(std::size_t first, std::size_t i) {
+    for (std::size_t w = first; w <= i; ++w) {
+      if (releases_[w] != static_cast<std::int64_t>(i)) continue;
+      const Op& wait = schedule_.ops[w];
+      const std::uint16_t use = use_of(wait);
+      if (plan_.uses[use].count <= call_.limits.window) continue;
+      plan_.code.push_back({.action = Action::kRelease,
+                            .use = use,
+                            .index = wait.message.index,
+                            .index_stride = wait.message.index_stride});
+    }
+  }
+
+  void lower_op(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kCopy: lower_copy(op); break;
+      case OpKind::kReduce: lower_reduce(op); break;
+      case OpKind::kPut:
+      case OpKind::kSignal: lower_transfer(op, Action::kPut); break;
+      case OpKind::kSend: lower_transfer(op, Action::kSend); break;
+      case OpKind::kRecv: lower_transfer(op, Action::kRecv); break;
+      case OpKind::kWait:
+        plan_.code.push_back({.action = Action::kWait,
+                              .use = use_of(op),
+                              .index = op.message.index,
+                              .index_stride = op.message.index_stride,
+                              .dst = {.base = slot_base(op.message)}});
+        break;
+      case OpKind::kRepeat: break;
+    }
+  }
+
+  void lower_reduce(const Op& op) {
+    const Buffer& dst = schedule_.dst(op)[0];
+    plan_.code.push_back({.action = Action::kReduce,
+                          .length = dst.range.length,
+                          .count = dst.range.length / call_.shared.element_bytes,
+                          .dst = operand(dst),
+                          .a = operand(schedule_.src(op)[0]),
+                          .b = operand(schedule_.src(op)[1])});
+  }
+
+  // A copy between two lists becomes one copy per run of bytes that is whole in both.
+  void lower_copy(const Op& op) {
+    const auto dst = schedule_.dst(op);
+    const auto src = schedule_.src(op);
+    if (dst.size() == 1 && src.size() == 1) {
+      add_copy(operand(dst[0]), operand(src[0]), dst[0].range.length);
+      return;
+    }
+    std::size_t d = 0, s = 0;
+    std::int64_t d_used = 0, s_used = 0;
+    while (d < dst.size() && s < src.size()) {
+      const std::int64_t run =
+          std::min(dst[d].range.length - d_used, src[s].range.length - s_used);
+      Operand to = operand(dst[d]);
+      Operand from = operand(src[s]);
+      to.offset += d_used;
+      from.offset += s_used;
+      add_copy(to, from, run);
+      d_used += run;
+      s_used += run;
+      if (d_used == dst[d].range.length) ++d, d_used = 0;
+      if (s_used == src[s].range.length) ++s, s_used = 0;
+    }
+  }
+
+  void add_copy(Operand dst, Operand src, std::int64_t length) {
+    plan_.code.push_back({.action = Action::kCopy, .length = length, .dst = dst, .a = src});
+  }
+
+  void lower_transfer(const Op& op, Action action) {
+    Instruction instruction{.action = action, .use = use_of(op), .index = op.message.index,
+                            .index_stride = op.message.index_stride};
+    if (action != Action::kPut) {
+      instruction.index = stream_starts_.at(&op);
+      instruction.index_stride = 0;
+    }
+    const auto buffers = data(op);
+    for (const Buffer& buffer : buffers) instruction.length += buffer.range.length;
+    if (buffers.size() == 1) {
+      (action == Action::kRecv ? instruction.dst : instruction.a) = operand(buffers[0]);
+    } else {
+      instruction.first_piece = static_cast<std::uint32_t>(plan_.pieces.size());
+      instruction.piece_count = static_cast<std::uint32_t>(buffers.size());
+      for (const Buffer& buffer : buffers) {
+        plan_.pieces.push_back({operand(buffer), buffer.range.length});
+      }
+    }
+    instruction.stable = action == Action::kPut && buffers.size() == 1 && stable(buffers[0]);
+    plan_.code.push_back(instruction);
+  }
+
+  // Does no op write the source's space? Then a reader may read it where it stands.
+  [[nodiscard]] bool stable(const Buffer& source) const {
+    if (source.space == Space::kScratch || source.space == Space::kSlot) return false;
+    for (const Op& op : schedule_.ops) {
+      for (const Buffer& dst : schedule_.dst(op)) {
+        const bool same = dst.space == source.space;
+        const bool aliased = call_.local.in_place && dst.space != Space::kScratch;
+        if (same || aliased) return false;
+      }
+    }
+    return true;
+  }
+
+  void fail(std::string_view what) {
+    if (status_.ok()) {
+      status_ = Status(Code::kUnsupported, std::string(collective_name(call_.shared.collective)) +
+                                               ": the schedule has " + std::string(what) +
+                                               ", which the engine cannot run");
+    }
+  }
+
+  const Schedule& schedule_;
+  const Call& call_;
+  Plan plan_;
+  Status status_;
+  std::map<std::pair<Flow, Rank>, std::uint16_t> use_index_;
+  std::map<SlotKey, std::uint32_t> slots_;
+  std::map<std::uint32_t, std::int64_t> needed_;
+  std::map<const Op*, std::int32_t> stream_starts_;
+  std::vector<std::int64_t> releases_;
+  std::int64_t iterations_ = 1;
+};
+
+}  // namespace
+
+Result<Plan> lower(const Schedule& schedule, const Call& call) {
+  return Lowering(schedule, call).run();
+}
+
+}  // namespace carillon

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Joining the node: the processes that start together find out which of them share a node, and
+// these come to share one segment.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "carillon/carillon.h"
+#include "transport/shm/segment.h"
+
+namespace carillon {
+
+struct NodePlace {
+  std::shared_ptr<shm::Segment> segment;  ///< null: some process of the node could not join
+  int rank = 0;                           ///< within the node, in the order of oob ranks
+  int size = 1;
+  bool oversubscribed = false;  ///< more ranks than cores they may run on
+};
+
+/// Collective over oob; blocks, for timeout_s at most. An error if the exchange itself fails;
+/// a node that cannot be joined is not an error but a null segment, on all of its processes.
+Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes, int timeout_s);
+
+}  // namespace carillon

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan: a schedule lowered to what one rank's engine runs. Buffers have become (base, offset)
+// pairs, put and signal a single line write, lists single pieces, releases explicit. A plan holds
+// no pointers and no team: it is shared by all teams of the same size and rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "schedule/schedule.h"
+
+namespace carillon {
+
+/// Index into Run's table of base pointers.
+enum Base : std::uint32_t { kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBaseSlots = 3 };
+
+struct Operand {
+  std::uint32_t base = 0;   ///< kBaseSlots + n: the n-th wait's message
+  Table table = Table::kNone;
+  std::int32_t entry = 0;
+  std::int64_t offset = 0;
+  std::int64_t stride = 0;  ///< bytes per iteration of the loop around it
+};
+
+enum class Action : std::uint8_t {
+  kPut,        ///< a piece list (a) to one line, or through a chunk
+  kWait,       ///< until the message is there; its address goes to base `dst.base`
+  kRelease,    ///< counts the message as released and tells the writer
+  kCopy,
+  kReduce,
+  kSend,       ///< a stream of messages
+  kRecv,
+  kRepeat,     ///< `count` iterations of the instructions up to kEndRepeat
+  kEndRepeat,
+  kEnd,        ///< of the strand
+};
+
+struct Instruction {
+  Action action = Action::kEnd;
+  bool stable = false;          ///< put: nothing in the schedule writes the source afterwards
+  std::uint16_t use = 0;        ///< index into Plan::uses
+  std::int32_t index = 0;       ///< message number on the channel, within the collective
+  std::int32_t index_stride = 0;
+  std::uint32_t first_piece = 0;  ///< put, send, recv with several pieces: into Plan::pieces
+  std::uint32_t piece_count = 0;  ///< 0: the one piece is `a` (put, send) or `dst` (recv)
+  std::int64_t length = 0;      ///< bytes; wait: the least the message must have
+  std::int64_t count = 0;       ///< reduce: elements; repeat: iterations
+  Operand dst, a, b;
+};
+
+struct Piece {
+  Operand memory;
+  std::int64_t length = 0;
+};
+
+enum class Flow : std::uint8_t { kOutPair, kInPair, kOutAll, kInAll };
+
+/// A channel that the schedule uses, and how many messages it carries.
+struct ChannelUse {
+  Flow flow = Flow::kOutPair;
+  Rank peer = 0;
+  std::int32_t count = 0;
+  /// The one send or recv of table-given length on it, whose count is known only at the call.
+  Table table = Table::kNone;
+  std::int32_t entry = 0;
+};
+
+struct Plan {
+  std::vector<Instruction> code;
+  std::vector<std::uint32_t> strand_starts;
+  std::vector<Piece> pieces;
+  std::vector<ChannelUse> uses;
+  std::uint32_t slot_bases = 0;
+  std::int64_t scratch_bytes = 0;
+  std::int64_t slot_bytes = 0;  ///< largest message
+  Range learned;                ///< not empty: another stage follows
+};
+
+/// Lowers a schedule. `element_bytes` is that of the call (for reduce).
+Result<Plan> lower(const Schedule& schedule, const Call& call);
+
+}  // namespace carillon

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/engine.h"
+#include "engine/team.h"
+#include "engine/wake.h"
+
+namespace carillon {
+namespace {
+
+using shm::kInlineBytes;
+
+constexpr int kTightPolls = 64;            // polls before a pause goes between them
+constexpr std::int64_t kReferenceBytes = 4096;  // shorter data is cheaper copied than waited for
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Small copies are most of the traffic of small collectives; a call would cost as much again.
+inline void copy_bytes(void* to, const void* from, std::int64_t length) {
+  if (length == 8) {
+    std::memcpy(to, from, 8);
+  } else if (length != 0) {
+    std::memcpy(to, from, static_cast<std::size_t>(length));
+  }
+}
+
+}  // namespace
+
+void Run::prepare(Team& team, const Binding& binding) {
+  team_ = &team;
+  binding_ = binding;
+  status_ = Status();
+  state_ = State::kIdle;
+  references_.clear();
+  if (!binding.tables.send_bytes.empty()) {  // the caller's arrays may change from now on
+    const Tables& t = binding.tables;
+    table_storage_.clear();
+    for (const auto part : {t.send_bytes, t.send_offsets, t.recv_bytes, t.recv_offsets}) {
+      table_storage_.insert(table_storage_.end(), part.begin(), part.end());
+    }
+    const std::span<const std::int64_t> all(table_storage_);
+    const std::size_t n = t.send_bytes.size();
+    binding_.tables = {all.subspan(0, n), all.subspan(n, n), all.subspan(2 * n, n),
+                       all.subspan(3 * n, n)};
+  }
+}
+
+void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
+  if (plan_ != plan) plan_ = plan;
+  bases_.resize(kBaseSlots + plan_->slot_bases);
+  uses_.resize(plan_->uses.size());
+  strands_.resize(plan_->strand_starts.size());
+  const auto scratch = static_cast<std::size_t>(plan_->scratch_bytes);
+  if (scratch_.size() < scratch) scratch_.resize(scratch);
+  // The input is never written through: reads and writes share one table of bases.
+  bases_[kBaseInput] = static_cast<std::byte*>(const_cast<void*>(binding_.input));
+  bases_[kBaseOutput] = static_cast<std::byte*>(binding_.output);
+  bases_[kBaseScratch] = scratch_.data();
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    strands_[i] = Strand{.at = plan_->strand_starts[i]};
+  }
+}
+
+std::int64_t Run::length_of(const Operand& operand, std::int64_t length) const {
+  if (operand.table == Table::kNone) return length;
+  const Tables& t = binding_.tables;
+  const auto& bytes = operand.table == Table::kSend ? t.send_bytes : t.recv_bytes;
+  return bytes[static_cast<std::size_t>(operand.entry)];
+}
+
+std::byte* Run::at(const Operand& operand, const Strand& strand) const {
+  std::byte* const base = bases_[operand.base];
+  if (operand.table != Table::kNone) {
+    const Tables& t = binding_.tables;
+    const auto& offsets = operand.table == Table::kSend ? t.send_offsets : t.recv_offsets;
+    return base + offsets[static_cast<std::size_t>(operand.entry)];
+  }
+  return base + operand.offset + strand.iteration * operand.stride;
+}
+
+std::int64_t Run::stream_messages(std::int64_t length) const {
+  return std::max<std::int64_t>(1, (length + plan_->slot_bytes - 1) / plan_->slot_bytes);
+}
+
+void Run::begin(std::uint64_t collective) {
+  collective_ = collective;
+  state_ = State::kRunning;
+  take_numbers();
+}
+
+void Run::take_numbers() {
+  shm::Endpoint& endpoint = team_->endpoint();
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const ChannelUse& channel = plan_->uses[i];
+    std::int64_t count = channel.count;
+    if (channel.table != Table::kNone) {
+      count += stream_messages(length_of({.table = channel.table, .entry = channel.entry}, 0));
+    }
+    const auto numbers = static_cast<std::uint64_t>(count);
+    std::uint64_t first = 0;
+    shm::Peer& peer = endpoint.peer(channel.peer);
+    switch (channel.flow) {
+      case Flow::kOutPair: first = std::exchange(peer.out_next, peer.out_next + numbers); break;
+      case Flow::kInPair: first = std::exchange(peer.in_next, peer.in_next + numbers); break;
+      case Flow::kInAll: first = std::exchange(peer.all_in_next, peer.all_in_next + numbers); break;
+      case Flow::kOutAll: first = endpoint.take_all_numbers(numbers); break;
+    }
+    uses_[i] = Use{.first = first, .count = count};
+  }
+}
+
+bool Run::progress(int polls) {
+  bool finished = true;
+  for (Strand& strand : strands_) {
+    if (!strand.finished && !advance(strand, polls)) finished = false;
+  }
+  if (state_ == State::kDone) return true;  // it failed
+  return finished && references_released();
+}
+
+bool Run::advance(Strand& strand, int polls) {
+  for (;; ++strand.at) {
+    const Instruction& in = plan_->code[strand.at];
+    switch (in.action) {
+      case Action::kPut:
+        if (!put(in, strand)) return false;
+        break;
+      case Action::kWait: {
+        Received received;
+        if (!poll(in.use, number_of(in, strand), polls, &received)) return false;
+        if (received.length < in.length) {
+          fail(Status(Code::kMismatch,
+                      "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
+                          std::to_string(received.length) + " bytes where rank " +
+                          std::to_string(team_->rank()) + " expected " +
+                          std::to_string(in.length) +
+                          "; do all ranks call the collective with the same sizes?"));
+          return false;
+        }
+        bases_[in.dst.base] = const_cast<std::byte*>(received.data);
+        break;
+      }
+      case Action::kRelease: release(in.use, number_of(in, strand)); break;
+      case Action::kCopy: copy(in, strand); break;
+      case Action::kReduce: reduce(in, strand); break;
+      case Action::kSend:
+        if (!send(in, strand)) return false;
+        break;
+      case Action::kRecv:
+        if (!recv(in, strand, polls)) return false;
+        break;
+      case Action::kRepeat:
+        strand.loop = strand.at + 1;
+        strand.iteration = 0;
+        strand.iterations = in.count;
+        break;
+      case Action::kEndRepeat:
+        if (++strand.iteration < strand.iterations) {
+          strand.at = strand.loop - 1;
+        } else {
+          strand.iteration = 0;
+        }
+        break;
+      case Action::kEnd: strand.finished = true; return true;
+    }
+  }
+}
+
+void Run::copy(const Instruction& in, const Strand& strand) {
+  copy_bytes(at(in.dst, strand), at(in.a, strand), length_of(in.dst, in.length));
+}
+
+void Run::reduce(const Instruction& in, const Strand& strand) {
+  std::byte* const dst = at(in.dst, strand);
+  const std::byte* const left = at(in.a, strand);
+  const std::byte* const right = at(in.b, strand);
+  const auto count = static_cast<std::size_t>(in.count);
+  const Reduction& reduction = binding_.reduction;
+  if (reduction.kernel != nullptr) {
+    reduction.kernel(dst, left, right, count);
+    return;
+  }
+  // A user operator works in place on its right operand.
+  if (dst == right) {
+    reduction.user(reduction.user_arg, left, dst, count);
+  } else if (dst != left) {
+    std::memcpy(dst, right, static_cast<std::size_t>(in.length));
+    reduction.user(reduction.user_arg, left, dst, count);
+  } else {
+    std::vector<std::byte> result(right, right + in.length);
+    reduction.user(reduction.user_arg, left, result.data(), count);
+    std::memcpy(dst, result.data(), result.size());
+  }
+}
+
+// The bytes [offset, offset + length) of an instruction's piece list.
+void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
+                 std::int64_t length) const {
+  if (in.piece_count == 0) {
+    copy_bytes(to, at(in.a, strand) + offset, length);
+    return;
+  }
+  for (std::uint32_t i = 0; i < in.piece_count && length > 0; ++i) {
+    const Piece& piece = plan_->pieces[in.first_piece + i];
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::int64_t run = std::min(length, piece.length - offset);
+    copy_bytes(to, at(piece.memory, strand) + offset, run);
+    to += run;
+    length -= run;
+    offset = 0;
+  }
+}
+
+void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
+                  std::int64_t offset, std::int64_t length) const {
+  if (in.piece_count == 0) {
+    copy_bytes(at(in.dst, strand) + offset, from, length);
+    return;
+  }
+  for (std::uint32_t i = 0; i < in.piece_count && length > 0; ++i) {
+    const Piece& piece = plan_->pieces[in.first_piece + i];
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::int64_t run = std::min(length, piece.length - offset);
+    copy_bytes(at(piece.memory, strand) + offset, from, run);
+    from += run;
+    length -= run;
+    offset = 0;
+  }
+}
+
+bool Run::put(const Instruction& in, const Strand& strand) {
+  return write_message(in, strand, number_of(in, strand), 0, in.length);
+}
+
+bool Run::send(const Instruction& in, Strand& strand) {
+  const std::int64_t total = length_of(in.a, in.length);
+  const std::int64_t messages = stream_messages(total);
+  while (strand.stream < messages) {
+    const std::int64_t offset = strand.stream * plan_->slot_bytes;
+    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
+    const std::uint64_t number =
+        uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
+    if (!write_message(in, strand, number, offset, length)) return false;
+    ++strand.stream;
+  }
+  strand.stream = 0;
+  return true;
+}
+
+bool Run::recv(const Instruction& in, Strand& strand, int polls) {
+  const std::int64_t total = length_of(in.dst, in.length);
+  const std::int64_t messages = stream_messages(total);
+  while (strand.stream < messages) {
+    const std::int64_t offset = strand.stream * plan_->slot_bytes;
+    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
+    const std::uint64_t number =
+        uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
+    Received received;
+    if (!poll(in.use, number, polls, &received)) return false;
+    if (received.length != length) {
+      fail(Status(Code::kMismatch, "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
+                                       std::to_string(received.length) + " bytes to rank " +
+                                       std::to_string(team_->rank()) + ", which expected " +
+                                       std::to_string(length) +
+                                       "; do the counts of sender and receiver agree?"));
+      return false;
+    }
+    scatter(received.data, in, strand, offset, length);
+    release(in.use, number);
+    ++strand.stream;
+  }
+  strand.stream = 0;
+  return true;
+}
+
+bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64_t number,
+                        std::int64_t offset, std::int64_t length) {
+  shm::Endpoint& endpoint = team_->endpoint();
+  const ChannelUse& channel = plan_->uses[in.use];
+  const bool to_all = channel.flow == Flow::kOutAll;
+  shm::Peer& peer = endpoint.peer(channel.peer);
+  if (to_all ? !endpoint.all_line_free(number) : !endpoint.pair_line_free(peer, number)) {
+    return false;
+  }
+  shm::Line& line = (to_all ? endpoint.all_lines() : peer.out_lines)[number % shm::kWindow];
+  auto kind = static_cast<std::uint8_t>(length);
+  if (length <= static_cast<std::int64_t>(kInlineBytes)) {
+    gather(line.payload, in, strand, offset, length);
+  } else if (!write_large(in, strand, line, number, offset, length, &kind)) {
+    return false;
+  }
+  // partner: the acquire load in poll() of each reader
+  line.header.store(shm::make_header(static_cast<std::uint32_t>(number),
+                                     endpoint.lag(collective_), kind),
+                    std::memory_order_release);
+  if (to_all) {
+    endpoint.use_all_line(number, collective_);
+  } else {
+    shm::Endpoint::use_pair_line(peer, number, collective_);
+  }
+  wake_readers(*team_, to_all ? shm::Pool::kToAll : channel.peer);
+  return true;
+}
+
+bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& line,
+                      std::uint64_t number, std::int64_t offset, std::int64_t length,
+                      std::uint8_t* kind) {
+  Engine& engine = team_->engine();
+  const ChannelUse& channel = plan_->uses[in.use];
+  const auto bytes = static_cast<std::uint64_t>(length);
+  shm::ChunkRef ref{.offset = 0, .length = bytes};
+  const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
+  if (in.stable && length >= kReferenceBytes && engine.in_heap(source, bytes)) {
+    ref.offset = static_cast<std::uint64_t>(source - engine.segment().base());
+    *kind = shm::kReference;
+    references_.push_back({in.use, number});
+  } else {
+    const int reader = channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
+    const shm::Pool::Chunk* const chunk =
+        engine.pool().take(bytes, &team_->endpoint(), reader, number, collective_);
+    if (chunk == nullptr) return false;
+    gather(engine.segment().base() + chunk->offset, in, strand, offset, length);
+    ref.offset = chunk->offset;
+    *kind = shm::kChunk;
+  }
+  std::memcpy(line.payload, &ref, sizeof ref);
+  return true;
+}
+
+bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* received) {
+  const ChannelUse& channel = plan_->uses[use];
+  shm::Peer& peer = team_->endpoint().peer(channel.peer);
+  const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
+  const shm::Line& line = lines[number % shm::kWindow];
+  const auto tag = static_cast<std::uint32_t>(number + 1);
+  // partner: the release store in write_message of the peer
+  std::uint64_t header = line.header.load(std::memory_order_acquire);
+  for (int i = 0; shm::header_tag(header) != tag; ++i) {
+    if (i >= polls) return false;
+    if (i >= kTightPolls) pause_core();
+    header = line.header.load(std::memory_order_acquire);
+  }
+  shm::Endpoint::note_lag(peer, header, collective_);
+  const std::uint8_t kind = shm::header_kind(header);
+  if (kind <= kInlineBytes) {
+    *received = {line.payload, kind};
+    return true;
+  }
+  shm::ChunkRef ref;
+  std::memcpy(&ref, line.payload, sizeof ref);
+  *received = {team_->engine().segment().base() + ref.offset,
+               static_cast<std::int64_t>(ref.length)};
+  return true;
+}
+
+void Run::release(std::uint16_t use, std::uint64_t number) {
+  Use& state = uses_[use];
+  const std::uint64_t place = number - state.first;
+  if (place != state.released) {
+    state.ahead |= UINT64_C(1) << (place - state.released - 1);
+    return;
+  }
+  ++state.released;
+  while ((state.ahead & 1) != 0) {
+    ++state.released;
+    state.ahead >>= 1;
+  }
+  state.ahead >>= 1;
+  // Earlier collectives may still hold earlier messages: a count would cover those, too.
+  if (team_->oldest(collective_)) tell_release(plan_->uses[use], state);
+}
+
+void Run::tell_release(const ChannelUse& channel, const Use& use) {
+  if (use.count <= shm::kWindow) return;  // the writer needs no more than `done`
+  shm::Peer& peer = team_->endpoint().peer(channel.peer);
+  shm::Counter& ack = channel.flow == Flow::kInAll ? *peer.all_in_ack : *peer.in_ack;
+  // partner: the acquire loads in Endpoint::pair_released and all_released of the writer
+  ack.value.store(use.first + use.released, std::memory_order_release);
+  wake_readers(*team_, channel.peer);
+}
+
+void Run::tell_releases() {
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const Flow flow = plan_->uses[i].flow;
+    const bool incoming = flow == Flow::kInPair || flow == Flow::kInAll;
+    if (incoming && uses_[i].released > 0) tell_release(plan_->uses[i], uses_[i]);
+  }
+}
+
+bool Run::references_released() {
+  shm::Endpoint& endpoint = team_->endpoint();
+  while (!references_.empty()) {
+    const Reference& last = references_.back();
+    const ChannelUse& channel = plan_->uses[last.use];
+    const bool released =
+        channel.flow == Flow::kOutAll
+            ? endpoint.all_released(last.number, collective_)
+            : endpoint.pair_released(endpoint.peer(channel.peer), last.number, collective_);
+    if (!released) return false;
+    references_.pop_back();
+  }
+  return true;
+}
+
+void Run::fail(Status status) {
+  status_ = std::move(status);
+  state_ = State::kDone;
+}
+
+std::span<const std::int64_t> Run::learned() const {
+  const Range range = plan_->learned;
+  return {reinterpret_cast<const std::int64_t*>(scratch_.data() + range.offset),
+          static_cast<std::size_t>(range.length / 8)};
+}
+
+}  // namespace carillon

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run: one collective in flight at this rank, a plan bound to a call's buffers. progress() moves
+// it on as far as it goes without waiting; nothing in it allocates once the run object has served
+// a plan of the same shape before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "carillon/carillon.h"
+#include "engine/plan.h"
+#include "reduce/kernels.h"
+#include "transport/shm/endpoint.h"
+#include "transport/shm/pool.h"
+
+namespace carillon {
+
+class Team;
+
+/// How this call's elements are combined.
+struct Reduction {
+  Kernel kernel = nullptr;  ///< a predefined operator; null: use `user`
+  crl_op_fn_t user = nullptr;
+  void* user_arg = nullptr;
+};
+
+/// What a call binds to a plan.
+struct Binding {
+  const void* input = nullptr;
+  void* output = nullptr;
+  Reduction reduction;
+  std::int32_t element_bytes = 1;
+  Tables tables;
+};
+
+class Run {
+ public:
+  enum class State { kIdle, kDeferred, kRunning, kDone };
+
+  [[nodiscard]] State state() const { return state_; }
+  [[nodiscard]] bool done() const { return state_ == State::kDone; }
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] std::uint64_t collective() const { return collective_; }
+  [[nodiscard]] Team& team() const { return *team_; }
+
+  /// Takes the call's buffers (they stay the caller's) and copies of its tables.
+  void prepare(Team& team, const Binding& binding);
+  void set_plan(const std::shared_ptr<const Plan>& plan);
+  /// The team is not ready yet: the plan comes later.
+  void clear_plan() { plan_.reset(); }
+  [[nodiscard]] bool has_plan() const { return plan_ != nullptr; }
+  /// Takes the run's message numbers. Must happen in the same order on all ranks of a team.
+  void begin(std::uint64_t collective);
+  /// Goes on with the plan of the next stage; scratch stays.
+  void next_stage(const std::shared_ptr<const Plan>& plan) {
+    set_plan(plan);
+    take_numbers();
+  }
+  /// Moves on; true when the plan is finished. A wait polls `polls` times before it gives up.
+  bool progress(int polls);
+  /// Ends the run with an error.
+  void fail(Status status);
+  void set_state(State state) { state_ = state; }
+
+  /// The run has become the team's oldest: counts kept back so far may be told.
+  void tell_releases();
+  /// The values the finished stage learned.
+  [[nodiscard]] std::span<const std::int64_t> learned() const;
+  [[nodiscard]] const Plan& plan() const { return *plan_; }
+
+ private:
+  struct Strand {
+    std::uint32_t at = 0;
+    std::uint32_t loop = 0;         // instruction after the repeat
+    std::int64_t iteration = 0;
+    std::int64_t iterations = 0;
+    std::int64_t stream = 0;        // messages of the current send or recv already moved
+    bool finished = false;
+  };
+  struct Use {
+    std::uint64_t first = 0;        // number of the collective's first message on the channel
+    std::int64_t count = 0;
+    std::uint64_t released = 0;     // how many, without a gap
+    std::uint64_t ahead = 0;        // bit i: message released + 1 + i is released too
+  };
+  struct Reference {                // a message whose readers read the user's memory itself
+    std::uint16_t use = 0;
+    std::uint64_t number = 0;
+  };
+  struct Received {
+    const std::byte* data = nullptr;
+    std::int64_t length = 0;
+  };
+
+  bool advance(Strand& strand, int polls);
+  bool put(const Instruction& in, const Strand& strand);
+  bool send(const Instruction& in, Strand& strand);
+  bool recv(const Instruction& in, Strand& strand, int polls);
+  bool write_message(const Instruction& in, const Strand& strand, std::uint64_t number,
+                     std::int64_t offset, std::int64_t length);
+  bool write_large(const Instruction& in, const Strand& strand, shm::Line& line,
+                   std::uint64_t number, std::int64_t offset, std::int64_t length,
+                   std::uint8_t* kind);
+  bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
+  void release(std::uint16_t use, std::uint64_t number);
+  void tell_release(const ChannelUse& channel, const Use& use);
+  void copy(const Instruction& in, const Strand& strand);
+  void reduce(const Instruction& in, const Strand& strand);
+  void gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
+              std::int64_t length) const;
+  void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
+               std::int64_t offset, std::int64_t length) const;
+  void take_numbers();
+  bool references_released();
+  [[nodiscard]] std::byte* at(const Operand& operand, const Strand& strand) const;
+  [[nodiscard]] std::int64_t length_of(const Operand& operand, std::int64_t length) const;
+  [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const;
+  [[nodiscard]] std::uint64_t number_of(const Instruction& in, const Strand& strand) const {
+    return uses_[in.use].first + static_cast<std::uint64_t>(
+                                     in.index + strand.iteration * in.index_stride);
+  }
+
+  State state_ = State::kIdle;
+  Team* team_ = nullptr;
+  std::shared_ptr<const Plan> plan_;
+  Binding binding_;
+  std::uint64_t collective_ = 0;
+  std::vector<std::byte*> bases_;
+  std::vector<Use> uses_;
+  std::vector<Strand> strands_;
+  std::vector<Reference> references_;
+  std::vector<std::byte> scratch_;
+  std::vector<std::int64_t> table_storage_;
+  Status status_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A team at this rank: how it comes to be (a non-blocking agreement), its channels, and the
+// collectives in flight on it in the order they were started.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/run.h"
+#include "schedule/problem.h"
+#include "team/bootstrap.h"
+#include "transport/shm/endpoint.h"
+#include "transport/shm/pool.h"
+
+namespace carillon {
+
+class Engine;
+
+class Team {
+ public:
+  enum class State { kAgreeing, kReady, kFailed };
+
+  /// Starts the agreement.
+  Team(Engine& engine, const crl_oob_t& oob);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  [[nodiscard]] int rank() const { return oob_.rank; }
+  [[nodiscard]] int size() const { return oob_.size; }
+  [[nodiscard]] State state() const { return state_; }
+  /// Why the team failed, if it did: at its making (equal on all members) or later.
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] Engine& engine() const { return engine_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  /// Whether all members have the same CARILLON_ALGORITHM.
+  [[nodiscard]] bool same_settings() const { return same_settings_; }
+  [[nodiscard]] shm::Endpoint& endpoint() { return *endpoint_; }
+
+  /// Moves the agreement on.
+  void progress_agreement();
+
+  /// Runs that can begin now; a run started before the team is ready, or behind one with further
+  /// stages, waits its turn.
+  [[nodiscard]] bool may_begin() const {
+    return state_ == State::kReady && waiting_.empty() && !staged_;
+  }
+  void begin(Run& run);
+  void defer(Run& run) {
+    run.set_state(Run::State::kDeferred);
+    waiting_.push_back(&run);
+  }
+  /// The deferred run that may begin now, or null.
+  Run* next_deferred();
+  /// A run of this team has finished.
+  void complete(Run& run);
+  void set_staged(bool staged) { staged_ = staged; }
+  /// Is this the oldest collective in flight?
+  [[nodiscard]] bool oldest(std::uint64_t collective) const {
+    return endpoint_->done() + 1 == collective;
+  }
+  /// Fails the team if a member died before it completed what is in flight.
+  void check_peers();
+  /// Ends everything on the team with an error, for good.
+  void fail(Status status);
+
+  /// For the end: true once no member will touch this rank's area any more.
+  bool quiet();
+  [[nodiscard]] std::optional<std::uint64_t> area() const { return area_; }
+  [[nodiscard]] std::uint64_t started() const { return started_; }
+
+ private:
+  struct Hello;  // what members tell each other
+  void agree();
+
+  Engine& engine_;
+  crl_oob_t oob_;
+  State state_ = State::kAgreeing;
+  Status status_;
+  Limits limits_;
+  bool same_settings_ = true;
+  bool staged_ = false;
+  std::optional<std::uint64_t> area_;
+  std::unique_ptr<Gather<Hello>> gather_;
+  std::optional<shm::Endpoint> endpoint_;
+  std::uint64_t started_ = 0;
+  std::vector<Run*> in_flight_;  // oldest first
+  std::vector<Run*> waiting_;
+};
+
+}  // namespace carillon

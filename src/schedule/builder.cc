@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/builder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace carillon {
+namespace {
+
+constexpr std::int64_t kScratchAlignment = 64;
+
+// True if b continues a in the same memory, so that the two are one range.
+bool continues(const Buffer& a, const Buffer& b) {
+  return a.space == b.space && a.table == Table::kNone && b.table == Table::kNone &&
+         a.message == b.message && a.range.stride == b.range.stride &&
+         a.range.offset + a.range.length == b.range.offset;
+}
+
+std::vector<Buffer> merged(const BufferList& list) {
+  std::vector<Buffer> out;
+  for (const Buffer& buffer : list.items()) {
+    if (buffer.table == Table::kNone && buffer.range.length == 0) continue;
+    if (!out.empty() && continues(out.back(), buffer)) {
+      out.back().range.length += buffer.range.length;
+    } else {
+      out.push_back(buffer);
+    }
+  }
+  return out;
+}
+
+bool is_word(std::string_view name) {
+  return !name.empty() &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+bool has_table(const BufferList& list) {
+  return std::any_of(list.items().begin(), list.items().end(),
+                     [](const Buffer& b) { return b.table != Table::kNone; });
+}
+
+}  // namespace
+
+std::int64_t BufferList::length() const {
+  std::int64_t sum = 0;
+  for (const Buffer& buffer : buffers_) sum += buffer.range.length;
+  return sum;
+}
+
+Builder::Builder(const Call& call) : call_(call) {
+  schedule_.ranks = call.shared.ranks;
+  schedule_.rank = call.rank;
+  schedule_.strands.push_back({});
+}
+
+void Builder::fail(std::string message) {
+  if (!status_.ok()) return;
+  status_ = Status(Code::kInternal, std::string(collective_name(call_.shared.collective)) +
+                                        " schedule of rank " + std::to_string(call_.rank) +
+                                        ", op " + std::to_string(schedule_.ops.size()) + ": " +
+                                        std::move(message));
+}
+
+Buffer Builder::input(Range range) const { return {.space = Space::kInput, .range = range}; }
+Buffer Builder::output(Range range) const { return {.space = Space::kOutput, .range = range}; }
+Buffer Builder::scratch(Range range) const { return {.space = Space::kScratch, .range = range}; }
+
+Buffer Builder::slot(const Message& message, Range range) const {
+  return {.space = Space::kSlot, .range = range, .message = message};
+}
+
+Buffer Builder::input_of(Rank peer) const {
+  return {.space = Space::kInput, .table = Table::kSend, .entry = peer};
+}
+
+Buffer Builder::output_of(Rank peer) const {
+  return {.space = Space::kOutput, .table = Table::kRecv, .entry = peer};
+}
+
+Range Builder::allocate_scratch(std::int64_t bytes) {
+  const Range range{schedule_.scratch_bytes, bytes};
+  schedule_.scratch_bytes +=
+      (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+  return range;
+}
+
+Op& Builder::add(OpKind kind, const BufferList& dst, const BufferList& src) {
+  for (const BufferList* list : {&dst, &src}) {
+    for (const Buffer& buffer : list->items()) {
+      if (buffer.range.length < 0 || buffer.range.offset < 0) {
+        fail("a buffer has a negative offset or length");
+      }
+    }
+  }
+  Op op{.kind = kind, .first_buffer = static_cast<std::uint32_t>(schedule_.buffers.size())};
+  const auto append = [&](std::vector<Buffer> buffers) {
+    schedule_.buffers.insert(schedule_.buffers.end(), buffers.begin(), buffers.end());
+    return static_cast<std::uint32_t>(buffers.size());
+  };
+  if (kind == OpKind::kReduce) {  // three operands, never merged
+    op.dst_count = append(dst.items());
+    op.src_count = append(src.items());
+  } else {
+    op.dst_count = append(merged(dst));
+    op.src_count = append(merged(src));
+  }
+  schedule_.ops.push_back(op);
+  schedule_.strands.back().op_count = static_cast<std::uint32_t>(schedule_.ops.size()) -
+                                      schedule_.strands.back().first_op;
+  return schedule_.ops.back();
+}
+
+bool Builder::same_memory(const Buffer& dst, const Buffer& src) const {
+  if (dst.table != Table::kNone || src.table != Table::kNone) return false;
+  if (dst.space == src.space) return dst.message == src.message && dst.range == src.range;
+  if (!call_.local.in_place || dst.space != Space::kOutput || src.space != Space::kInput) {
+    return false;
+  }
+  Range moved = src.range;
+  moved.offset += in_place_shift(call_.shared, call_.rank);
+  return dst.range == moved;
+}
+
+void Builder::copy(const BufferList& dst, const BufferList& src) {
+  const bool tables = has_table(dst) || has_table(src);
+  if (!tables && dst.length() != src.length()) fail("copy of lists of different lengths");
+  if (!tables && dst.length() == 0) return;
+  if (dst.items().size() == 1 && src.items().size() == 1 &&
+      same_memory(dst.items().front(), src.items().front())) {
+    return;
+  }
+  add(OpKind::kCopy, dst, src);
+}
+
+void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right) {
+  if (has_table(dst) || has_table({left, right})) fail("reduce of table entries");
+  const std::int64_t length = dst.range.length;
+  if (left.range.length != length || right.range.length != length) {
+    fail("reduce of operands of different lengths");
+  }
+  if (length % call_.shared.element_bytes != 0) fail("reduce of a part of an element");
+  if (length == 0) return;
+  BufferList operands{left, right};
+  add(OpKind::kReduce, dst, operands);
+}
+
+Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank peer) {
+  const std::int64_t key = (static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel)) * 2 +
+                           (outgoing ? 1 : 0);
+  return channels_[key];
+}
+
+void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferList& src) {
+  const bool to_all = channel_kind == Channel::kAll;
+  if (!to_all && (peer < 0 || peer >= call_.shared.ranks)) {
+    fail("peer " + std::to_string(peer) + " is not in the team");
+    return;
+  }
+  if (kind == OpKind::kPut && has_table(src)) fail("put of table entries (send can)");
+  if (kind == OpKind::kPut && src.length() == 0) kind = OpKind::kSignal;
+  if (kind == OpKind::kPut && src.length() > call_.limits.slot_bytes) {
+    fail("put of " + std::to_string(src.length()) + " bytes; a slot holds " +
+         std::to_string(call_.limits.slot_bytes));
+  }
+  ChannelState& state = channel(true, channel_kind, to_all ? 0 : peer);
+  Op& op = add(kind, {}, src);
+  op.message = {channel_kind, to_all ? -1 : peer, state.next++, 0};
+}
+
+void Builder::put(Rank peer, const BufferList& src) {
+  post(OpKind::kPut, Channel::kPair, peer, src);
+}
+void Builder::put_all(const BufferList& src) {
+  if (call_.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
+}
+void Builder::signal(Rank peer) { post(OpKind::kSignal, Channel::kPair, peer, {}); }
+void Builder::signal_all() {
+  if (call_.shared.ranks > 1) post(OpKind::kSignal, Channel::kAll, -1, {});
+}
+void Builder::send(Rank peer, const BufferList& src) {
+  post(OpKind::kSend, Channel::kQueue, peer, src);
+}
+
+Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const BufferList& dst) {
+  if (peer < 0 || peer >= call_.shared.ranks) {
+    fail("peer " + std::to_string(peer) + " is not in the team");
+    return {};
+  }
+  ChannelState& state = channel(false, channel_kind, peer);
+  Op& op = add(kind, dst, {});
+  op.message = {channel_kind, peer, state.next++, 0};
+  return op.message;
+}
+
+Message Builder::wait(Rank peer) { return expect(OpKind::kWait, Channel::kPair, peer, {}); }
+Message Builder::wait_all(Rank peer) { return expect(OpKind::kWait, Channel::kAll, peer, {}); }
+void Builder::recv(Rank peer, const BufferList& dst) {
+  expect(OpKind::kRecv, Channel::kQueue, peer, dst);
+}
+
+void Builder::strand() {
+  if (open_repeat_ >= 0) fail("a strand starts inside a loop");
+  if (schedule_.strands.back().op_count == 0) return;
+  schedule_.strands.push_back({.first_op = static_cast<std::uint32_t>(schedule_.ops.size())});
+}
+
+void Builder::phase(std::string_view name) {
+  if (!is_word(name)) fail("a phase name that is not one printable word");
+  schedule_.phases.push_back({static_cast<std::uint32_t>(schedule_.ops.size()), std::string(name)});
+}
+
+bool Builder::check_segment(std::int64_t segment_bytes) {
+  if (segment_bytes <= 0) fail("a segment of no bytes");
+  return segment_bytes > 0;
+}
+
+void Builder::begin_repeat(std::int64_t count) {
+  if (open_repeat_ >= 0) fail("a loop inside a loop");
+  for (auto& [key, state] : channels_) state.loop_start = state.next;
+  Op& op = add(OpKind::kRepeat, {}, {});
+  op.count = count;
+  open_repeat_ = static_cast<std::int64_t>(schedule_.ops.size()) - 1;
+}
+
+// A message numbered inside the loop moves on, per iteration, by as many as the loop body puts on
+// its channel.
+void Builder::apply_index_strides(Message& message, bool outgoing) {
+  const ChannelState& state =
+      channel(outgoing, message.channel, message.channel == Channel::kAll && outgoing ? 0
+                                                                                      : message.peer);
+  if (message.index >= state.loop_start) message.index_stride = state.next - state.loop_start;
+}
+
+void Builder::end_repeat() {
+  if (open_repeat_ < 0) return;
+  const auto repeat = static_cast<std::size_t>(open_repeat_);
+  for (std::size_t i = repeat + 1; i < schedule_.ops.size(); ++i) {
+    Op& op = schedule_.ops[i];
+    const bool outgoing =
+        op.kind == OpKind::kPut || op.kind == OpKind::kSignal || op.kind == OpKind::kSend;
+    if (outgoing || op.kind == OpKind::kWait || op.kind == OpKind::kRecv) {
+      apply_index_strides(op.message, outgoing);
+    }
+    for (std::uint32_t j = 0; j < op.dst_count + op.src_count; ++j) {
+      Buffer& buffer = schedule_.buffers[op.first_buffer + j];
+      if (buffer.space == Space::kSlot) apply_index_strides(buffer.message, false);
+    }
+  }
+  Op& op = schedule_.ops[repeat];
+  op.body = static_cast<std::uint32_t>(schedule_.ops.size() - repeat - 1);
+  for (auto& [key, state] : channels_) {
+    state.next += static_cast<std::int32_t>((state.next - state.loop_start) * (op.count - 1));
+  }
+  open_repeat_ = -1;
+}
+
+void Builder::next_stage(Range scratch) {
+  if (scratch.length % 8 != 0) fail("a stage learns whole int64 values");
+  schedule_.learned = scratch;
+}
+
+Result<Schedule> Builder::finish() {
+  if (open_repeat_ >= 0) fail("a loop is not closed");
+  if (!status_.ok()) return status_;
+  if (schedule_.strands.size() > 1 && schedule_.strands.back().op_count == 0) {
+    schedule_.strands.pop_back();
+  }
+  return std::move(schedule_);
+}
+
+}  // namespace carillon

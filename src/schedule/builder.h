@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Builder: how an algorithm writes its schedule. It numbers messages, merges adjacent ranges,
+// drops empty transfers of data and copies of bytes onto themselves, and keeps loops as loops.
+//
+//   void emit_example(const Call& call, Builder& b) {
+//     const Message m = b.wait(left);
+//     b.reduce(b.output(all), b.input(all), b.slot(m, all));
+//     b.put(right, b.output(all));
+//   }
+//
+// Errors (a peer out of range, lengths that differ, nested loops) are sticky: the first one is
+// what finish() returns, so that emit code needs no checks of its own.
+#pragma once
+
+#include <initializer_list>
+#include <ranges>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "schedule/schedule.h"
+
+namespace carillon {
+
+/// A list of buffers; a single buffer converts to a list of one.
+class BufferList {
+ public:
+  BufferList() = default;
+  BufferList(const Buffer& buffer) : buffers_{buffer} {}  // NOLINT(google-explicit-constructor)
+  BufferList(std::initializer_list<Buffer> buffers) : buffers_(buffers) {}
+  void add(const Buffer& buffer) { buffers_.push_back(buffer); }
+  [[nodiscard]] const std::vector<Buffer>& items() const { return buffers_; }
+  [[nodiscard]] std::int64_t length() const;
+
+ private:
+  std::vector<Buffer> buffers_;
+};
+
+class Builder {
+ public:
+  explicit Builder(const Call& call);
+
+  // Memory.
+  [[nodiscard]] Buffer input(Range range) const;
+  [[nodiscard]] Buffer output(Range range) const;
+  [[nodiscard]] Buffer scratch(Range range) const;
+  [[nodiscard]] Buffer slot(const Message& message, Range range) const;
+  /// Entry `peer` of the call's send (input) or receive (output) table.
+  [[nodiscard]] Buffer input_of(Rank peer) const;
+  [[nodiscard]] Buffer output_of(Rank peer) const;
+  /// Scratch memory of this call; 64-byte aligned.
+  Range allocate_scratch(std::int64_t bytes);
+
+  // Ops (schedule.h says what each means).
+  void copy(const BufferList& dst, const BufferList& src);
+  void reduce(const Buffer& dst, const Buffer& left, const Buffer& right);
+  void put(Rank peer, const BufferList& src);
+  void put_all(const BufferList& src);  ///< to every other rank: written once, read by all
+  void signal(Rank peer);
+  void signal_all();
+  Message wait(Rank peer);      ///< the next message peer puts to this rank
+  Message wait_all(Rank peer);  ///< the next message peer puts to all
+  void send(Rank peer, const BufferList& src);
+  void recv(Rank peer, const BufferList& dst);
+
+  // Structure.
+  /// Starts a new strand; the ops that follow run concurrently with the strands before.
+  void strand();
+  /// Labels the ops that follow.
+  void phase(std::string_view name);
+  /// Algorithm steps 0..count-1.
+  [[nodiscard]] static auto steps(std::int32_t count) { return std::views::iota(0, count); }
+  /// Calls body(Range) for the segments of `bytes`: once with the range of the first segment and
+  /// a stride for the loop over all full ones, once more for a shorter last one. Ranges are
+  /// relative: use block.sub(segment).
+  template <typename Body>
+  void segments(std::int64_t bytes, std::int64_t segment_bytes, Body body) {
+    if (!check_segment(segment_bytes)) return;
+    const std::int64_t full = bytes / segment_bytes;
+    if (full > 1) {
+      begin_repeat(full);
+      body(Range{0, segment_bytes, segment_bytes});
+      end_repeat();
+    } else if (full == 1) {
+      body(Range{0, segment_bytes, 0});
+    }
+    if (bytes % segment_bytes != 0) body(Range{full * segment_bytes, bytes % segment_bytes, 0});
+  }
+  /// This stage ends by learning the int64 values in `scratch`; emit is called again with
+  /// stage + 1 and those values.
+  void next_stage(Range scratch);
+
+  /// The schedule, or the first error.
+  Result<Schedule> finish();
+
+ private:
+  struct ChannelState {
+    std::int32_t next = 0;        // number of the next message
+    std::int32_t loop_start = 0;  // `next` when the current loop began
+  };
+
+  bool check_segment(std::int64_t segment_bytes);
+  void begin_repeat(std::int64_t count);
+  void end_repeat();
+  Op& add(OpKind kind, const BufferList& dst, const BufferList& src);
+  void post(OpKind kind, Channel channel, Rank peer, const BufferList& src);
+  Message expect(OpKind kind, Channel channel, Rank peer, const BufferList& dst);
+  ChannelState& channel(bool outgoing, Channel channel, Rank peer);
+  void apply_index_strides(Message& message, bool outgoing);
+  bool same_memory(const Buffer& dst, const Buffer& src) const;
+  void fail(std::string message);
+
+  Call call_;
+  Schedule schedule_;
+  std::unordered_map<std::int64_t, ChannelState> channels_;
+  std::int64_t open_repeat_ = -1;  // index of the repeat op, or -1
+  Status status_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/check.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "schedule/text.h"
+
+namespace carillon {
+namespace {
+
+// Far above any real size and far below overflow: sums and products of a few of these are exact.
+constexpr std::int64_t kMaxValue = std::int64_t{1} << 48;
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+
+bool sane(std::int64_t value) { return value >= 0 && value <= kMaxValue; }
+
+class Checker {
+ public:
+  Checker(const Schedule& schedule, const Call& call)
+      : schedule_(schedule),
+        call_(call),
+        input_bytes_(input_bytes(call.shared, call.local, call.rank)),
+        output_bytes_(output_bytes(call.shared, call.local, call.rank)) {}
+
+  Status run() {
+    check_header();
+    check_phases();
+    check_strands();
+    for (const Strand& strand : schedule_.strands) {
+      if (!status_.ok()) return status_;
+      check_strand(strand);
+    }
+    return status_;
+  }
+
+ private:
+  void fail(const std::string& reason) {
+    if (!status_.ok()) return;
+    std::string where = "rank " + std::to_string(call_.rank);
+    if (op_ >= 0) {
+      where += ", op " + std::to_string(op_) + " (" +
+               op_text(schedule_, static_cast<std::size_t>(op_)) + ")";
+    }
+    status_ = Status(Code::kInternal, where + ": " + reason);
+  }
+  void require(bool condition, const char* reason) {
+    if (!condition) fail(reason);
+  }
+
+  void check_header() {
+    require(schedule_.ranks == call_.shared.ranks, "a schedule for a team of another size");
+    require(schedule_.rank == call_.rank, "the schedule of another rank");
+    require(sane(schedule_.scratch_bytes), "scratch of an impossible size");
+    const Range& learned = schedule_.learned;
+    require(sane(learned.offset) && sane(learned.length) && learned.stride == 0 &&
+                learned.offset + learned.length <= schedule_.scratch_bytes,
+            "the values learned lie outside scratch");
+    require(learned.length % 8 == 0 && learned.offset % 8 == 0,
+            "the values learned are not whole, aligned int64");
+    require(learned.length > 0 || learned == Range{}, "an empty range is learned");
+  }
+
+  void check_phases() {
+    std::uint32_t last = 0;
+    for (const Phase& phase : schedule_.phases) {
+      require(phase.first_op >= last && phase.first_op <= schedule_.ops.size(),
+              "the phases are not in the order of the ops");
+      last = phase.first_op;
+      const bool plain = std::all_of(phase.name.begin(), phase.name.end(),
+                                     [](char c) { return c > ' ' && c <= '~'; });
+      require(plain && !phase.name.empty(), "a phase name is not one printable word");
+    }
+  }
+
+  void check_strands() {
+    std::uint64_t next = 0;
+    require(!schedule_.strands.empty(), "there is no strand");
+    for (const Strand& strand : schedule_.strands) {
+      require(strand.first_op == next, "the strands do not follow one another");
+      next += strand.op_count;
+    }
+    require(next == schedule_.ops.size(), "the strands do not cover the ops");
+  }
+
+  void check_strand(const Strand& strand) {
+    const std::size_t end = std::size_t{strand.first_op} + strand.op_count;
+    std::size_t loop_end = 0;
+    for (std::size_t i = strand.first_op; i < end && status_.ok(); ++i) {
+      op_ = static_cast<std::int64_t>(i);
+      const Op& op = schedule_.ops[i];
+      const bool in_loop = i < loop_end;
+      if (op.kind == OpKind::kRepeat) {
+        require(!in_loop, "a loop inside a loop");
+        require(op.body > 0 && i + op.body < end, "the loop body does not fit its strand");
+        require(op.count > 0 && op.count <= kMaxIndex, "an impossible number of rounds");
+        loop_end = i + op.body + 1;
+        rounds_ = op.count;
+      } else {
+        require(op.count == 0 && op.body == 0, "only a loop has rounds");
+        if (!in_loop) rounds_ = 1;
+      }
+      check_op(op, in_loop);
+    }
+    op_ = -1;
+  }
+
+  void check_op(const Op& op, bool in_loop) {
+    require(op.kind <= OpKind::kRepeat, "the kind of op is unknown");
+    const std::uint64_t end = std::uint64_t{op.first_buffer} + op.dst_count + op.src_count;
+    require(end <= schedule_.buffers.size(), "the buffers do not exist");
+    if (!status_.ok()) return;
+    check_shape(op);
+    check_message(op, in_loop);
+    for (const Buffer& buffer : schedule_.dst(op)) {
+      require(buffer.space == Space::kOutput || buffer.space == Space::kScratch,
+              "only output and scratch can be written");
+      check_buffer(op, buffer, in_loop);
+    }
+    for (const Buffer& buffer : schedule_.src(op)) check_buffer(op, buffer, in_loop);
+    if (status_.ok()) check_lengths(op);
+  }
+
+  void check_shape(const Op& op) {
+    const std::uint32_t dst = op.dst_count;
+    const std::uint32_t src = op.src_count;
+    switch (op.kind) {
+      case OpKind::kCopy: return require(dst > 0 && src > 0, "a copy from or to nothing");
+      case OpKind::kReduce:
+        return require(dst == 1 && src == 2, "a reduce has one destination and two operands");
+      case OpKind::kPut: return require(dst == 0 && src > 0, "a put has sources only");
+      case OpKind::kSend: return require(dst == 0, "a send has sources only");
+      case OpKind::kRecv: return require(src == 0, "a recv has destinations only");
+      case OpKind::kSignal:
+      case OpKind::kWait:
+      case OpKind::kRepeat: return require(dst == 0 && src == 0, "this op takes no buffers");
+    }
+  }
+
+  void check_message(const Op& op, bool in_loop) {
+    const Message& message = op.message;
+    const bool outgoing = op.kind == OpKind::kPut || op.kind == OpKind::kSignal;
+    switch (op.kind) {
+      case OpKind::kCopy:
+      case OpKind::kReduce:
+      case OpKind::kRepeat:
+        return require(message == Message{}, "this op has no message");
+      case OpKind::kSend:
+      case OpKind::kRecv:
+        require(message.channel == Channel::kQueue, "send and recv use the queue channel");
+        break;
+      case OpKind::kPut:
+      case OpKind::kSignal:
+      case OpKind::kWait:
+        require(message.channel == Channel::kPair || message.channel == Channel::kAll,
+                "put, signal and wait use the channels pair and all");
+        break;
+    }
+    if (outgoing && message.channel == Channel::kAll) {
+      require(message.peer == -1, "a message to all names a peer");
+      require(call_.shared.ranks > 1, "a message to all in a team of one");
+    } else {
+      check_peer(message);
+    }
+    check_index(message, in_loop);
+  }
+
+  void check_peer(const Message& message) {
+    require(message.peer >= 0 && message.peer < call_.shared.ranks, "the peer is not in the team");
+    require(message.channel != Channel::kAll || message.peer != call_.rank,
+            "a rank does not read its own message to all");
+  }
+
+  void check_index(const Message& message, bool in_loop) {
+    require(message.index >= 0 && message.index_stride >= 0, "a negative message number");
+    require(in_loop || message.index_stride == 0, "a stride outside a loop");
+    require(message.index + message.index_stride * (rounds_ - 1) < kMaxIndex,
+            "a message number that is too large");
+  }
+
+  void check_buffer(const Op& op, const Buffer& buffer, bool in_loop) {
+    require(buffer.space <= Space::kSlot, "the space is unknown");
+    if (buffer.table != Table::kNone) return check_entry(op, buffer);
+    require(buffer.entry == 0, "an entry without a table");
+    if (buffer.space != Space::kSlot) {
+      require(buffer.message == Message{}, "only a slot belongs to a message");
+    }
+    const Range& range = buffer.range;
+    require(sane(range.offset) && sane(range.length) && range.stride >= -kMaxValue &&
+                range.stride <= kMaxValue,
+            "a buffer with a negative or impossible offset or length");
+    require(in_loop || range.stride == 0, "a stride outside a loop");
+    if (!status_.ok()) return;
+    const __int128 last = __int128{range.offset} + __int128{range.stride} * (rounds_ - 1);
+    require(last >= 0, "a buffer that strides below 0");
+    if (buffer.space == Space::kSlot) {
+      require(buffer.message.channel != Channel::kQueue, "a slot of a two-sided message");
+      check_peer(buffer.message);
+      check_index(buffer.message, in_loop);
+      require(last + range.length <= call_.limits.slot_bytes, "a slot is smaller");
+      return;
+    }
+    const __int128 end = std::max<__int128>(last, range.offset) + range.length;
+    if (end > size_of(buffer.space)) {
+      fail(std::string(space_name(buffer.space)) + " has " +
+           std::to_string(size_of(buffer.space)) + " bytes only");
+    }
+  }
+
+  void check_entry(const Op& op, const Buffer& buffer) {
+    const Tables& tables = call_.local.tables;
+    require(op.kind == OpKind::kCopy || op.kind == OpKind::kSend || op.kind == OpKind::kRecv,
+            "only copy, send and recv can refer to the count tables");
+    require(call_.shared.collective == Collective::kAlltoallv, "this call has no count tables");
+    require((buffer.table == Table::kSend && buffer.space == Space::kInput) ||
+                (buffer.table == Table::kRecv && buffer.space == Space::kOutput),
+            "the send table describes the input, the receive table the output");
+    require(buffer.range == Range{} && buffer.message == Message{},
+            "a table entry with a range of its own");
+    const auto entries =
+        buffer.table == Table::kSend ? tables.send_bytes.size() : tables.recv_bytes.size();
+    require(buffer.entry >= 0 && std::cmp_less(buffer.entry, entries), "no such table entry");
+  }
+
+  [[nodiscard]] std::int64_t size_of(Space space) const {
+    if (space == Space::kInput) return input_bytes_;
+    return space == Space::kOutput ? output_bytes_ : schedule_.scratch_bytes;
+  }
+
+  [[nodiscard]] std::int64_t total(std::span<const Buffer> buffers) const {
+    std::int64_t sum = 0;
+    for (const Buffer& buffer : buffers) {
+      sum += resolve(buffer, call_.local.tables, 0).length;
+      if (!sane(sum)) break;
+    }
+    return sum;
+  }
+
+  void check_lengths(const Op& op) {
+    const std::int64_t src = total(schedule_.src(op));
+    const std::int64_t dst = total(schedule_.dst(op));
+    require(sane(src) && sane(dst), "an impossible total length");
+    if (op.kind == OpKind::kCopy) require(src == dst, "lists of different lengths");
+    if (op.kind == OpKind::kPut && src > call_.limits.slot_bytes) {
+      fail(std::to_string(src) + " bytes; a slot holds " +
+           std::to_string(call_.limits.slot_bytes));
+    }
+    if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");
+    if (op.kind == OpKind::kReduce) {
+      const auto operands = schedule_.src(op);
+      require(operands[0].range.length == dst && operands[1].range.length == dst,
+              "operands of different lengths");
+      require(dst % call_.shared.element_bytes == 0, "a part of an element");
+      require(has_reduction(call_.shared.collective), "this collective has no operator");
+    }
+  }
+
+  const Schedule& schedule_;
+  const Call& call_;
+  const std::int64_t input_bytes_;
+  const std::int64_t output_bytes_;
+  std::int64_t op_ = -1;      // the op under examination, for messages
+  std::int64_t rounds_ = 1;   // of the loop around it
+  Status status_;
+};
+
+}  // namespace
+
+Status check_schedule(const Schedule& schedule, const Call& call) {
+  return Checker(schedule, call).run();
+}
+
+Range resolve(const Buffer& buffer, const Tables& tables, std::int64_t iteration) {
+  const auto entry = static_cast<std::size_t>(buffer.entry);
+  switch (buffer.table) {
+    case Table::kSend: return {tables.send_offsets[entry], tables.send_bytes[entry]};
+    case Table::kRecv: return {tables.recv_offsets[entry], tables.recv_bytes[entry]};
+    case Table::kNone: break;
+  }
+  return {buffer.range.offset + buffer.range.stride * iteration, buffer.range.length};
+}
+
+}  // namespace carillon

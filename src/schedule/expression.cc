@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/expression.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace carillon {
+namespace {
+
+std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
+  return a > std::numeric_limits<std::uint64_t>::max() - b
+             ? std::numeric_limits<std::uint64_t>::max()
+             : a + b;
+}
+
+}  // namespace
+
+Expressions::Expressions(Rank ranks) : ranks_(ranks), nodes_(static_cast<std::size_t>(ranks)) {}
+
+Node Expressions::reduce(Node left, Node right) {
+  const std::uint64_t key = (std::uint64_t{left} << 32) | right;
+  const auto [it, inserted] = known_.try_emplace(key, static_cast<Node>(nodes_.size()));
+  if (inserted) {
+    nodes_.push_back({left, right, saturating_sum(nodes_[left].leaves, nodes_[right].leaves)});
+  }
+  return it->second;
+}
+
+// In order. Only for nodes of few leaves: a bad schedule can double them with every op.
+std::vector<Rank> Expressions::leaves(Node node) const {
+  std::vector<Rank> found;
+  std::vector<Node> open{node};
+  while (!open.empty()) {
+    const Node next = open.back();
+    open.pop_back();
+    if (is_input(next)) {
+      found.push_back(static_cast<Rank>(next));
+    } else {
+      open.push_back(nodes_[next].right);
+      open.push_back(nodes_[next].left);
+    }
+  }
+  return found;
+}
+
+std::string Expressions::check_complete(Node node, bool in_rank_order) const {
+  const auto ranks = static_cast<std::uint64_t>(ranks_);
+  if (nodes_[node].leaves > 4 * ranks) {
+    return "has " + std::to_string(nodes_[node].leaves) + " contributions of " +
+           std::to_string(ranks_) + " ranks";
+  }
+  const std::vector<Rank> found = leaves(node);
+  std::vector<int> times(static_cast<std::size_t>(ranks_));
+  for (const Rank rank : found) ++times[static_cast<std::size_t>(rank)];
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const int count = times[static_cast<std::size_t>(rank)];
+    if (count == 1) continue;
+    return (count == 0 ? "lacks the contribution of rank "
+                       : "has more than once the contribution of rank ") +
+           std::to_string(rank) + ": " + text(node);
+  }
+  if (in_rank_order && !std::is_sorted(found.begin(), found.end())) {
+    return "is not in rank order, which this operator needs: " + text(node);
+  }
+  return {};
+}
+
+std::string Expressions::text(Node node) const {
+  if (is_input(node)) return std::to_string(node);
+  if (nodes_[node].leaves > 32) {
+    return "an expression of " + std::to_string(nodes_[node].leaves) + " contributions";
+  }
+  return "(" + text(nodes_[node].left) + " + " + text(nodes_[node].right) + ")";
+}
+
+}  // namespace carillon

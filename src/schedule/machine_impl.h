@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The abstract machine's state and its parts; private to machine.cc (who runs, loops, stages,
+// deadlock) and machine_ops.cc (what each op does).
+#pragma once
+
+#include <deque>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/channels.h"
+#include "schedule/machine.h"
+
+namespace carillon {
+
+inline bool is_outgoing(OpKind kind) {
+  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
+}
+
+/// Of a message of the channel to or from the peer, in Bases.
+inline std::int64_t base_key(Channel channel, Rank peer) {
+  return static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel);
+}
+
+// A message a strand has waited for and not yet released.
+struct OpenSlot {
+  std::uint32_t wait_op = 0;
+  Link* link = nullptr;
+  std::int64_t number = 0;
+  Payload payload = 0;
+  std::int64_t length = 0;
+};
+
+struct StrandState {
+  Rank rank = 0;
+  std::int32_t index = 0;
+  std::uint32_t pc = 0;
+  std::uint32_t end = 0;
+  std::int64_t loop = -1;  // the repeat op being executed
+  std::int64_t iteration = 0;
+  std::vector<OpenSlot> open;
+  Block block = Block::kNone;
+  bool queued = false;
+  bool puts_large = false;
+};
+
+// Message numbers of earlier stages: a stage's schedule counts from 0 again.
+using Bases = std::unordered_map<std::int64_t, std::int64_t>;
+
+struct RankState {
+  Schedule schedule;
+  Local local;
+  std::int32_t stage = 0;
+  std::vector<std::size_t> strands;  // indices into Machine::strands_
+  std::size_t running = 0;
+  std::vector<std::vector<std::uint32_t>> releases;  // per op: the waits whose slots end with it
+  std::int32_t large_in_use = 0;
+  std::vector<std::size_t> blocked_on_large;
+  Bases sent, received;
+};
+
+class Machine {
+ public:
+  Machine(const TeamCall& call, const Emit& emit, Memory& memory, const RunOptions& options)
+      : call_(call),
+        emit_(emit),
+        memory_(memory),
+        options_(options),
+        links_(call.shared.ranks),
+        ranks_(static_cast<std::size_t>(call.shared.ranks)),
+        random_(options.seed) {}
+
+  Result<RunStats> run();
+
+ private:
+  Status start_stage(Rank rank, std::span<const std::int64_t> learned);
+  Status end_stage(Rank rank);
+  Status run_strand(std::size_t id);
+  std::size_t take_ready();
+  void wake(std::vector<std::size_t>& blocked);
+
+  // Each does the op and sets *block if it cannot yet.
+  Status step(std::size_t id, Block* block);
+  Status execute(std::size_t id, const Op& op, Block* block);
+  Status transfer(std::size_t id, const Op& op, Link& link, Block* block);
+  Status put(std::size_t id, Link& link, std::int64_t number, Block* block);
+  Status wait(std::size_t id, Link& link, std::int64_t number, Block* block);
+  Status send(std::size_t id, Link& link, std::int64_t number, Block* block);
+  Status recv(std::size_t id, Link& link, std::int64_t number, Block* block);
+  Status receive_fragments(std::size_t id, Link& link, Block* block);
+
+  bool take_large_slot(std::size_t id);
+  void give_large_slot(Rank rank);
+  [[nodiscard]] bool is_large_fragment(const Parcel& parcel, std::int64_t fragment) const;
+  void finish_op(StrandState& strand);
+  void release(StrandState& strand, std::uint32_t op);
+  void release(const OpenSlot& slot);
+
+  Status resolve_list(const StrandState& strand, std::span<const Buffer> buffers,
+                      std::vector<Piece>* pieces);
+  Status resolve_slot(const StrandState& strand, const Buffer& buffer, Piece* piece);
+  Link* link_of(const StrandState& strand, OpKind kind, const Message& message);
+  std::int64_t number_of(const StrandState& strand, const Message& message, bool outgoing) const;
+  RankState& rank_of(const StrandState& strand) {
+    return ranks_[static_cast<std::size_t>(strand.rank)];
+  }
+
+  [[nodiscard]] std::string where(const StrandState& strand) const;
+  Status at(const StrandState& strand, const Status& status) const;
+  Status error(const StrandState& strand, const std::string& reason) const;
+  std::string waits_for(const StrandState& strand);
+  Status deadlock();
+
+  const TeamCall& call_;
+  const Emit& emit_;
+  Memory& memory_;
+  const RunOptions& options_;
+  Links links_;
+  std::vector<RankState> ranks_;
+  std::vector<StrandState> strands_;
+  std::deque<std::size_t> ready_;
+  std::mt19937_64 random_;
+  RunStats stats_;
+  std::vector<Piece> dst_, src_;  // of the op being executed
+};
+
+}  // namespace carillon

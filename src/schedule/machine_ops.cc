@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each op does to the channels, and how its buffers are found.
+#include <algorithm>
+
+#include "schedule/check.h"
+#include "schedule/machine_impl.h"
+
+namespace carillon {
+namespace {
+
+std::int64_t total(std::span<const Piece> pieces) {
+  std::int64_t sum = 0;
+  for (const Piece& piece : pieces) sum += piece.length;
+  return sum;
+}
+
+}  // namespace
+
+Status Machine::execute(std::size_t id, const Op& op, Block* block) {
+  StrandState& strand = strands_[id];
+  const Site site{strand.rank, strand.index};
+  const Schedule& schedule = rank_of(strand).schedule;
+  Status status = resolve_list(strand, schedule.dst(op), &dst_);
+  if (status.ok()) status = resolve_list(strand, schedule.src(op), &src_);
+  if (!status.ok()) return status;
+  if (op.kind == OpKind::kCopy) return at(strand, memory_.copy(site, dst_, src_));
+  if (op.kind == OpKind::kReduce) {
+    stats_.reduced_bytes += dst_[0].length;
+    return at(strand, memory_.reduce(site, dst_[0], src_[0], src_[1]));
+  }
+  Link* const link = link_of(strand, op.kind, op.message);
+  if (link == nullptr) {
+    return error(strand, "send/recv and put/wait are both used between these two ranks");
+  }
+  return transfer(id, op, *link, block);
+}
+
+Status Machine::transfer(std::size_t id, const Op& op, Link& link, Block* block) {
+  StrandState& strand = strands_[id];
+  const std::int64_t number = number_of(strand, op.message, is_outgoing(op.kind));
+  Status status;
+  switch (op.kind) {
+    case OpKind::kPut:
+    case OpKind::kSignal: status = put(id, link, number, block); break;
+    case OpKind::kWait: status = wait(id, link, number, block); break;
+    case OpKind::kSend: status = send(id, link, number, block); break;
+    case OpKind::kRecv: status = recv(id, link, number, block); break;
+    default: break;
+  }
+  if (*block == Block::kLargeSlot) {
+    rank_of(strand).blocked_on_large.push_back(id);
+  } else if (*block != Block::kNone) {
+    link.blocked.push_back(id);
+  }
+  return status;
+}
+
+Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* block) {
+  StrandState& strand = strands_[id];
+  const std::string name = "message #" + std::to_string(number);
+  if (number < link.first) return error(strand, name + " is put a second time");
+  if (number >= link.first + call_.limits.window) {
+    *block = Block::kWindow;
+    return {};
+  }
+  Letter& letter = links_.letter(link, number);
+  if (letter.present) return error(strand, name + " is put a second time");
+  letter.length = total(src_);
+  letter.large = letter.length > call_.limits.inline_bytes;
+  if (letter.large && !take_large_slot(id)) {
+    *block = Block::kLargeSlot;
+    return {};
+  }
+  Status status = memory_.capture({strand.rank, strand.index}, src_, &letter.payload);
+  if (!status.ok()) return at(strand, status);
+  letter.present = true;
+  letter.put_op = strand.pc;
+  ++stats_.messages;
+  stats_.message_bytes += letter.length;
+  wake(link.blocked);
+  return {};
+}
+
+Status Machine::wait(std::size_t id, Link& link, std::int64_t number, Block* block) {
+  StrandState& strand = strands_[id];
+  const std::string name = "message #" + std::to_string(number);
+  if (number < link.first) return error(strand, name + " is waited for a second time");
+  const auto index = static_cast<std::size_t>(number - link.first);
+  if (index >= link.letters.size() || !link.letters[index].present) {
+    *block = Block::kMessage;
+    return {};
+  }
+  Letter& letter = link.letters[index];
+  const auto reader = static_cast<std::size_t>(link.channel == Channel::kAll ? strand.rank : 0);
+  if (letter.waited[reader]) return error(strand, name + " is waited for a second time");
+  letter.waited[reader] = true;
+  strand.open.push_back({strand.pc, &link, number, letter.payload, letter.length});
+  return at(strand, memory_.arrive({strand.rank, strand.index}, letter.payload));
+}
+
+Status Machine::send(std::size_t id, Link& link, std::int64_t number, Block* block) {
+  StrandState& strand = strands_[id];
+  if (number < link.send_turn) return error(strand, "the send is done a second time");
+  if (number > link.send_turn) {
+    *block = Block::kTurn;
+    return {};
+  }
+  if (link.parcels.empty() || link.parcels.back().number != number) {
+    Parcel parcel{.number = number, .send_op = strand.pc, .length = total(src_)};
+    const std::int64_t slot = call_.limits.slot_bytes;
+    parcel.fragments = std::max<std::int64_t>((parcel.length + slot - 1) / slot, 1);
+    Status status = memory_.capture({strand.rank, strand.index}, src_, &parcel.payload);
+    if (!status.ok()) return at(strand, status);
+    stats_.messages += parcel.fragments;
+    stats_.message_bytes += parcel.length;
+    link.parcels.push_back(parcel);
+  }
+  Parcel& parcel = link.parcels.back();
+  bool progress = false;
+  while (parcel.sent < parcel.fragments && *block == Block::kNone) {
+    if (link.in_flight >= call_.limits.window) {
+      *block = Block::kWindow;
+    } else if (is_large_fragment(parcel, parcel.sent) && !take_large_slot(id)) {
+      *block = Block::kLargeSlot;
+    } else {
+      ++parcel.sent;
+      ++link.in_flight;
+      progress = true;
+    }
+  }
+  if (*block == Block::kNone) ++link.send_turn;
+  if (progress) wake(link.blocked);
+  return {};
+}
+
+Status Machine::recv(std::size_t id, Link& link, std::int64_t number, Block* block) {
+  StrandState& strand = strands_[id];
+  if (number < link.recv_turn) return error(strand, "the recv is done a second time");
+  if (number > link.recv_turn) {
+    *block = Block::kTurn;
+    return {};
+  }
+  if (link.parcels.empty() || link.parcels.front().sent == link.parcels.front().taken) {
+    *block = Block::kMessage;
+    return {};
+  }
+  const Parcel& parcel = link.parcels.front();
+  if (parcel.length != total(dst_)) {
+    return error(strand, "the matching send (op " + std::to_string(parcel.send_op) + " of rank " +
+                             std::to_string(link.writer) + ") has " +
+                             std::to_string(parcel.length) + " bytes, the recv takes " +
+                             std::to_string(total(dst_)));
+  }
+  return receive_fragments(id, link, block);
+}
+
+Status Machine::receive_fragments(std::size_t id, Link& link, Block* block) {
+  StrandState& strand = strands_[id];
+  Parcel& parcel = link.parcels.front();
+  while (parcel.taken < parcel.sent) {
+    if (is_large_fragment(parcel, parcel.taken)) give_large_slot(link.writer);
+    ++parcel.taken;
+    --link.in_flight;
+  }
+  wake(link.blocked);
+  if (parcel.taken < parcel.fragments) {
+    *block = Block::kMessage;
+    return {};
+  }
+  Status status = memory_.deliver({strand.rank, strand.index}, dst_, parcel.payload);
+  if (!status.ok()) return at(strand, status);
+  memory_.discard(parcel.payload);
+  link.parcels.pop_front();
+  ++link.recv_turn;
+  return {};
+}
+
+bool Machine::take_large_slot(std::size_t id) {
+  StrandState& strand = strands_[id];
+  RankState& state = rank_of(strand);
+  strand.puts_large = true;
+  for (const std::size_t other : state.strands) {
+    if (other != id && strands_[other].puts_large) stats_.slots_contended = true;
+  }
+  if (state.large_in_use >= call_.limits.large_slots) return false;
+  ++state.large_in_use;
+  return true;
+}
+
+void Machine::give_large_slot(Rank rank) {
+  RankState& state = ranks_[static_cast<std::size_t>(rank)];
+  --state.large_in_use;
+  wake(state.blocked_on_large);
+}
+
+bool Machine::is_large_fragment(const Parcel& parcel, std::int64_t fragment) const {
+  const std::int64_t slot = call_.limits.slot_bytes;
+  return std::min(slot, parcel.length - fragment * slot) > call_.limits.inline_bytes;
+}
+
+void Machine::release(const OpenSlot& slot) {
+  Letter& letter = links_.letter(*slot.link, slot.number);
+  if (--letter.readers_left > 0) return;
+  letter.released = true;
+  memory_.discard(letter.payload);
+  if (letter.large) give_large_slot(slot.link->writer);
+  Links::advance(*slot.link);
+  wake(slot.link->blocked);
+}
+
+Status Machine::resolve_list(const StrandState& strand, std::span<const Buffer> buffers,
+                             std::vector<Piece>* pieces) {
+  pieces->clear();
+  for (const Buffer& buffer : buffers) {
+    const Range range = resolve(buffer, rank_of(strand).local.tables, strand.iteration);
+    pieces->push_back({buffer.space, range.offset, range.length, 0});
+    if (buffer.space != Space::kSlot) continue;
+    Status status = resolve_slot(strand, buffer, &pieces->back());
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+Status Machine::resolve_slot(const StrandState& strand, const Buffer& buffer, Piece* piece) {
+  const Link* const link = link_of(strand, OpKind::kWait, buffer.message);
+  const std::int64_t number = number_of(strand, buffer.message, false);
+  const auto open = std::find_if(strand.open.begin(), strand.open.end(), [&](const OpenSlot& slot) {
+    return slot.link == link && slot.number == number;
+  });
+  const std::string name = "the slot of message #" + std::to_string(number) + " of rank " +
+                           std::to_string(buffer.message.peer);
+  if (open == strand.open.end()) {
+    return error(strand, name + " is read, but this strand has not waited for it or has released "
+                                "it already");
+  }
+  piece->payload = open->payload;
+  if (piece->offset + piece->length <= open->length) return {};
+  return error(strand, name + " is read up to byte " +
+                           std::to_string(piece->offset + piece->length) + ", but it has only " +
+                           std::to_string(open->length));
+}
+
+Link* Machine::link_of(const StrandState& strand, OpKind kind, const Message& message) {
+  const bool outgoing = is_outgoing(kind);
+  const Rank writer = outgoing ? strand.rank : message.peer;
+  const Rank reader = outgoing ? message.peer : strand.rank;
+  return links_.find(message.channel, writer, message.channel == Channel::kAll ? -1 : reader);
+}
+
+std::int64_t Machine::number_of(const StrandState& strand, const Message& message,
+                                bool outgoing) const {
+  const RankState& state = ranks_[static_cast<std::size_t>(strand.rank)];
+  const Bases& bases = outgoing ? state.sent : state.received;
+  const std::int64_t number = message.index + message.index_stride * strand.iteration;
+  if (bases.empty()) return number;
+  const auto base = bases.find(base_key(message.channel, message.peer));
+  return base == bases.end() ? number : number + base->second;
+}
+
+}  // namespace carillon

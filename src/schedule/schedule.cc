@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/schedule.h"
+
+#include <array>
+#include <unordered_map>
+
+namespace carillon {
+namespace {
+
+constexpr std::array<std::string_view, kOpKinds> kOpNames = {"copy", "reduce", "put",  "signal",
+                                                             "wait", "send",   "recv", "repeat"};
+constexpr std::array<std::string_view, 4> kSpaceNames = {"input", "output", "scratch", "slot"};
+
+// A wait op and the end of the loop it is in, or 0.
+struct Waited {
+  std::size_t op = 0;
+  std::size_t loop_end = 0;
+};
+
+struct MessageHash {
+  std::size_t operator()(const Message& message) const {
+    auto hash = static_cast<std::uint64_t>(message.channel);
+    for (const std::int32_t part : {message.peer, message.index, message.index_stride}) {
+      hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x9e3779b97f4a7c15;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
+}  // namespace
+
+std::string_view op_name(OpKind kind) { return kOpNames.at(static_cast<std::size_t>(kind)); }
+std::string_view space_name(Space space) {
+  return kSpaceNames.at(static_cast<std::size_t>(space));
+}
+
+std::vector<std::int64_t> release_points(const Schedule& schedule) {
+  std::vector<std::int64_t> points(schedule.ops.size(), -1);
+  std::unordered_map<Message, Waited, MessageHash> waits;  // the strand's, up to this op
+  for (const Strand& strand : schedule.strands) {
+    waits.clear();
+    std::size_t loop = 0;
+    std::size_t loop_end = 0;
+    for (std::size_t i = strand.first_op; i < std::size_t{strand.first_op} + strand.op_count; ++i) {
+      const Op& op = schedule.ops[i];
+      if (op.kind == OpKind::kRepeat) {
+        loop = i;
+        loop_end = i + op.body + 1;
+      }
+      if (op.kind == OpKind::kWait) {
+        points[i] = static_cast<std::int64_t>(i);
+        waits[op.message] = {i, i < loop_end ? loop_end : 0};
+      }
+      for (const Buffer& buffer : schedule.src(op)) {
+        if (buffer.space != Space::kSlot) continue;
+        const auto wait = waits.find(buffer.message);
+        if (wait == waits.end()) continue;
+        const auto [wait_op, wait_loop_end] = wait->second;
+        // A read behind its loop keeps a message no longer: it is an error the machine reports.
+        if (wait_loop_end != 0 && i >= wait_loop_end) continue;
+        const bool enters_loop = i < loop_end && wait_op < loop;
+        points[wait_op] = static_cast<std::int64_t>(enters_loop ? loop : i);
+      }
+    }
+  }
+  return points;
+}
+
+}  // namespace carillon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// verify: proves a collective's schedules correct for one team and call, by running them once on
+// symbolic bytes (docs/schedule.md says what is proved, and why one run is enough).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "schedule/machine.h"
+
+namespace carillon {
+
+struct Report {
+  Status status;  ///< why the schedules are wrong: rank, strand, op and reason
+  RunStats stats;
+  [[nodiscard]] bool ok() const { return status.ok(); }
+};
+
+/// `inputs`, one per rank, are needed only by algorithms with stages: stages learn real values,
+/// and what is proved then holds for those.
+Report verify(const TeamCall& call, const Emit& emit,
+              std::span<const std::vector<std::byte>> inputs = {});
+
+}  // namespace carillon

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which algorithm is used when: an ordered table of rules, and what the user asked for instead.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/registry.h"
+
+namespace carillon {
+
+/// Holds for problems of up to max_ranks ranks and max_bytes bytes: of the whole vector for
+/// bcast, reduce and allreduce, of one rank's block for the others (Shared::block_bytes).
+struct Rule {
+  static constexpr Rank kAnyRanks = INT32_MAX;
+  static constexpr std::int64_t kAnyBytes = INT64_MAX;
+
+  Collective collective = Collective::kBarrier;
+  Rank max_ranks = kAnyRanks;
+  std::int64_t max_bytes = kAnyBytes;
+  AlgorithmChoice choice;
+};
+
+struct Rules {
+  std::vector<AlgorithmChoice> overrides;  ///< first; of one collective the last one given
+  std::vector<Rule> rules;                 ///< then the first that holds and can do the problem
+};
+
+/// The built-in rules. For every collective the last ones can do any problem.
+const Rules& default_rules();
+
+/// The built-in rules with overrides as CARILLON_ALGORITHM has them, separated by semicolons:
+/// "allreduce=degree_k:k=4;bcast=binomial". Empty: none.
+Result<Rules> parse_rules(std::string_view overrides);
+
+}  // namespace carillon

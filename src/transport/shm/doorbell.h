@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sleeping and waking. Whoever writes something a sleeper may wait for looks, after the write, at
+// one shared counter of sleepers; the sleeper announces itself, makes every core of the node pass
+// a memory barrier (membarrier), looks once more, and only then sleeps. So the writer's side
+// costs one load of a line that hardly ever changes, and no fence.
+#pragma once
+
+#include "transport/shm/segment.h"
+
+namespace carillon::shm {
+
+/// To be called once by every process that writes to the segment.
+void register_for_wakeups();
+
+inline bool anybody_sleeps(const Segment& segment) {
+  // partner: the increment in Sleep
+  return segment.header().sleepers.load(std::memory_order_relaxed) != 0;
+}
+
+/// Wakes `node_rank` if it sleeps.
+void wake(Segment& segment, int node_rank);
+
+/// One sleep of `node_rank`: construct, look once more for work, then sleep if there is none.
+class Sleep {
+ public:
+  Sleep(Segment& segment, int node_rank);
+  ~Sleep();
+  Sleep(const Sleep&) = delete;
+  Sleep& operator=(const Sleep&) = delete;
+  /// Until woken, or for timeout_us.
+  void sleep(int timeout_us);
+
+ private:
+  Segment& segment_;
+  RankState& state_;
+  std::uint32_t seen_;
+};
+
+}  // namespace carillon::shm

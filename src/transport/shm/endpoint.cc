@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/endpoint.h"
+
+#include <algorithm>
+
+namespace carillon::shm {
+
+Endpoint::Endpoint(Segment& segment, std::vector<Member> members, int rank)
+    : peers_(members.size()), rank_(rank) {
+  const AreaLayout layout{members.size()};
+  const auto me = static_cast<std::size_t>(rank);
+  const auto at = [&](std::size_t member, std::size_t offset) {
+    return segment.base() + members[member].area_offset + offset;
+  };
+  const auto counter = [&](std::size_t member, std::size_t offset) {
+    return reinterpret_cast<Counter*>(at(member, offset));
+  };
+  generation_ = members[me].generation;
+  my_done_ = counter(me, AreaLayout::done());
+  all_lines_ = reinterpret_cast<Line*>(at(me, AreaLayout::all_lines()));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Peer& peer = peers_[i];
+    peer.node_rank = members[i].node_rank;
+    peer.generation = members[i].generation;
+    peer.out_lines = reinterpret_cast<Line*>(at(i, layout.pair_lines(me)));
+    peer.in_lines = reinterpret_cast<const Line*>(at(me, layout.pair_lines(i)));
+    peer.all_lines = reinterpret_cast<const Line*>(at(i, AreaLayout::all_lines()));
+    peer.done = counter(i, AreaLayout::done());
+    peer.out_ack = counter(i, layout.pair_ack(me));
+    peer.all_ack = counter(i, layout.all_ack(me));
+    peer.in_ack = counter(me, layout.pair_ack(i));
+    peer.all_in_ack = counter(me, layout.all_ack(i));
+  }
+}
+
+void Endpoint::refresh_done(Peer& peer) {
+  // partner: set_done of the peer; what it read before is not read again
+  const std::uint64_t word = peer.done->value.load(std::memory_order_acquire);
+  if (word >> kDoneBits != peer.generation) {
+    peer.known_done = kDoneMask;  // the peer is done with the whole team
+  } else {
+    peer.known_done = std::max(peer.known_done, word & kDoneMask);
+  }
+}
+
+bool Endpoint::pair_released(Peer& to, std::uint64_t number, std::uint64_t collective) {
+  if (collective <= to.known_done) return true;
+  refresh_done(to);
+  if (collective <= to.known_done) return true;
+  // partner: the store in Run::release of the peer
+  return to.out_ack->value.load(std::memory_order_acquire) > number;
+}
+
+bool Endpoint::all_released(std::uint64_t number, std::uint64_t collective) {
+  std::uint64_t least = kDoneMask;
+  bool released = true;
+  for (int i = 0; i < size(); ++i) {
+    if (i == rank_) continue;
+    Peer& reader = peer(i);
+    if (collective > reader.known_done) refresh_done(reader);
+    least = std::min(least, reader.known_done);
+    if (collective > reader.known_done &&
+        // partner: the store in Run::release of the reader
+        reader.all_ack->value.load(std::memory_order_acquire) <= number) {
+      released = false;
+      break;
+    }
+  }
+  if (released) all_known_done_ = std::max(all_known_done_, least);
+  return released;
+}
+
+bool Endpoint::everybody_done(std::uint64_t collectives) {
+  return std::all_of(peers_.begin(), peers_.end(), [&](Peer& peer) {
+    if (peer.known_done < collectives) refresh_done(peer);
+    return peer.known_done >= collectives;
+  });
+}
+
+}  // namespace carillon::shm

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One rank's channels of one team in shared memory: who may write which line when.
+//
+// The credit protocol. Messages of a channel are numbered; message n lives in line n % kWindow.
+// Its line may be written once every reader has released message n - kWindow. The writer knows
+// that from (cheapest first)
+//   1. what readers told it in passing: every header carries the writer's `done`, so a message
+//      received from a peer says which collectives the peer has completed;
+//   2. the reader's `done` counter: a collective completed has released all its messages;
+//   3. the reader's ack counter of the channel, kept only by collectives that put more messages
+//      on it than it has lines.
+// A window is per team and channel, so that no team can starve another; the numbers are assigned
+// when a collective starts, so that its place in the window is its own whatever runs beside it.
+// protocol/credit.pml under tests is the model of this file.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transport/shm/layout.h"
+#include "transport/shm/segment.h"
+
+namespace carillon::shm {
+
+/// Where a member's team area is, as told at team creation.
+struct Member {
+  std::int32_t node_rank = 0;
+  std::uint64_t area_offset = 0;
+  std::uint64_t generation = 0;
+};
+
+/// One other member of the team (or this rank itself), as seen from here. Lines and counters
+/// point into shared memory.
+struct Peer {
+  Line* out_lines = nullptr;        ///< this rank's pair messages to the peer; in the peer's area
+  const Line* in_lines = nullptr;   ///< the peer's to this rank; in this rank's area
+  const Line* all_lines = nullptr;  ///< the peer's messages to all
+  std::uint64_t known_done = 0;     ///< collectives of the team it is known to have completed
+  std::uint64_t line_used[kWindow] = {};  ///< the collective that last used each out line
+  std::uint64_t out_next = 0;             ///< numbers for collectives yet to start
+  std::uint64_t in_next = 0;
+  std::uint64_t all_in_next = 0;
+  const Counter* done = nullptr;
+  std::uint64_t generation = 0;
+  const Counter* out_ack = nullptr;  ///< the peer's count of this rank's pair messages
+  const Counter* all_ack = nullptr;  ///< the peer's count of this rank's messages to all
+  Counter* in_ack = nullptr;         ///< this rank's counts, for the peer to read
+  Counter* all_in_ack = nullptr;
+  std::int32_t node_rank = 0;
+};
+
+class Endpoint {
+ public:
+  Endpoint(Segment& segment, std::vector<Member> members, int rank);
+
+  [[nodiscard]] int size() const { return static_cast<int>(peers_.size()); }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Line* all_lines() { return all_lines_; }
+  [[nodiscard]] std::uint64_t take_all_numbers(std::uint64_t count) {
+    const std::uint64_t first = all_next_;
+    all_next_ += count;
+    return first;
+  }
+
+  /// Collectives completed here, all earlier ones included.
+  [[nodiscard]] std::uint64_t done() const { return done_; }
+  void set_done(std::uint64_t done) {
+    done_ = done;
+    my_done_->value.store(generation_ << kDoneBits | done, std::memory_order_release);
+  }
+
+  /// May the line of message `number` be written? The collective that then writes it says so.
+  bool pair_line_free(Peer& to, std::uint64_t number) {
+    const std::uint64_t used = to.line_used[number % kWindow];
+    return used <= to.known_done || pair_released(to, number - kWindow, used);
+  }
+  static void use_pair_line(Peer& to, std::uint64_t number, std::uint64_t collective) {
+    to.line_used[number % kWindow] = collective;
+  }
+  bool all_line_free(std::uint64_t number) {
+    const std::uint64_t used = all_used_[number % kWindow];
+    return used <= all_known_done_ || all_released(number - kWindow, used);
+  }
+  void use_all_line(std::uint64_t number, std::uint64_t collective) {
+    all_used_[number % kWindow] = collective;
+  }
+
+  /// Has the peer released this pair message of that collective?
+  bool pair_released(Peer& to, std::uint64_t number, std::uint64_t collective);
+  /// Has every other rank released this message to all?
+  bool all_released(std::uint64_t number, std::uint64_t collective);
+
+  /// What a header of collective `collective` says of the peer's `done`.
+  static void note_lag(Peer& from, std::uint64_t header, std::uint64_t collective) {
+    const std::uint32_t lag = header_lag(header);
+    if (lag == 255 || lag > collective) return;
+    const std::uint64_t done = collective - lag;
+    if (done > from.known_done) from.known_done = done;
+  }
+  [[nodiscard]] std::uint32_t lag(std::uint64_t collective) const {
+    const std::uint64_t lag = collective - done_;
+    return lag < 255 ? static_cast<std::uint32_t>(lag) : 255;
+  }
+
+  /// How many collectives of the team the member has completed.
+  std::uint64_t completed_by(int rank) {
+    refresh_done(peer(rank));
+    return peer(rank).known_done;
+  }
+  /// True once every member has completed `collectives` collectives on the team, so that nobody
+  /// will touch this rank's area again.
+  bool everybody_done(std::uint64_t collectives);
+
+ private:
+  void refresh_done(Peer& peer);
+
+  std::vector<Peer> peers_;
+  int rank_;
+  Line* all_lines_ = nullptr;
+  Counter* my_done_ = nullptr;
+  std::uint64_t generation_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t all_next_ = 0;
+  std::uint64_t all_used_[kWindow] = {};
+  std::uint64_t all_known_done_ = 0;  // the least of the peers' known_done
+};
+
+}  // namespace carillon::shm

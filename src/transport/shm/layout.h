@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands in the node's shared memory, and which atomic is whose partner.
+//
+//   segment (one memfd per node)
+//   +--------+-------------------+-------------------+ ...
+//   | header | part of rank 0    | part of rank 1    |
+//   +--------+-------------------+-------------------+ ...
+//              part:  control (team areas) | pool (chunks) | heap (crl_alloc)
+//
+//   team area, one per team and rank, in the rank's control memory
+//   +------+--------------+-----------------------------+----------+---------+
+//   | done | all lines x4 | pair lines x4 of each peer  | pair acks| all acks|
+//   +------+--------------+-----------------------------+----------+---------+
+//   The owner writes `done`, its all lines and the acks; peer p writes the pair lines of p.
+//
+// Only offsets from the segment's start are stored: every process maps it somewhere else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace carillon::shm {
+
+inline constexpr std::size_t kCacheLine = 64;
+inline constexpr int kWindow = 4;  ///< lines per channel; a power of two
+inline constexpr std::size_t kInlineBytes = 56;
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// One message: header and payload in one cache line, so that a small message costs one transfer.
+///
+/// header, written last with release by the writer; the reader's acquire load of it (Channel poll)
+/// is its partner and orders the payload:
+///   bits 0-31   message number + 1, modulo 2^32; never equal to the number the line held before
+///   bits 32-39  lag: the writer's current collective minus its `done`; 255: unknown
+///   bits 40-47  kind: 0..56 inline payload of that many bytes; kChunk: payload is a ChunkRef
+struct alignas(kCacheLine) Line {
+  std::atomic<std::uint64_t> header;
+  std::byte payload[kInlineBytes];
+};
+static_assert(sizeof(Line) == kCacheLine);
+
+inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the writer's pool
+inline constexpr std::uint8_t kReference = 0xFF;  ///< payload lies in the writer's heap, in place
+
+/// Where a message too long for its line lies: offset from the segment's start.
+struct ChunkRef {
+  std::uint64_t offset;
+  std::uint64_t length;
+};
+
+inline constexpr std::uint64_t make_header(std::uint32_t number, std::uint32_t lag,
+                                           std::uint8_t kind) {
+  return static_cast<std::uint64_t>(number + 1) | (static_cast<std::uint64_t>(lag) << 32) |
+         (static_cast<std::uint64_t>(kind) << 40);
+}
+inline constexpr std::uint32_t header_tag(std::uint64_t header) {
+  return static_cast<std::uint32_t>(header);
+}
+inline constexpr std::uint32_t header_lag(std::uint64_t header) {
+  return static_cast<std::uint32_t>(header >> 32) & 0xFF;
+}
+inline constexpr std::uint8_t header_kind(std::uint64_t header) {
+  return static_cast<std::uint8_t>(header >> 40);
+}
+
+/// A counter alone in its cache line.
+struct alignas(kCacheLine) Counter {
+  std::atomic<std::uint64_t> value;
+};
+
+/// `done`: generation of the area (upper 24 bits) and how many collectives of the team its owner
+/// has completed, all earlier ones included (lower 40 bits). Stored with release at the end of a
+/// collective; a writer that wants to reuse a line or a chunk loads it with acquire. An area that
+/// has another generation than the one agreed on belongs to a later team: its owner has seen every
+/// member of the earlier one finish.
+inline constexpr int kDoneBits = 40;
+inline constexpr std::uint64_t kDoneMask = (UINT64_C(1) << kDoneBits) - 1;
+
+/// Offsets inside a team area of `size` ranks.
+struct AreaLayout {
+  std::size_t size;
+
+  static constexpr std::size_t done() { return 0; }
+  static constexpr std::size_t all_lines() { return sizeof(Counter); }
+  [[nodiscard]] constexpr std::size_t pair_lines(std::size_t writer) const {
+    return all_lines() + (1 + writer) * kWindow * sizeof(Line);
+  }
+  /// How many messages of `writer` to this rank the owner has released, while that is counted.
+  [[nodiscard]] constexpr std::size_t pair_ack(std::size_t writer) const {
+    return pair_lines(size) + writer * sizeof(Counter);
+  }
+  [[nodiscard]] constexpr std::size_t all_ack(std::size_t writer) const {
+    return pair_ack(size) + writer * sizeof(Counter);
+  }
+  [[nodiscard]] constexpr std::size_t bytes() const { return all_ack(size); }
+};
+
+/// Per rank of the node, in the segment header.
+struct alignas(kCacheLine) RankState {
+  /// How many threads of the rank are asleep or about to be. Raised by the sleeper before a
+  /// membarrier; loaded (relaxed) by whoever has just written what the sleeper may wait for.
+  std::atomic<std::uint32_t> sleeping;
+  /// The futex word; a waker increments it before FUTEX_WAKE.
+  std::atomic<std::uint32_t> wake_count;
+  std::atomic<std::int32_t> pid;
+  /// 1 once the rank has left in good order.
+  std::atomic<std::uint32_t> left;
+};
+
+struct SegmentHeader {
+  std::uint64_t magic;
+  std::uint64_t id;           ///< random; equal on all ranks that share this segment
+  std::uint32_t ranks;
+  std::uint32_t version;
+  std::uint64_t part_bytes;
+  std::uint64_t control_bytes;
+  std::uint64_t pool_bytes;
+  std::uint64_t heap_bytes;
+  /// How many ranks sleep: zero almost always, so that a writer looks at one shared line only.
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleepers;
+};
+
+inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kPageBytes = 4096;
+inline constexpr std::size_t kHugePageBytes = 2 << 20;
+
+}  // namespace carillon::shm

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/pool.h"
+
+#include <algorithm>
+
+namespace carillon::shm {
+namespace {
+
+constexpr std::uint64_t kSmallShare = 4;  // a quarter of the pool is small chunks
+constexpr int kLookAhead = 8;
+
+}  // namespace
+
+Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed)
+    : reserve_(segment.reserve(node_rank)),
+      reserve_end_(segment.heap(node_rank)),
+      guaranteed_(guaranteed) {
+  std::uint64_t offset = segment.pool(node_rank);
+  const std::uint64_t bytes = segment.header().pool_bytes;
+  const auto fill = [&](Ring& ring, std::uint64_t chunk, std::uint64_t share) {
+    ring.bytes = chunk;
+    for (std::uint64_t used = 0; used + chunk <= share; used += chunk, offset += chunk) {
+      ring.chunks.push_back({.offset = offset});
+    }
+  };
+  fill(small_, kSmallBytes, bytes / kSmallShare);
+  fill(large_, chunk_bytes, bytes - bytes / kSmallShare);
+}
+
+bool Pool::busy(Chunk& chunk) {
+  if (chunk.endpoint == nullptr) return false;
+  const bool released =
+      chunk.peer == kToAll
+          ? chunk.endpoint->all_released(chunk.number, chunk.collective)
+          : chunk.endpoint->pair_released(chunk.endpoint->peer(chunk.peer), chunk.number,
+                                          chunk.collective);
+  if (released) chunk.endpoint = nullptr;
+  return !released;
+}
+
+Pool::Chunk* Pool::find_free(Ring& ring) {
+  const std::size_t count = ring.chunks.size();
+  const std::size_t tries = std::min<std::size_t>(count, kLookAhead);
+  for (std::size_t i = 0; i < tries; ++i) {
+    Chunk& chunk = ring.chunks[ring.next];
+    ring.next = ring.next + 1 == count ? 0 : ring.next + 1;
+    if (!busy(chunk)) return &chunk;
+  }
+  return nullptr;
+}
+
+Pool::Chunk* Pool::grow(Ring& ring, const Endpoint* endpoint) {
+  const auto held = std::count_if(ring.chunks.begin(), ring.chunks.end(), [&](Chunk& chunk) {
+    return chunk.endpoint == endpoint && busy(chunk);
+  });
+  if (held >= guaranteed_ || reserve_ + ring.bytes > reserve_end_) return nullptr;
+  // The ring may be searched further ahead than find_free did before it grows.
+  const auto spare = std::find_if(ring.chunks.begin(), ring.chunks.end(),
+                                  [](Chunk& chunk) { return !busy(chunk); });
+  if (spare != ring.chunks.end()) return &*spare;
+  ring.chunks.push_back({.offset = reserve_});
+  reserve_ += ring.bytes;
+  return &ring.chunks.back();
+}
+
+Pool::Chunk* Pool::take(std::uint64_t bytes, Endpoint* endpoint, int peer, std::uint64_t number,
+                        std::uint64_t collective) {
+  Ring& ring = bytes <= kSmallBytes && small_.bytes <= large_.bytes ? small_ : large_;
+  Chunk* chunk = find_free(ring);
+  if (chunk == nullptr) chunk = grow(ring, endpoint);
+  if (chunk == nullptr) return nullptr;
+  chunk->endpoint = endpoint;
+  chunk->peer = peer;
+  chunk->number = number;
+  chunk->collective = collective;
+  return chunk;
+}
+
+void Pool::forget(const Endpoint* endpoint) {
+  for (Ring* ring : {&small_, &large_}) {
+    for (Chunk& chunk : ring->chunks) {
+      if (chunk.endpoint == endpoint) chunk.endpoint = nullptr;
+    }
+  }
+}
+
+}  // namespace carillon::shm

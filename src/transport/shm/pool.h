@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank's pool of chunks: where messages too long for a line are put, read by any process of the
+// node. Chunks are used in turn, so that a chunk is written again only after the whole pool has
+// passed: a ring smaller than the readers' caches would make every write fetch the line back from
+// one of them (docs/performance.md has the measurement).
+//
+// A chunk is free when its message is released; nobody frees it. Every team is sure of
+// `guaranteed` chunks: if others hold the whole pool, it grows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transport/shm/endpoint.h"
+
+namespace carillon::shm {
+
+class Pool {
+ public:
+  /// Large chunks hold `chunk_bytes`, small ones kSmallBytes.
+  Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed);
+
+  static constexpr std::uint64_t kSmallBytes = 8192;
+  static constexpr int kToAll = -1;
+
+  struct Chunk {
+    std::uint64_t offset = 0;  ///< from the segment's start
+    Endpoint* endpoint = nullptr;
+    std::int32_t peer = 0;  ///< the reader, or kToAll
+    std::uint64_t number = 0;
+    std::uint64_t collective = 0;
+  };
+
+  /// A free chunk of at least `bytes` (at most chunk_bytes) for the given message; null if
+  /// there is none now. Taken as soon as returned.
+  Chunk* take(std::uint64_t bytes, Endpoint* endpoint, int peer, std::uint64_t number,
+              std::uint64_t collective);
+  /// The endpoint is about to go, and all its messages are released.
+  void forget(const Endpoint* endpoint);
+
+ private:
+  struct Ring {
+    std::vector<Chunk> chunks;
+    std::size_t next = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  static bool busy(Chunk& chunk);
+  Chunk* find_free(Ring& ring);
+  Chunk* grow(Ring& ring, const Endpoint* endpoint);
+
+  Ring small_, large_;
+  std::uint64_t reserve_;
+  std::uint64_t reserve_end_;
+  int guaranteed_;
+};
+
+}  // namespace carillon::shm

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+namespace carillon::shm {
+namespace {
+
+Status system_error(const char* what) {
+  return {Code::kSystem, std::string("shared memory: ") + what + ": " + std::strerror(errno)};
+}
+
+constexpr std::uint64_t align(std::uint64_t bytes, std::uint64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+std::uint64_t header_bytes(std::uint64_t ranks) {
+  return align(align(sizeof(SegmentHeader), kCacheLine) + ranks * sizeof(RankState),
+               kHugePageBytes);
+}
+
+// This process's mappings: ranks that are threads share one.
+std::mutex g_mutex;
+std::unordered_map<ino_t, std::weak_ptr<Segment>>& mappings() {
+  static auto* const kMappings = new std::unordered_map<ino_t, std::weak_ptr<Segment>>();
+  return *kMappings;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Segment>> Segment::map(UniqueFd fd, std::uint64_t bytes) {
+  void* const base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
+  if (base == MAP_FAILED) return system_error("cannot map the node's segment (ulimit -v?)");
+  madvise(base, bytes, MADV_DONTDUMP);
+  return std::shared_ptr<Segment>(
+      new Segment(std::move(fd), static_cast<std::byte*>(base), bytes));
+}
+
+Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& sizes) {
+  UniqueFd fd(memfd_create("carillon", MFD_CLOEXEC));
+  if (!fd.valid()) return system_error("memfd_create");
+  const std::uint64_t part = align(
+      sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes + sizes.heap_bytes,
+      kHugePageBytes);
+  const auto count = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t bytes = header_bytes(count) + count * part;
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return system_error("cannot size the node's segment (ulimit -f?)");
+  }
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return system_error("fstat");
+  auto segment = map(std::move(fd), bytes);
+  if (!segment.ok()) return segment;
+  SegmentHeader& header = segment.value()->header();
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.ranks = static_cast<std::uint32_t>(ranks);
+  header.part_bytes = part;
+  header.control_bytes = sizes.control_bytes;
+  header.pool_bytes = sizes.pool_bytes;
+  header.heap_bytes = sizes.heap_bytes;
+  if (getrandom(&header.id, sizeof header.id, 0) != sizeof header.id) {
+    return system_error("getrandom");
+  }
+  const std::lock_guard lock(g_mutex);
+  mappings()[info.st_ino] = segment.value();
+  return segment;
+}
+
+Result<std::shared_ptr<Segment>> Segment::attach(UniqueFd fd) {
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return system_error("fstat");
+  const std::lock_guard lock(g_mutex);
+  if (auto known = mappings()[info.st_ino].lock()) {
+    known->duplicates_.push_back(std::move(fd));
+    return known;
+  }
+  auto segment = map(std::move(fd), static_cast<std::uint64_t>(info.st_size));
+  if (!segment.ok()) return segment;
+  const SegmentHeader& header = segment.value()->header();
+  if (header.magic != kMagic || header.version != kVersion) {
+    return Status(Code::kMismatch,
+                  "shared memory: the node's segment was made by another version of carillon");
+  }
+  mappings()[info.st_ino] = segment.value();
+  return segment;
+}
+
+Segment::~Segment() { munmap(base_, bytes_); }
+
+RankState& Segment::state(int rank) const {
+  auto* const states =
+      reinterpret_cast<RankState*>(base_ + align(sizeof(SegmentHeader), kCacheLine));
+  return states[rank];
+}
+
+std::uint64_t Segment::control(int rank) const {
+  return header_bytes(header().ranks) + static_cast<std::uint64_t>(rank) * header().part_bytes;
+}
+std::uint64_t Segment::pool(int rank) const { return control(rank) + header().control_bytes; }
+std::uint64_t Segment::reserve(int rank) const { return pool(rank) + header().pool_bytes; }
+std::uint64_t Segment::heap(int rank) const {
+  return control(rank) + header().part_bytes - header().heap_bytes;
+}
+
+bool Segment::in_heap(int rank, const void* memory, std::size_t bytes) const {
+  const auto* const first = static_cast<const std::byte*>(memory);
+  const std::byte* const heap_start = base_ + heap(rank);
+  return first >= heap_start && first + bytes <= heap_start + header().heap_bytes;
+}
+
+Status Segment::enter(int rank) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = rank;
+  lock.l_len = 1;
+  if (fcntl(fd_.get(), F_SETLK, &lock) != 0) return system_error("cannot lock the rank's byte");
+  state(rank).pid.store(getpid(), std::memory_order_release);  // partner: died()
+  return {};
+}
+
+void Segment::leave(int rank) {
+  state(rank).left.store(1, std::memory_order_release);  // partner: died()
+}
+
+bool Segment::died(int rank) const {
+  const RankState& other = state(rank);
+  const std::int32_t pid = other.pid.load(std::memory_order_acquire);  // partner: enter()
+  // A process never sees its own locks as a conflict.
+  if (pid == 0 || pid == getpid()) return false;
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = rank;
+  lock.l_len = 1;
+  if (fcntl(fd_.get(), F_GETLK, &lock) != 0) return false;  // cannot tell
+  if (lock.l_type != F_UNLCK) return false;
+  return other.left.load(std::memory_order_acquire) == 0;  // partner: leave()
+}
+
+}  // namespace carillon::shm

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The node's shared memory: one memfd, made by one process and handed to the others over an
+// abstract socket, so that nothing has a name in a file system and all is gone with the last
+// process, however it ends. A byte-range lock per rank tells the living from the dead.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "transport/shm/layout.h"
+
+namespace carillon::shm {
+
+struct SegmentSizes {
+  std::uint64_t control_bytes = 64 << 20;  ///< address space; pages count when touched
+  std::uint64_t pool_bytes = 4 << 20;
+  std::uint64_t reserve_bytes = 256 << 20;  ///< what the pool may grow by
+  std::uint64_t heap_bytes = INT64_C(1) << 30;
+};
+
+/// A mapping of the segment. Ranks of one process (threads) share one object. Thread-safe.
+class Segment {
+ public:
+  /// Makes a new segment for `ranks` ranks.
+  static Result<std::shared_ptr<Segment>> create(int ranks, const SegmentSizes& sizes);
+  /// Maps the one behind fd, or returns this process's mapping of it.
+  static Result<std::shared_ptr<Segment>> attach(UniqueFd fd);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] std::uint64_t id() const { return header().id; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(header().ranks); }
+  [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] SegmentHeader& header() const {
+    return *reinterpret_cast<SegmentHeader*>(base_);
+  }
+  [[nodiscard]] RankState& state(int rank) const;
+  /// Offsets from base() of what `rank` owns.
+  [[nodiscard]] std::uint64_t control(int rank) const;
+  [[nodiscard]] std::uint64_t pool(int rank) const;
+  [[nodiscard]] std::uint64_t reserve(int rank) const;
+  [[nodiscard]] std::uint64_t heap(int rank) const;
+  [[nodiscard]] bool in_heap(int rank, const void* memory, std::size_t bytes) const;
+
+  /// Declares this process to be `rank`, until it ends.
+  Status enter(int rank);
+  /// Declares that `rank` ends in good order.
+  void leave(int rank);
+  /// True if the process that entered as `rank` has ended without leaving.
+  [[nodiscard]] bool died(int rank) const;
+
+ private:
+  Segment(UniqueFd fd, std::byte* base, std::uint64_t bytes)
+      : fd_(std::move(fd)), base_(base), bytes_(bytes) {}
+  static Result<std::shared_ptr<Segment>> map(UniqueFd fd, std::uint64_t bytes);
+
+  UniqueFd fd_;
+  /// Closing any descriptor of a file drops all of the process's locks on it, so the ones that
+  /// ranks of the same process were handed stay open as long as the mapping.
+  std::vector<UniqueFd> duplicates_;
+  std::byte* base_;
+  std::uint64_t bytes_;
+};
+
+/// The socket through which the leader of a node hands out the segment.
+class Exchange {
+ public:
+  /// Listens under a random name of this process.
+  static Result<Exchange> listen();
+
+  [[nodiscard]] std::uint64_t name() const { return name_; }
+  /// Gives fd to the next `clients` processes that ask; only to processes of the same user.
+  Status serve(int fd, int clients, int timeout_ms);
+  /// Asks the process that listens under `name`.
+  static Result<UniqueFd> request(std::uint64_t name, int timeout_ms);
+
+ private:
+  Exchange(UniqueFd fd, std::uint64_t name) : fd_(std::move(fd)), name_(name) {}
+  UniqueFd fd_;
+  std::uint64_t name_;
+};
+
+}  // namespace carillon::shm

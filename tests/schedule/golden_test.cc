@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The schedules of every algorithm for 5 ranks as text, against golden/<id>.sched: a change of a
+// schedule shows as a diff. To accept one: golden_test --update (or
+// CARILLON_UPDATE_GOLDEN=1 in the environment), then read the diff.
+//
+// The problem is 10 elements of 8 bytes, root 1, not in place; the chain's segment is 2 elements,
+// so that one file shows a loop.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "algorithms/registry.h"
+#include "schedule/text.h"
+
+namespace carillon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Rank kRanks = 5;
+
+bool update = false;
+
+fs::path folder() { return fs::path(__FILE__).parent_path() / "golden"; }
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Shared problem(Collective collective) {
+  return {.collective = collective,
+          .ranks = kRanks,
+          .root = has_root(collective) ? 1 : 0,
+          .count = 10,
+          .element_bytes = 8};
+}
+
+std::string text_of(const Algorithm& algorithm) {
+  std::vector<Schedule> schedules;
+  const Shared shared = problem(algorithm.collective);
+  const std::vector<std::int64_t> bytes(kRanks, shared.block_bytes());
+  const std::vector<std::int64_t> offsets{0, 80, 160, 240, 320};
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    Call call{.shared = shared, .rank = rank};
+    if (algorithm.collective == Collective::kAlltoallv) {
+      call.local.tables = {bytes, offsets, bytes, offsets};
+    }
+    if (algorithm.id == "bcast.chain") call.params.segment_bytes = 16;
+    Result<Schedule> schedule = emit(algorithm, call);
+    EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
+    if (schedule.ok()) schedules.push_back(std::move(schedule.value()));
+  }
+  return to_text(schedules);
+}
+
+class Golden : public testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(Golden, TextIsAsRecorded) {
+  const fs::path path = folder() / (std::string(GetParam()->id) + ".sched");
+  const std::string text = text_of(*GetParam());
+  if (update) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  ASSERT_TRUE(fs::exists(path)) << path << " is missing; run with --update";
+  EXPECT_EQ(read(path), text) << "if this is meant: run with --update and read the diff";
+}
+
+TEST_P(Golden, TextIsReadBackExactly) {
+  const std::string text = text_of(*GetParam());
+  const Result<std::vector<Schedule>> parsed = parse_schedules(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
+  EXPECT_EQ(to_text(parsed.value()), text);
+}
+
+TEST(GoldenFolder, HoldsNothingElse) {
+  std::set<std::string> expected;
+  for (const Algorithm& algorithm : algorithms()) {
+    expected.insert(std::string(algorithm.id) + ".sched");
+  }
+  for (const auto& entry : fs::directory_iterator(folder())) {
+    EXPECT_TRUE(expected.contains(entry.path().filename().string()))
+        << entry.path() << " belongs to no algorithm";
+  }
+}
+
+std::vector<const Algorithm*> all() {
+  std::vector<const Algorithm*> list;
+  for (const Algorithm& algorithm : algorithms()) list.push_back(&algorithm);
+  return list;
+}
+
+std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
+  std::string name(info.param->id);
+  name[name.find('.')] = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, Golden, testing::ValuesIn(all()), test_name);
+
+}  // namespace
+}  // namespace carillon
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const char* const asked = std::getenv("CARILLON_UPDATE_GOLDEN");  // NOLINT(concurrency-mt-unsafe)
+  carillon::update = (asked != nullptr && std::string_view(asked) == "1") ||
+                     (argc > 1 && std::string_view(argv[1]) == "--update");
+  return RUN_ALL_TESTS();
+}

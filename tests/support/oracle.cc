@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/oracle.h"
+
+#include <cstring>
+
+namespace carillon::test {
+namespace {
+
+constexpr std::int64_t kGap = 3;  // bytes before each block of alltoallv
+
+std::uint64_t mix(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBULL;
+  return value ^ (value >> 31);
+}
+
+std::byte data_byte(Rank rank, std::int64_t index) {
+  const auto key = static_cast<std::uint64_t>(rank) << 40 | static_cast<std::uint64_t>(index / 8);
+  return static_cast<std::byte>(mix(key + 1) >> (index % 8 * 8));
+}
+
+struct Affine {
+  std::uint32_t a, b;
+};
+
+void reduce_bytes(const Shared& shared, const Bytes& left, Bytes& right) {
+  (shared.commutative ? apply_sum : apply_affine)(left.data(), right.data(), right.size() / 8);
+}
+
+// The reduction of all inputs, in rank order.
+Bytes total(const Case& problem) {
+  const Rank ranks = problem.shared.ranks;
+  Bytes right = input_of(problem, ranks - 1);
+  for (Rank rank = ranks - 2; rank >= 0; --rank) {
+    reduce_bytes(problem.shared, input_of(problem, rank), right);
+  }
+  return right;
+}
+
+Bytes part(const Bytes& bytes, std::int64_t offset, std::int64_t length) {
+  return {bytes.begin() + offset, bytes.begin() + offset + length};
+}
+
+void append(Bytes& to, const Bytes& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+Bytes expected_alltoallv(const Case& problem, Rank rank) {
+  const OwnedTables mine(problem, rank);
+  Bytes out(static_cast<std::size_t>(
+                output_bytes(problem.shared, {.in_place = false, .tables = mine.view()}, rank)),
+            kUntouched);
+  for (Rank from = 0; from < problem.shared.ranks; ++from) {
+    const OwnedTables theirs(problem, from);
+    const Bytes in = input_of(problem, from);
+    const auto sent = static_cast<std::size_t>(rank);
+    const auto received = static_cast<std::size_t>(from);
+    if (mine.recv_bytes[received] == 0) continue;
+    std::memcpy(out.data() + mine.recv_offsets[received], in.data() + theirs.send_offsets[sent],
+                static_cast<std::size_t>(mine.recv_bytes[received]));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::int64_t alltoallv_bytes(const Case& problem, Rank from, Rank to) {
+  const std::int64_t count = problem.shared.count;
+  switch ((from * 3 + to * 5) % 4) {
+    case 0: return count;
+    case 1: return 0;
+    case 2: return count / 2 + from;
+    default: return count * 2 + to;
+  }
+}
+
+OwnedTables::OwnedTables(const Case& problem, Rank rank) {
+  std::int64_t sent = 0;
+  std::int64_t received = 0;
+  if (problem.shared.collective != Collective::kAlltoallv) return;
+  for (Rank peer = 0; peer < problem.shared.ranks; ++peer) {
+    sent += kGap;
+    received += kGap;
+    send_bytes.push_back(alltoallv_bytes(problem, rank, peer));
+    recv_bytes.push_back(alltoallv_bytes(problem, peer, rank));
+    send_offsets.push_back(sent);
+    recv_offsets.push_back(received);
+    sent += send_bytes.back();
+    received += recv_bytes.back();
+  }
+}
+
+void apply_sum(const void* left, void* right, std::size_t count) {
+  const auto* const l = static_cast<const std::byte*>(left);
+  auto* const r = static_cast<std::byte*>(right);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t a = 0;
+    std::uint64_t b = 0;
+    std::memcpy(&a, l + i * 8, 8);
+    std::memcpy(&b, r + i * 8, 8);
+    b += a;
+    std::memcpy(r + i * 8, &b, 8);
+  }
+}
+
+void apply_affine(const void* left, void* right, std::size_t count) {
+  const auto* const l = static_cast<const std::byte*>(left);
+  auto* const r = static_cast<std::byte*>(right);
+  for (std::size_t i = 0; i < count; ++i) {
+    Affine first = {};
+    Affine second = {};
+    std::memcpy(&first, l + i * 8, 8);
+    std::memcpy(&second, r + i * 8, 8);
+    const Affine both{first.a * second.a, first.b * second.a + second.b};
+    std::memcpy(r + i * 8, &both, 8);
+  }
+}
+
+Bytes input_of(const Case& problem, Rank rank) {
+  const OwnedTables tables(problem, rank);
+  Bytes bytes(static_cast<std::size_t>(
+      input_bytes(problem.shared, {.in_place = false, .tables = tables.view()}, rank)));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = data_byte(rank, static_cast<std::int64_t>(i));
+  }
+  return bytes;
+}
+
+Bytes expected_output(const Case& problem, Rank rank) {
+  const Shared& shared = problem.shared;
+  const std::int64_t block = shared.block_bytes();
+  Bytes out;
+  switch (shared.collective) {
+    case Collective::kBarrier: return out;
+    case Collective::kBcast:
+      return rank == shared.root ? out : input_of(problem, shared.root);
+    case Collective::kReduce: return rank == shared.root ? total(problem) : out;
+    case Collective::kAllreduce: return total(problem);
+    case Collective::kScatter: return part(input_of(problem, shared.root), rank * block, block);
+    case Collective::kReduceScatterBlock: return part(total(problem), rank * block, block);
+    case Collective::kAlltoallv: return expected_alltoallv(problem, rank);
+    case Collective::kGather:
+      if (rank != shared.root) return out;
+      [[fallthrough]];
+    case Collective::kAllgather:
+      for (Rank i = 0; i < shared.ranks; ++i) append(out, input_of(problem, i));
+      return out;
+    case Collective::kAlltoall:
+      for (Rank i = 0; i < shared.ranks; ++i) {
+        append(out, part(input_of(problem, i), rank * block, block));
+      }
+      return out;
+  }
+  return out;
+}
+
+}  // namespace carillon::test

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The registry's answers to ids, parameters and problems, and that the catalogue is complete.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "algorithms/registry.h"
+
+namespace carillon {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path repository() { return fs::path(__FILE__).parent_path().parent_path().parent_path(); }
+
+TEST(Registry, IdsAreCollectiveAndFileName) {
+  std::set<std::string> ids;
+  for (const Algorithm& algorithm : algorithms()) {
+    const std::string id(algorithm.id);
+    EXPECT_TRUE(ids.insert(id).second) << id << " twice";
+    const std::size_t dot = id.find('.');
+    ASSERT_NE(dot, std::string::npos);
+    EXPECT_EQ(id.substr(0, dot), collective_name(algorithm.collective));
+    EXPECT_EQ(find_algorithm(id), &algorithm);
+    EXPECT_FALSE(algorithm.description.empty());
+    const fs::path file =
+        repository() / "src/algorithms" / id.substr(0, dot) / (id.substr(dot + 1) + ".cc");
+    EXPECT_TRUE(fs::exists(file)) << file;
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(repository() / "src/algorithms")) {
+    if (entry.path().extension() != ".cc" || entry.path().stem() == "registry") continue;
+    const std::string id = entry.path().parent_path().filename().string() + "." +
+                           entry.path().stem().string();
+    EXPECT_TRUE(ids.contains(id)) << entry.path() << " has no row in the registry";
+  }
+}
+
+TEST(Registry, EveryAlgorithmIsDocumented) {
+  std::ifstream file(repository() / "docs/algorithms.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (const Algorithm& algorithm : algorithms()) {
+    EXPECT_NE(text.str().find("### " + std::string(algorithm.id) + "\n"), std::string::npos)
+        << algorithm.id;
+  }
+}
+
+TEST(ParseChoice, ReadsIdAndParameters) {
+  const auto choice = parse_choice("allreduce.degree_k:k=4,segment=8192");
+  ASSERT_TRUE(choice.ok()) << choice.status().to_string();
+  EXPECT_EQ(choice.value().algorithm->id, "allreduce.degree_k");
+  EXPECT_EQ(choice.value().params, (Params{4, 8192}));
+  const auto other = parse_choice("allreduce=degree_k:k=4");
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(other.value().algorithm, choice.value().algorithm);
+  EXPECT_EQ(other.value().params, (Params{4, 0}));
+  ASSERT_TRUE(parse_choice("bcast.chain").ok());
+}
+
+TEST(ParseChoice, SaysWhatIsWrongAndWhatWouldDo) {
+  const auto message = [](std::string_view text) {
+    const auto choice = parse_choice(text);
+    EXPECT_FALSE(choice.ok()) << text;
+    return choice.status().to_string();
+  };
+  EXPECT_EQ(message("gather.ring"),
+            "invalid argument: there is no algorithm \"gather.ring\"; there are gather.flat, "
+            "gather.binomial");
+  EXPECT_NE(message("sing.loud").find("alltoallv.pairwise"), std::string::npos);
+  EXPECT_NE(message("").find("barrier.flat"), std::string::npos);
+  EXPECT_EQ(message("bcast.knomial:k=1"), "invalid argument: bcast.knomial: k=1 is not in 2..1024");
+  EXPECT_NE(message("bcast.knomial:k=99999999999").find("k=4"), std::string::npos);
+  EXPECT_NE(message("bcast.knomial:k").find("k=4"), std::string::npos);
+  EXPECT_NE(message("bcast.chain:segment=0").find("segment=8192"), std::string::npos);
+  EXPECT_NE(message("bcast.chain:segment=8k").find("segment=8192"), std::string::npos);
+  EXPECT_NE(message("bcast.chain:").find("there are k=NUMBER and segment=BYTES"),
+            std::string::npos);
+  EXPECT_NE(message("bcast.chain:depth=2").find("depth=2"), std::string::npos);
+  EXPECT_NE(message("bcast.chain:k=2").find("has no parameter k"), std::string::npos);
+  EXPECT_NE(message("barrier.flat:segment=8").find("has no parameter segment"), std::string::npos);
+}
+
+TEST(Check, RefusesWhatTheAlgorithmCannotDo) {
+  const Algorithm& ring = *find_algorithm("allreduce.ring");
+  Shared shared{.collective = Collective::kAllreduce, .ranks = 4, .count = 1};
+  EXPECT_TRUE(check(ring, shared, {}).ok());
+  EXPECT_FALSE(check(ring, shared, {.k = 3}).ok());
+  shared.commutative = false;
+  EXPECT_EQ(check(ring, shared, {}).code(), Code::kUnsupported);
+  EXPECT_NE(check(ring, shared, {}).message().find("use allreduce.flat"), std::string::npos);
+  shared.commutative = true;
+  shared.ranks = 0;
+  EXPECT_FALSE(check(ring, shared, {}).ok());
+  shared = {.collective = Collective::kBcast, .ranks = 4};
+  EXPECT_FALSE(check(ring, shared, {}).ok());
+  shared.root = 4;
+  EXPECT_FALSE(check(*find_algorithm("bcast.flat"), shared, {}).ok());
+}
+
+TEST(Emit, RefusesElementsThatDoNotFitInASlot) {
+  const Shared shared{
+      .collective = Collective::kAllreduce, .ranks = 2, .count = 1, .element_bytes = 100000};
+  const auto schedule = emit(*find_algorithm("allreduce.flat"), {.shared = shared});
+  ASSERT_FALSE(schedule.ok());
+  EXPECT_EQ(schedule.status().code(), Code::kUnsupported);
+}
+
+TEST(Emit, TwoRanksExchangeSmallVectorsInThreeOps) {
+  const Shared shared{
+      .collective = Collective::kAllreduce, .ranks = 2, .count = 1, .element_bytes = 8};
+  for (const char* const id : {"allreduce.flat", "allreduce.recursive_doubling"}) {
+    for (Rank rank = 0; rank < 2; ++rank) {
+      const auto schedule = emit(*find_algorithm(id), {.shared = shared, .rank = rank});
+      ASSERT_TRUE(schedule.ok());
+      ASSERT_EQ(schedule.value().ops.size(), 3U) << id;
+      EXPECT_EQ(schedule.value().ops[0].kind, OpKind::kPut);
+      EXPECT_EQ(schedule.value().ops[0].message.channel, Channel::kPair);
+      EXPECT_EQ(schedule.value().ops[1].kind, OpKind::kWait);
+      EXPECT_EQ(schedule.value().ops[2].kind, OpKind::kReduce);
+      EXPECT_EQ(schedule.value().scratch_bytes, 0);
+    }
+  }
+}
+
+// No cliffs: one rank more or less must not change what a collective costs by much.
+TEST(Emit, NeighbouringTeamSizesCostAboutTheSame) {
+  const auto most_ops = [](const Algorithm& algorithm, Rank ranks) {
+    std::size_t most = 0;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const Shared shared{.collective = algorithm.collective, .ranks = ranks, .count = 64};
+      const auto schedule = emit(algorithm, {.shared = shared, .rank = rank});
+      EXPECT_TRUE(schedule.ok());
+      if (schedule.ok()) most = std::max(most, schedule.value().ops.size());
+    }
+    return most;
+  };
+  for (const Algorithm& algorithm : algorithms()) {
+    const std::size_t at_power = most_ops(algorithm, 128);
+    EXPECT_LE(most_ops(algorithm, 127), 2 * at_power) << algorithm.id;
+    EXPECT_LE(most_ops(algorithm, 129), 2 * at_power) << algorithm.id;
+  }
+}
+
+}  // namespace
+}  // namespace carillon

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Selection: every problem gets an algorithm that can do it, and overrides are obeyed where they
+// can be.
+#include <gtest/gtest.h>
+
+#include "select/select.h"
+
+namespace carillon {
+namespace {
+
+Shared problem(Collective collective, Rank ranks, std::int64_t count, bool commutative = true) {
+  return {.collective = collective,
+          .ranks = ranks,
+          .count = count,
+          .element_bytes = 8,
+          .commutative = commutative};
+}
+
+TEST(Select, EveryProblemGetsAnAlgorithmThatCanDoIt) {
+  for (int i = 0; i < kCollectives; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    for (const Rank ranks : {1, 2, 3, 16, 17, 64, 1000}) {
+      for (const std::int64_t count : {0L, 1L, 256L, 257L, 100000L, 1L << 40}) {
+        for (const bool commutative : {true, false}) {
+          const Shared shared = problem(collective, ranks, count, commutative);
+          const AlgorithmChoice choice = select(shared, {}, default_rules());
+          ASSERT_NE(choice.algorithm, nullptr);
+          const Status status = check(*choice.algorithm, shared, choice.params);
+          EXPECT_TRUE(status.ok()) << status.to_string();
+        }
+      }
+    }
+  }
+}
+
+TEST(Select, OverridesComeFirst) {
+  const auto rules = parse_rules("allreduce=degree_k:k=5;bcast=binomial;;");
+  ASSERT_TRUE(rules.ok()) << rules.status().to_string();
+  const auto choice = select(problem(Collective::kAllreduce, 4, 1), {}, rules.value());
+  EXPECT_EQ(choice.algorithm->id, "allreduce.degree_k");
+  EXPECT_EQ(choice.params.k, 5);
+  EXPECT_EQ(select(problem(Collective::kBcast, 4, 1), {}, rules.value()).algorithm->id,
+            "bcast.binomial");
+  EXPECT_EQ(select(problem(Collective::kAlltoall, 4, 1), {}, rules.value()).algorithm,
+            select(problem(Collective::kAlltoall, 4, 1), {}, default_rules()).algorithm);
+}
+
+TEST(Select, AnOverrideThatCannotDoTheProblemIsPassedOver) {
+  const auto rules = parse_rules("allreduce=recursive_doubling;allreduce=ring");
+  ASSERT_TRUE(rules.ok());
+  // The last one given wins; where it cannot, the one before; then the rules.
+  EXPECT_EQ(select(problem(Collective::kAllreduce, 4, 1), {}, rules.value()).algorithm->id,
+            "allreduce.ring");
+  EXPECT_EQ(select(problem(Collective::kAllreduce, 4, 1, false), {}, rules.value()).algorithm->id,
+            "allreduce.recursive_doubling");
+  const auto ring = parse_rules("allreduce=ring");
+  ASSERT_TRUE(ring.ok());
+  EXPECT_EQ(select(problem(Collective::kAllreduce, 4, 1, false), {}, ring.value()).algorithm->id,
+            "allreduce.flat");
+}
+
+TEST(Select, ErrorsNameTheOverride) {
+  const auto rules = parse_rules("bcast=binomial;allreduce=sing");
+  ASSERT_FALSE(rules.ok());
+  EXPECT_NE(rules.status().message().find("allreduce.sing"), std::string_view::npos);
+  EXPECT_NE(rules.status().message().find("allreduce.ring"), std::string_view::npos);
+  EXPECT_TRUE(parse_rules("").ok());
+}
+
+TEST(Select, RulesWithoutALastResortFallBackToTheBuiltInOnes) {
+  const Shared shared = problem(Collective::kBarrier, 4, 0);
+  const AlgorithmChoice choice = select(shared, {}, Rules{});
+  EXPECT_EQ(choice.algorithm, select(shared, {}, default_rules()).algorithm);
+}
+
+}  // namespace
+}  // namespace carillon
