@@ -2,6 +2,7 @@
 #include "layout.h"
 
 #include <cstring>
+#include <utility>
 
 namespace carillon::shim {
 namespace {
@@ -98,15 +99,35 @@ bool Layout::append(const Run& run) {
   return true;
 }
 
+bool Layout::unroll() {
+  std::size_t total = runs.size();
+  for (const Loop& loop : loops) {
+    if (static_cast<std::uint64_t>(loop.count) > kMaxRuns / total) return false;
+    total *= static_cast<std::size_t>(loop.count);
+  }
+  for (; !loops.empty(); loops.pop_back()) {  // innermost first
+    Layout unrolled;
+    for (std::int64_t i = 0; i < loops.back().count; ++i) {
+      for (const Run& run : runs) {
+        if (!unrolled.append(Run{run.offset + i * loops.back().stride, run.bytes})) return false;
+      }
+    }
+    runs = std::move(unrolled.runs);
+  }
+  return true;
+}
+
 bool Layout::append(const Layout& other, std::int64_t offset) {
-  if (!loops.empty()) return false;
-  if (runs.empty() && !other.runs.empty()) {
+  if (other.runs.empty()) return true;
+  if (runs.empty()) {
     *this = other;
     shift(offset);
     return true;
   }
-  if (!other.loops.empty()) return false;
-  for (const Run& run : other.runs) {
+  if (!unroll()) return false;
+  Layout more = other;
+  if (!more.unroll()) return false;
+  for (const Run& run : more.runs) {
     if (!append(Run{run.offset + offset, run.bytes})) return false;
   }
   return true;

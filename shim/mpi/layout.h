@@ -35,6 +35,10 @@ struct Layout {
   [[nodiscard]] bool append(const Run& run);
   /// Appends all of another layout, moved. False: too irregular.
   [[nodiscard]] bool append(const Layout& other, std::int64_t offset);
+
+ private:
+  /// Writes the loops out as runs. False: too many.
+  [[nodiscard]] bool unroll();
 };
 
 /// `count` copies of a layout, `stride` apart. Nothing if it has too many loops.

@@ -12,6 +12,7 @@ namespace {
 using enum Collective;
 
 // Columns: id, description, collective, emit, needs_commutative, k (min, max, default), segments.
+// clang-format off
 constexpr std::array kAlgorithms = {
     Algorithm{"barrier.dissemination", "signals over distances 1, 2, 4, ...", kBarrier,
               emit_barrier_dissemination},
@@ -87,6 +88,7 @@ constexpr std::array kAlgorithms = {
     Algorithm{"alltoallv.pairwise", "one partner per step, send and receive", kAlltoallv,
               emit_alltoallv_pairwise},
 };
+// clang-format on
 
 Status bad(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
@@ -214,12 +216,11 @@ Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
     return bad("rank " + std::to_string(call.rank) + " is not in 0.." +
                std::to_string(call.shared.ranks - 1));
   }
-  if (has_reduction(call.shared.collective) &&
-      call.shared.element_bytes > call.limits.slot_bytes) {
-    return Status(Code::kUnsupported,
-                  "an element of " + std::to_string(call.shared.element_bytes) +
-                      " bytes does not fit in a slot of " +
-                      std::to_string(call.limits.slot_bytes) + "; raise CARILLON_SLOT_BYTES");
+  if (has_reduction(call.shared.collective) && call.shared.element_bytes > call.limits.slot_bytes) {
+    return Status(Code::kUnsupported, "an element of " + std::to_string(call.shared.element_bytes) +
+                                          " bytes does not fit in a slot of " +
+                                          std::to_string(call.limits.slot_bytes) +
+                                          "; raise CARILLON_SLOT_BYTES");
   }
   Call filled = call;
   if (filled.params.k == 0) filled.params.k = algorithm.k.fallback;

@@ -63,6 +63,10 @@ Status resolve(const crl_team& team, const CallKey& key, Shared& shared, Prepare
     call.element_bytes = static_cast<std::int32_t>(crl_dtype_bytes(key.dtype));
     shared.element_bytes = call.element_bytes;
   }
+  if (shared.element_bytes > team.team->limits().slot_bytes) {
+    return {Code::kUnsupported, "elements of " + std::to_string(shared.element_bytes) +
+                                    " bytes do not fit in a slot (CARILLON_SLOT_BYTES)"};
+  }
   if (key.count > kMaxBytes / static_cast<std::uint64_t>(shared.element_bytes) /
                       static_cast<std::uint64_t>(size)) {
     return invalid(key, "the size " + std::to_string(key.count) + " is beyond all bounds");

@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "schedule/verify.h"
+
 
 namespace carillon {
 namespace {
@@ -16,6 +18,27 @@ Result<std::shared_ptr<const Plan>> build(const Algorithm& algorithm, const Call
   auto plan = lower(schedule.value(), call);
   if (!plan.ok()) return plan.status();
   return std::make_shared<const Plan>(std::move(plan.value()));
+}
+
+// Proves the whole team's schedules (CARILLON_VERIFY=1). What is this rank's own is unknown of the
+// others: they are taken to be in place where this one is and they may.
+Status prove(const Algorithm& algorithm, const Call& call) {
+  if (call.shared.collective == Collective::kAlltoallv) return {};  // needs everybody's tables
+  TeamCall team{.shared = call.shared, .limits = call.limits, .locals = {}};
+  for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
+    team.locals.push_back(
+        {.in_place = call.local.in_place && in_place_allowed(call.shared, rank), .tables = {}});
+  }
+  const auto emit_rank = [&](Rank rank, std::int32_t stage,
+                             std::span<const std::int64_t> learned) {
+    Call part = call;
+    part.rank = rank;
+    part.local = team.local(rank);
+    part.stage = stage;
+    part.learned = learned;
+    return emit(algorithm, part);
+  };
+  return verify(team, emit_rank).status;
 }
 
 }  // namespace
@@ -49,8 +72,7 @@ Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
 
 AlgorithmChoice PlanCache::choose(const Shared& shared, const Limits& limits,
                                   bool same_settings) const {
-  static const Rules kDefaults;
-  return select(shared, limits, same_settings ? rules_ : kDefaults);
+  return select(shared, limits, same_settings ? rules_ : default_rules());
 }
 
 Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank rank,
@@ -64,6 +86,9 @@ Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank ra
                   .rank = rank,
                   .limits = limits,
                   .params = choice.params};
+  if (verify_) {
+    if (Status status = prove(*choice.algorithm, call); !status.ok()) return status;
+  }
   auto plan = build(*choice.algorithm, call);
   if (!plan.ok()) return plan.status();
   if (cache_.size() >= kMaxPlans) cache_.clear();  // plans in use live on in their runs

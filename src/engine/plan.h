@@ -50,7 +50,7 @@ struct Instruction {
   Operand dst, a, b;
 };
 
-struct Piece {
+struct PlanPiece {
   Operand memory;
   std::int64_t length = 0;
 };
@@ -70,7 +70,7 @@ struct ChannelUse {
 struct Plan {
   std::vector<Instruction> code;
   std::vector<std::uint32_t> strand_starts;
-  std::vector<Piece> pieces;
+  std::vector<PlanPiece> pieces;
   std::vector<ChannelUse> uses;
   std::uint32_t slot_bases = 0;
   std::int64_t scratch_bytes = 0;

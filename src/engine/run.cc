@@ -210,7 +210,7 @@ void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std
     return;
   }
   for (std::uint32_t i = 0; i < in.piece_count && length > 0; ++i) {
-    const Piece& piece = plan_->pieces[in.first_piece + i];
+    const PlanPiece& piece = plan_->pieces[in.first_piece + i];
     if (offset >= piece.length) {
       offset -= piece.length;
       continue;
@@ -230,7 +230,7 @@ void Run::scatter(const std::byte* from, const Instruction& in, const Strand& st
     return;
   }
   for (std::uint32_t i = 0; i < in.piece_count && length > 0; ++i) {
-    const Piece& piece = plan_->pieces[in.first_piece + i];
+    const PlanPiece& piece = plan_->pieces[in.first_piece + i];
     if (offset >= piece.length) {
       offset -= piece.length;
       continue;

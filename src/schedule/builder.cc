@@ -55,10 +55,10 @@ Builder::Builder(const Call& call) : call_(call) {
 
 void Builder::fail(std::string message) {
   if (!status_.ok()) return;
-  status_ = Status(Code::kInternal, std::string(collective_name(call_.shared.collective)) +
-                                        " schedule of rank " + std::to_string(call_.rank) +
-                                        ", op " + std::to_string(schedule_.ops.size()) + ": " +
-                                        std::move(message));
+  status_ =
+      Status(Code::kInternal, std::string(collective_name(call_.shared.collective)) +
+                                  " schedule of rank " + std::to_string(call_.rank) + ", op " +
+                                  std::to_string(schedule_.ops.size()) + ": " + std::move(message));
 }
 
 Buffer Builder::input(Range range) const { return {.space = Space::kInput, .range = range}; }
@@ -105,8 +105,8 @@ Op& Builder::add(OpKind kind, const BufferList& dst, const BufferList& src) {
     op.src_count = append(merged(src));
   }
   schedule_.ops.push_back(op);
-  schedule_.strands.back().op_count = static_cast<std::uint32_t>(schedule_.ops.size()) -
-                                      schedule_.strands.back().first_op;
+  schedule_.strands.back().op_count =
+      static_cast<std::uint32_t>(schedule_.ops.size()) - schedule_.strands.back().first_op;
   return schedule_.ops.back();
 }
 
@@ -145,8 +145,8 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
 }
 
 Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank peer) {
-  const std::int64_t key = (static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel)) * 2 +
-                           (outgoing ? 1 : 0);
+  const std::int64_t key =
+      (static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel)) * 2 + (outgoing ? 1 : 0);
   return channels_[key];
 }
 
@@ -225,9 +225,8 @@ void Builder::begin_repeat(std::int64_t count) {
 // A message numbered inside the loop moves on, per iteration, by as many as the loop body puts on
 // its channel.
 void Builder::apply_index_strides(Message& message, bool outgoing) {
-  const ChannelState& state =
-      channel(outgoing, message.channel, message.channel == Channel::kAll && outgoing ? 0
-                                                                                      : message.peer);
+  const ChannelState& state = channel(
+      outgoing, message.channel, message.channel == Channel::kAll && outgoing ? 0 : message.peer);
   if (message.index >= state.loop_start) message.index_stride = state.next - state.loop_start;
 }
 

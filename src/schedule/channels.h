@@ -44,11 +44,11 @@ struct Parcel {
 struct Link {
   Channel channel = Channel::kPair;
   Rank writer = 0;
-  Rank reader = 0;                   // -1: all others
-  std::int64_t first = 0;            // lowest number not released
-  std::deque<Letter> letters;        // numbers first, first + 1, ...
-  std::deque<Parcel> parcels;        // sent and not yet received, in order
-  std::int64_t send_turn = 0;        // the send that may run, by number
+  Rank reader = 0;             // -1: all others
+  std::int64_t first = 0;      // lowest number not released
+  std::deque<Letter> letters;  // numbers first, first + 1, ...
+  std::deque<Parcel> parcels;  // sent and not yet received, in order
+  std::int64_t send_turn = 0;  // the send that may run, by number
   std::int64_t recv_turn = 0;
   std::int64_t in_flight = 0;        // fragments
   std::vector<std::size_t> blocked;  // strands to look at again when anything changes here

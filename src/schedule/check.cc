@@ -144,8 +144,7 @@ class Checker {
     switch (op.kind) {
       case OpKind::kCopy:
       case OpKind::kReduce:
-      case OpKind::kRepeat:
-        return require(message == Message{}, "this op has no message");
+      case OpKind::kRepeat: return require(message == Message{}, "this op has no message");
       case OpKind::kSend:
       case OpKind::kRecv:
         require(message.channel == Channel::kQueue, "send and recv use the queue channel");
@@ -198,13 +197,13 @@ class Checker {
       require(buffer.message.channel != Channel::kQueue, "a slot of a two-sided message");
       check_peer(buffer.message);
       check_index(buffer.message, in_loop);
-      require(last + range.length <= call_.limits.slot_bytes, "a slot is smaller");
+      require(last + range.length <= call_.limits.slot_bytes, "this is past the end of any slot");
       return;
     }
     const __int128 end = std::max<__int128>(last, range.offset) + range.length;
     if (end > size_of(buffer.space)) {
-      fail(std::string(space_name(buffer.space)) + " has " +
-           std::to_string(size_of(buffer.space)) + " bytes only");
+      fail(std::string(space_name(buffer.space)) + " has " + std::to_string(size_of(buffer.space)) +
+           " bytes only");
     }
   }
 
@@ -243,8 +242,7 @@ class Checker {
     require(sane(src) && sane(dst), "an impossible total length");
     if (op.kind == OpKind::kCopy) require(src == dst, "lists of different lengths");
     if (op.kind == OpKind::kPut && src > call_.limits.slot_bytes) {
-      fail(std::to_string(src) + " bytes; a slot holds " +
-           std::to_string(call_.limits.slot_bytes));
+      fail(std::to_string(src) + " bytes; a slot holds " + std::to_string(call_.limits.slot_bytes));
     }
     if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");
     if (op.kind == OpKind::kReduce) {
@@ -260,8 +258,8 @@ class Checker {
   const Call& call_;
   const std::int64_t input_bytes_;
   const std::int64_t output_bytes_;
-  std::int64_t op_ = -1;      // the op under examination, for messages
-  std::int64_t rounds_ = 1;   // of the loop around it
+  std::int64_t op_ = -1;     // the op under examination, for messages
+  std::int64_t rounds_ = 1;  // of the loop around it
   Status status_;
 };
 

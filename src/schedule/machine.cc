@@ -35,8 +35,13 @@ Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   if (!emitted.ok()) return emitted.status();
   state.schedule = std::move(emitted.value());
   state.local = call_.local(rank);
-  const Call call{.shared = call_.shared, .local = state.local, .rank = rank,
-                  .limits = call_.limits, .params = {}, .stage = state.stage, .learned = learned};
+  const Call call{.shared = call_.shared,
+                  .local = state.local,
+                  .rank = rank,
+                  .limits = call_.limits,
+                  .params = {},
+                  .stage = state.stage,
+                  .learned = learned};
   Status status = check_schedule(state.schedule, call);
   if (!status.ok()) return status;
   stats_.stages = std::max(stats_.stages, state.stage + 1);

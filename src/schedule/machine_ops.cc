@@ -9,6 +9,9 @@
 namespace carillon {
 namespace {
 
+// For error messages only.
+std::string name_of(std::int64_t number) { return "message #" + std::to_string(number); }
+
 std::int64_t total(std::span<const Piece> pieces) {
   std::int64_t sum = 0;
   for (const Piece& piece : pieces) sum += piece.length;
@@ -58,14 +61,13 @@ Status Machine::transfer(std::size_t id, const Op& op, Link& link, Block* block)
 
 Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* block) {
   StrandState& strand = strands_[id];
-  const std::string name = "message #" + std::to_string(number);
-  if (number < link.first) return error(strand, name + " is put a second time");
+  if (number < link.first) return error(strand, name_of(number) + " is put a second time");
   if (number >= link.first + call_.limits.window) {
     *block = Block::kWindow;
     return {};
   }
   Letter& letter = links_.letter(link, number);
-  if (letter.present) return error(strand, name + " is put a second time");
+  if (letter.present) return error(strand, name_of(number) + " is put a second time");
   letter.length = total(src_);
   letter.large = letter.length > call_.limits.inline_bytes;
   if (letter.large && !take_large_slot(id)) {
@@ -84,8 +86,7 @@ Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* bloc
 
 Status Machine::wait(std::size_t id, Link& link, std::int64_t number, Block* block) {
   StrandState& strand = strands_[id];
-  const std::string name = "message #" + std::to_string(number);
-  if (number < link.first) return error(strand, name + " is waited for a second time");
+  if (number < link.first) return error(strand, name_of(number) + " is waited for a second time");
   const auto index = static_cast<std::size_t>(number - link.first);
   if (index >= link.letters.size() || !link.letters[index].present) {
     *block = Block::kMessage;
@@ -93,7 +94,7 @@ Status Machine::wait(std::size_t id, Link& link, std::int64_t number, Block* blo
   }
   Letter& letter = link.letters[index];
   const auto reader = static_cast<std::size_t>(link.channel == Channel::kAll ? strand.rank : 0);
-  if (letter.waited[reader]) return error(strand, name + " is waited for a second time");
+  if (letter.waited[reader]) return error(strand, name_of(number) + " is waited for a second time");
   letter.waited[reader] = true;
   strand.open.push_back({strand.pc, &link, number, letter.payload, letter.length});
   return at(strand, memory_.arrive({strand.rank, strand.index}, letter.payload));
@@ -228,15 +229,17 @@ Status Machine::resolve_slot(const StrandState& strand, const Buffer& buffer, Pi
   const auto open = std::find_if(strand.open.begin(), strand.open.end(), [&](const OpenSlot& slot) {
     return slot.link == link && slot.number == number;
   });
-  const std::string name = "the slot of message #" + std::to_string(number) + " of rank " +
-                           std::to_string(buffer.message.peer);
+  const auto name = [&] {
+    return "the slot of " + name_of(number) + " of rank " + std::to_string(buffer.message.peer);
+  };
   if (open == strand.open.end()) {
-    return error(strand, name + " is read, but this strand has not waited for it or has released "
-                                "it already");
+    return error(strand, name +
+                             " is read, but this strand has not waited for it or has released "
+                             "it already");
   }
   piece->payload = open->payload;
   if (piece->offset + piece->length <= open->length) return {};
-  return error(strand, name + " is read up to byte " +
+  return error(strand, name_of(number) + " is read up to byte " +
                            std::to_string(piece->offset + piece->length) + ", but it has only " +
                            std::to_string(open->length));
 }

@@ -81,9 +81,8 @@ Rank Ordering::not_before_end(Rank rank) const {
   }
   for (std::size_t other = 0; other < ranks_.size(); ++other) {
     const auto& strands = ranks_[other].strands;
-    const bool entered = std::any_of(strands.begin(), strands.end(), [&](const StrandOrder& s) {
-      return entry(joined, s.id) > 0;
-    });
+    const bool entered = std::any_of(strands.begin(), strands.end(),
+                                     [&](const StrandOrder& s) { return entry(joined, s.id) > 0; });
     if (!entered) return static_cast<Rank>(other);
   }
   return -1;

@@ -8,8 +8,9 @@ namespace carillon {
 namespace {
 
 constexpr std::array<std::string_view, kCollectives> kNames = {
-    "barrier", "bcast",   "reduce",               "allreduce", "allgather",
-    "gather",  "scatter", "reduce_scatter_block", "alltoall",  "alltoallv"};
+    "barrier",   "bcast",    "reduce",  "allreduce",
+    "allgather", "gather",   "scatter", "reduce_scatter_block",
+    "alltoall",  "alltoallv"};
 
 std::int64_t extent(std::span<const std::int64_t> bytes, std::span<const std::int64_t> offsets) {
   std::int64_t end = 0;

@@ -81,10 +81,10 @@ bool in_place_allowed(const Shared& shared, Rank rank);
 /// What the team's transports guarantee, agreed over the team so that all ranks emit matching
 /// parts.
 struct Limits {
-  std::int64_t slot_bytes = 65536;   ///< largest put; larger data goes in segments
-  std::int32_t inline_bytes = 56;    ///< a put up to this size costs one cache line
-  std::int32_t window = 4;           ///< messages in flight per channel before a put must wait
-  std::int32_t large_slots = 2;      ///< puts above inline_bytes a rank is guaranteed in flight
+  std::int64_t slot_bytes = 65536;  ///< largest put; larger data goes in segments
+  std::int32_t inline_bytes = 56;   ///< a put up to this size costs one cache line
+  std::int32_t window = 4;          ///< messages in flight per channel before a put must wait
+  std::int32_t large_slots = 2;     ///< puts above inline_bytes a rank is guaranteed in flight
   bool operator==(const Limits&) const = default;
 };
 

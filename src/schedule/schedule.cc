@@ -31,9 +31,7 @@ struct MessageHash {
 }  // namespace
 
 std::string_view op_name(OpKind kind) { return kOpNames.at(static_cast<std::size_t>(kind)); }
-std::string_view space_name(Space space) {
-  return kSpaceNames.at(static_cast<std::size_t>(space));
-}
+std::string_view space_name(Space space) { return kSpaceNames.at(static_cast<std::size_t>(space)); }
 
 std::vector<std::int64_t> release_points(const Schedule& schedule) {
   std::vector<std::int64_t> points(schedule.ops.size(), -1);

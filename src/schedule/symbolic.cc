@@ -50,8 +50,7 @@ bool any_overlap(const std::vector<Extent>& a, const std::vector<Extent>& b) {
 
 }  // namespace
 
-SymbolicMemory::SymbolicMemory(const TeamCall& call,
-                               std::span<const std::vector<std::byte>> inputs)
+SymbolicMemory::SymbolicMemory(const TeamCall& call, std::span<const std::vector<std::byte>> inputs)
     : element_bytes_(call.shared.element_bytes),
       inputs_(inputs),
       expressions_(call.shared.ranks),
@@ -66,8 +65,7 @@ void SymbolicMemory::add_rank(const TeamCall& call, Rank rank) {
   const Layout& layout = added.layout;
   const Place begin = layout.place(Space::kInput, 0);
   added.regions[static_cast<std::size_t>(begin.region)].assign(
-      begin.offset, begin.offset + layout.input_bytes(),
-      {expressions_.input(rank), -begin.offset});
+      begin.offset, begin.offset + layout.input_bytes(), {expressions_.input(rank), -begin.offset});
   if (call.shared.collective != Collective::kAlltoallv) {
     added.writable.assign(0, layout.output_bytes(), 1);
     return;
@@ -217,8 +215,7 @@ Status SymbolicMemory::learn(Rank rank, Range scratch, std::vector<std::int64_t>
 }
 
 Status SymbolicMemory::note_access(Site site, const Piece& piece, bool write) {
-  const std::int32_t other =
-      ordering_.access(site, place(site.rank, piece), piece.length, write);
+  const std::int32_t other = ordering_.access(site, place(site.rank, piece), piece.length, write);
   if (other < 0) return {};
   return bad(std::string(write ? "writes " : "reads ") + piece_text(piece) +
              " in no order with strand " + std::to_string(other) + " of this rank, which " +

@@ -28,9 +28,9 @@ class Line {
   }
   // "at the end of the line" or "before `rest`".
   void expected(const std::string& what) {
-    fail("expected " + what + (text_.empty() ? std::string(" at the end of the line")
-                                             : " before '" + std::string(text_.substr(0, 24)) +
-                                                   "'"));
+    fail("expected " + what +
+         (text_.empty() ? std::string(" at the end of the line")
+                        : " before '" + std::string(text_.substr(0, 24)) + "'"));
   }
 
   // Consumes the token if it is next: a symbol, or a whole word.

@@ -40,7 +40,8 @@ std::vector<Expected> expected_output(const TeamCall& call, Rank rank) {
       if (rank != shared.root) break;
       [[fallthrough]];
     case Collective::kAllgather:
-      for (Rank from = 0; from < shared.ranks; ++from) all.push_back({from * block, block, from, 0});
+      for (Rank from = 0; from < shared.ranks; ++from)
+        all.push_back({from * block, block, from, 0});
       break;
     case Collective::kAlltoall:
       for (Rank from = 0; from < shared.ranks; ++from) {
@@ -107,8 +108,7 @@ class Verification {
     const Expressions& expressions = memory_.expressions();
     const std::int64_t index = begin + symbol.delta;
     const std::int64_t wanted = expected.index + begin - expected.begin;
-    const bool right_node =
-        expected.from < 0 || symbol.node == expressions.input(expected.from);
+    const bool right_node = expected.from < 0 || symbol.node == expressions.input(expected.from);
     if (index != wanted || !right_node) {
       fail(rank, begin, end,
            "holds byte " + std::to_string(index) + " of " + expressions.text(symbol.node) +

@@ -23,8 +23,11 @@ constexpr std::string_view kAllreduce =
     "reduce output[0+16] = slot(0 #0)[0+16] input[0+16]\n";
 
 TeamCall allreduce(bool commutative) {
-  return {.shared = {.collective = Collective::kAllreduce, .ranks = 2, .count = 2,
-                     .element_bytes = 8, .commutative = commutative},
+  return {.shared = {.collective = Collective::kAllreduce,
+                     .ranks = 2,
+                     .count = 2,
+                     .element_bytes = 8,
+                     .commutative = commutative},
           .limits = {},
           .locals = {}};
 }
@@ -91,8 +94,8 @@ TEST(Broken, MessagesThatDoNotMatch) {
       {"put 0 #0 input[0+16]", "put 0 #0 input[0+8]", "up to byte 16, but it has only 8"},
       {"put 0 #0 input[0+16]", "send 0 #0 input[0+16]", "both used between these two ranks"},
       {"wait 1 #0\n", "", "has not waited for it or has released it"},
-      {"copy scratch[0+8] = slot(1 #0)[8+8]\n",
-       "strand\ncopy scratch[0+8] = slot(1 #0)[8+8]\n", "this strand has not waited for it"},
+      {"copy scratch[0+8] = slot(1 #0)[8+8]\n", "strand\ncopy scratch[0+8] = slot(1 #0)[8+8]\n",
+       "this strand has not waited for it"},
   };
   for (const Broken& broken : cases) expect_rejected(allreduce(true), kAllreduce, broken);
 }
@@ -111,11 +114,9 @@ TEST(Broken, WrongValues) {
        "reduce output[8+8] = input[8+8] scratch[0+8]\n"
        "reduce output[8+8] = output[8+8] scratch[0+8]\n",
        "has more than once the contribution of rank 1: ((0 + 1) + 1)"},
-      {"= input[8+8] scratch[0+8]", "= scratch[0+8] input[8+8]",
-       "the bits can differ"},
+      {"= input[8+8] scratch[0+8]", "= scratch[0+8] input[8+8]", "the bits can differ"},
       {"reduce output[0+8] = input[0+8] slot(1 #0)[0+8]",
-       "reduce output[4+8] = input[0+8] slot(1 #0)[0+8]",
-       "rank 0: output[0+1] is never written"},
+       "reduce output[4+8] = input[0+8] slot(1 #0)[0+8]", "rank 0: output[0+1] is never written"},
       {"copy scratch[0+8] = slot(1 #0)[8+8]", "copy scratch[0+4] scratch[8+4] = slot(1 #0)[8+8]",
        "where byte 4 has not been written"},
       {"copy scratch[0+8] = slot(1 #0)[8+8]", "copy scratch[0+8] scratch[4+8] = slot(1 #0)[0+16]",
@@ -135,13 +136,14 @@ TEST(Broken, WrongValues) {
 
 // In place the first reduce would destroy what the second one reads.
 TEST(Broken, OnlyInPlace) {
-  const Broken late{"put 1 #0 input[0+16]\nwait 1 #0\n"
-                    "copy scratch[0+8] = slot(1 #0)[8+8]\n"
-                    "reduce output[0+8] = input[0+8] slot(1 #0)[0+8]\n",
-                    "wait 1 #0\ncopy scratch[0+8] = slot(1 #0)[8+8]\n"
-                    "reduce output[0+8] = input[0+8] slot(1 #0)[0+8]\n"
-                    "put 1 #0 input[0+16]\n",
-                    "has more than once the contribution of rank 1"};
+  const Broken late{
+      "put 1 #0 input[0+16]\nwait 1 #0\n"
+      "copy scratch[0+8] = slot(1 #0)[8+8]\n"
+      "reduce output[0+8] = input[0+8] slot(1 #0)[0+8]\n",
+      "wait 1 #0\ncopy scratch[0+8] = slot(1 #0)[8+8]\n"
+      "reduce output[0+8] = input[0+8] slot(1 #0)[0+8]\n"
+      "put 1 #0 input[0+16]\n",
+      "has more than once the contribution of rank 1"};
   const std::string text = test::replaced(std::string(kAllreduce), late.from, late.to);
   TeamCall call = allreduce(true);
   EXPECT_TRUE(verify(call, test::emit_text(text)).ok());
@@ -169,7 +171,8 @@ TEST(Broken, UnorderedStrands) {
   const Report report = verify(allreduce(true), test::emit_text(good));
   EXPECT_TRUE(report.ok()) << report.status.to_string();
   expect_rejected(allreduce(true), good,
-                  {"signal 0 #0\nstrand\nwait 0 #0\n", "strand\n", "op 3 (put 1 #1 output[0+8]): "
+                  {"signal 0 #0\nstrand\nwait 0 #0\n", "strand\n",
+                   "op 3 (put 1 #1 output[0+8]): "
                    "reads output[0+8], where byte 0 has not been written"});
   expect_rejected(allreduce(true), good,
                   {"reduce output[0+16] = input[0+16] slot(1 #0)[0+16]\nsignal 0 #0\n",
@@ -198,8 +201,9 @@ TEST(Broken, UnorderedStrands) {
 
 TEST(Broken, Deadlocks) {
   // Waiting first on one side only is fine.
-  const std::string text = test::replaced(std::string(kAllreduce), "put 0 #0 input[0+16]\nwait 0 #0\n",
-                                    "wait 0 #0\nput 0 #0 input[0+16]\n");
+  const std::string text =
+      test::replaced(std::string(kAllreduce), "put 0 #0 input[0+16]\nwait 0 #0\n",
+                     "wait 0 #0\nput 0 #0 input[0+16]\n");
   EXPECT_TRUE(verify(allreduce(true), test::emit_text(text)).ok());
   expect_rejected(allreduce(true), text,
                   {"put 1 #0 input[0+16]\nwait 1 #0\n", "wait 1 #0\nput 1 #0 input[0+16]\n",
@@ -215,9 +219,8 @@ TEST(Broken, DeadlockAtTheGuaranteedMinimum) {
     text += std::string("schedule ranks 2 rank ") + ranks[0] + " scratch 0\n";
     text += std::string("repeat 3 {\nput ") + ranks[1] + " #0 by 1 input[0+8 by 8]\n}\n";
     text += std::string("repeat 3 {\nwait ") + ranks[1] + " #0 by 1\n";
-    text += ranks[0] == '0'
-                ? "reduce output[0+8 by 8] = input[0+8 by 8] slot(1 #0 by 1)[0+8]\n}\n"
-                : "reduce output[0+8 by 8] = slot(0 #0 by 1)[0+8] input[0+8 by 8]\n}\n";
+    text += ranks[0] == '0' ? "reduce output[0+8 by 8] = input[0+8 by 8] slot(1 #0 by 1)[0+8]\n}\n"
+                            : "reduce output[0+8 by 8] = slot(0 #0 by 1)[0+8] input[0+8 by 8]\n}\n";
   }
   TeamCall call = allreduce(false);
   call.shared.count = 3;
@@ -253,11 +256,13 @@ TEST(Broken, MessagesToAll) {
                   {"rank 2 scratch 0\nwait 0 all #0\ncopy output[0+8] = slot(0 all #0)[0+8]\n",
                    "rank 2 scratch 0\n",
                    "message #0 from rank 0 to all (op 0 there) was never waited for by rank 2"});
-  expect_rejected(call, good, {"wait 0 all #0\n", "wait 0 all #0\nwait 0 all #0\n",
-                               "message #0 is waited for a second time"});
+  expect_rejected(call, good,
+                  {"wait 0 all #0\n", "wait 0 all #0\nwait 0 all #0\n",
+                   "message #0 is waited for a second time"});
   expect_rejected(call, good, {"wait 0 all #0\n", "wait 0 #0\n", "waits for message #0 of rank 0"});
-  expect_rejected(call, good, {"put all #0 input[0+8]\n", "put all #0 input[0+8]\nwait 0 all #0\n",
-                               "a rank does not read its own message to all"});
+  expect_rejected(call, good,
+                  {"put all #0 input[0+8]\n", "put all #0 input[0+8]\nwait 0 all #0\n",
+                   "a rank does not read its own message to all"});
 }
 
 TEST(Broken, BarrierThatLeavesEarly) {
@@ -266,8 +271,8 @@ TEST(Broken, BarrierThatLeavesEarly) {
       "signal 1 #0\nwait 1 #0\n"
       "schedule ranks 2 rank 1 scratch 0\n"
       "signal 0 #0\nwait 0 #0\n";
-  const TeamCall call{.shared = {.collective = Collective::kBarrier, .ranks = 2}, .limits = {},
-                      .locals = {}};
+  const TeamCall call{
+      .shared = {.collective = Collective::kBarrier, .ranks = 2}, .limits = {}, .locals = {}};
   EXPECT_TRUE(verify(call, test::emit_text(good)).ok());
   expect_rejected(call,
                   "schedule ranks 2 rank 0 scratch 0\n"
@@ -280,9 +285,10 @@ TEST(Broken, BarrierThatLeavesEarly) {
 TEST(Broken, TwoSidedTransfers) {
   const std::vector<std::int64_t> send0{0, 8}, recv0{0, 0}, send1{0, 0}, recv1{8, 0};
   const std::vector<std::int64_t> zero{0, 0}, eight{8, 8};
-  TeamCall call{.shared = {.collective = Collective::kAlltoallv, .ranks = 2},
-                .limits = {},
-                .locals = {{false, {send0, zero, recv0, zero}}, {false, {send1, zero, recv1, eight}}}};
+  TeamCall call{
+      .shared = {.collective = Collective::kAlltoallv, .ranks = 2},
+      .limits = {},
+      .locals = {{false, {send0, zero, recv0, zero}}, {false, {send1, zero, recv1, eight}}}};
   constexpr std::string_view good =
       "schedule ranks 2 rank 0 scratch 0\n"
       "send 1 #0 input(1)\n"
@@ -290,14 +296,18 @@ TEST(Broken, TwoSidedTransfers) {
       "recv 0 #0 output(0)\n";
   const Report report = verify(call, test::emit_text(good));
   EXPECT_TRUE(report.ok()) << report.status.to_string();
-  expect_rejected(call, good, {"recv 0 #0 output(0)\n", "",
-                               "send #0 from rank 0 to rank 1 (op 0 there) was never received"});
-  expect_rejected(call, good, {"recv 0 #0 output(0)", "recv 0 #0",
-                               "op 0 of rank 0) has 8 bytes, the recv takes 0"});
-  expect_rejected(call, good, {"recv 0 #0 output(0)", "recv 0 #0 output[0+8]",
-                               "of which not all belongs to the result"});
-  expect_rejected(call, good, {"recv 0 #0 output(0)", "recv 0 #1 output(0)",
-                               "waits for its turn behind another strand"});
+  expect_rejected(call, good,
+                  {"recv 0 #0 output(0)\n", "",
+                   "send #0 from rank 0 to rank 1 (op 0 there) was never received"});
+  expect_rejected(
+      call, good,
+      {"recv 0 #0 output(0)", "recv 0 #0", "op 0 of rank 0) has 8 bytes, the recv takes 0"});
+  expect_rejected(
+      call, good,
+      {"recv 0 #0 output(0)", "recv 0 #0 output[0+8]", "of which not all belongs to the result"});
+  expect_rejected(
+      call, good,
+      {"recv 0 #0 output(0)", "recv 0 #1 output(0)", "waits for its turn behind another strand"});
   expect_rejected(call, good, {"input(1)", "input[0+4]", "has 4 bytes, the recv takes 8"});
 }
 
@@ -311,11 +321,10 @@ TEST(Broken, CallsThatDoNotFitTogether) {
   EXPECT_EQ(verify(call, test::emit_text(kAllreduce)).status.message(),
             "rank 0 may not ask for in place here");
   const std::vector<std::int64_t> sends{0, 8}, nothing{0, 0};
-  const TeamCall tables{
-      .shared = {.collective = Collective::kAlltoallv, .ranks = 2},
-      .limits = {},
-      .locals = {{false, {sends, nothing, nothing, nothing}},
-                 {false, {nothing, nothing, nothing, nothing}}}};
+  const TeamCall tables{.shared = {.collective = Collective::kAlltoallv, .ranks = 2},
+                        .limits = {},
+                        .locals = {{false, {sends, nothing, nothing, nothing}},
+                                   {false, {nothing, nothing, nothing, nothing}}}};
   EXPECT_EQ(verify(tables, test::emit_text("")).status.message(),
             "rank 0 sends 8 bytes to rank 1, which expects 0");
 }

@@ -58,8 +58,7 @@ struct Trial {
            " segment=" + std::to_string(params.segment_bytes) +
            " ranks=" + std::to_string(s.ranks) + " root=" + std::to_string(s.root) +
            " count=" + std::to_string(s.count) + (problem.in_place ? " in place" : "") +
-           (s.commutative ? "" : " non-commutative") +
-           " slot=" + std::to_string(limits.slot_bytes);
+           (s.commutative ? "" : " non-commutative") + " slot=" + std::to_string(limits.slot_bytes);
   }
 };
 

@@ -127,9 +127,8 @@ TEST(Halving, PartnersSplitTheSameRunAndBlocksEndUpOnce) {
       BlockRun kept{0, size};
       for (const HalvingStep& step : halving_steps(index, size)) {
         const auto theirs = halving_steps(step.partner, size);
-        const auto same = std::find_if(theirs.begin(), theirs.end(), [&](const HalvingStep& s) {
-          return s.mask == step.mask;
-        });
+        const auto same = std::find_if(theirs.begin(), theirs.end(),
+                                       [&](const HalvingStep& s) { return s.mask == step.mask; });
         ASSERT_NE(same, theirs.end());
         EXPECT_EQ(same->partner, index);
         EXPECT_EQ(same->give.first, step.keep.first);
@@ -203,12 +202,12 @@ TEST(SegmentsAround, CutsTheSameSegmentsAndKeepsBreaksOutOfLoops) {
   Builder b(call);
   std::vector<Range> seen;
   segments_around(b, 50, 4, {22, 9, 40}, [&](Range s) { seen.push_back(s); });
-  EXPECT_EQ(seen, (std::vector<Range>{{0, 4, 4},     // 0 4
-                                      {8, 4, 0},     // holds break 9
-                                      {12, 4, 4},    // 12 16
-                                      {20, 4, 0},    // holds break 22
-                                      {24, 4, 4},    // 24 28 32 36, up to break 40
-                                      {40, 4, 4},    // 40 44
+  EXPECT_EQ(seen, (std::vector<Range>{{0, 4, 4},   // 0 4
+                                      {8, 4, 0},   // holds break 9
+                                      {12, 4, 4},  // 12 16
+                                      {20, 4, 0},  // holds break 22
+                                      {24, 4, 4},  // 24 28 32 36, up to break 40
+                                      {40, 4, 4},  // 40 44
                                       {48, 2, 0}}));
 }
 

@@ -34,8 +34,8 @@ TEST(Registry, IdsAreCollectiveAndFileName) {
   }
   for (const auto& entry : fs::recursive_directory_iterator(repository() / "src/algorithms")) {
     if (entry.path().extension() != ".cc" || entry.path().stem() == "registry") continue;
-    const std::string id = entry.path().parent_path().filename().string() + "." +
-                           entry.path().stem().string();
+    const std::string id =
+        entry.path().parent_path().filename().string() + "." + entry.path().stem().string();
     EXPECT_TRUE(ids.contains(id)) << entry.path() << " has no row in the registry";
   }
 }

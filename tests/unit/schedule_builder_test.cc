@@ -118,8 +118,9 @@ TEST(Builder, FirstErrorSticks) {
   Builder b(call_of(Collective::kAllreduce, 2, 0));
   b.put(2, b.input({0, 8}));
   b.copy(b.output({0, 8}), b.input({0, 16}));
-  EXPECT_EQ(built(b), "internal error: allreduce schedule of rank 0, op 0: peer 2 is not in the "
-                      "team");
+  EXPECT_EQ(built(b),
+            "internal error: allreduce schedule of rank 0, op 0: peer 2 is not in the "
+            "team");
 }
 
 TEST(Builder, RefusesTableEntriesWhereLengthsMatter) {
@@ -134,18 +135,18 @@ TEST(Builder, RefusesTableEntriesWhereLengthsMatter) {
 TEST(ReleasePoints, AreTheLastReads) {
   const auto schedule = parse_schedule(
       "schedule ranks 2 rank 0 scratch 0\n"
-      "wait 1 #0\n"                                                  // 0, read last by 3
-      "wait 1 #1\n"                                                  // 1, never read
-      "copy output[0+8] = slot(1 #0)[0+8]\n"                         // 2
-      "copy output[8+8] = slot(1 #0)[0+8]\n"                         // 3
-      "wait 1 #2\n"                                                  // 4, read in the loop only
-      "repeat 2 {\n"                                                 // 5
-      "  wait 1 #3 by 1\n"                                           // 6, read in the same round
-      "  copy output[0+8] = slot(1 #2)[0+8]\n"                       // 7
-      "  copy output[16+8 by 8] = slot(1 #3 by 1)[0+8]\n"            // 8
+      "wait 1 #0\n"                                        // 0, read last by 3
+      "wait 1 #1\n"                                        // 1, never read
+      "copy output[0+8] = slot(1 #0)[0+8]\n"               // 2
+      "copy output[8+8] = slot(1 #0)[0+8]\n"               // 3
+      "wait 1 #2\n"                                        // 4, read in the loop only
+      "repeat 2 {\n"                                       // 5
+      "  wait 1 #3 by 1\n"                                 // 6, read in the same round
+      "  copy output[0+8] = slot(1 #2)[0+8]\n"             // 7
+      "  copy output[16+8 by 8] = slot(1 #3 by 1)[0+8]\n"  // 8
       "}\n"
       "strand\n"
-      "copy output[0+8] = slot(1 #1)[0+8]\n");                       // 9, another strand
+      "copy output[0+8] = slot(1 #1)[0+8]\n");  // 9, another strand
   ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
   const std::vector<std::int64_t> expected{3, 1, -1, -1, 5, -1, 8, -1, -1, -1};
   EXPECT_EQ(release_points(schedule.value()), expected);

@@ -40,7 +40,9 @@ constexpr std::string_view kExchange =
     "reduce output[0+8] = slot(0 #0)[0+8] input[0+8]\n";
 
 TeamCall allreduce(Rank ranks, std::int64_t count) {
-  return {.shared = {.collective = Collective::kAllreduce, .ranks = ranks, .count = count,
+  return {.shared = {.collective = Collective::kAllreduce,
+                     .ranks = ranks,
+                     .count = count,
                      .element_bytes = 8},
           .limits = {},
           .locals = {}};
@@ -61,10 +63,10 @@ TEST(Interpret, KeepsOperandOrder) {
 }
 
 TEST(Interpret, InputInsideOutputAndOutputInsideInput) {
-  TeamCall scatter{.shared = {.collective = Collective::kScatter, .ranks = 2, .root = 1,
-                              .count = 8},
-                   .limits = {},
-                   .locals = {{}, {.in_place = true, .tables = {}}}};
+  TeamCall scatter{
+      .shared = {.collective = Collective::kScatter, .ranks = 2, .root = 1, .count = 8},
+      .limits = {},
+      .locals = {{}, {.in_place = true, .tables = {}}}};
   const auto run = interpret(scatter,
                              test::emit_text("schedule ranks 2 rank 0 scratch 0\n"
                                              "wait 1 #0\n"

@@ -92,7 +92,8 @@ TEST(Text, SaysLineAndReason) {
     const auto schedule = parse_schedules(header + std::string(bad.text));
     ASSERT_FALSE(schedule.ok()) << bad.text;
     EXPECT_NE(schedule.status().message().find(bad.reason), std::string::npos)
-        << bad.text << "\n" << schedule.status().message();
+        << bad.text << "\n"
+        << schedule.status().message();
   }
   EXPECT_FALSE(parse_schedules("wait 1 #0").ok());
   EXPECT_FALSE(parse_schedule("").ok());
@@ -103,8 +104,9 @@ TEST(Text, SaysLineAndReason) {
 TEST(Text, SurvivesDamage) {
   constexpr unsigned kSeed = 20240229;
   std::mt19937 random(kSeed);
-  const std::string tokens[] = {"[", "]", "by", "-9", "9223372036854775807", "strand\n", "}", "{",
-                                "#", "slot(", "all", "=", "\n", "4294967296", "repeat 2 {\n"};
+  const std::string tokens[] = {"[",        "]", "by", "-9",         "9223372036854775807",
+                                "strand\n", "}", "{",  "#",          "slot(",
+                                "all",      "=", "\n", "4294967296", "repeat 2 {\n"};
   int accepted = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string text(kEverything);
@@ -120,8 +122,13 @@ TEST(Text, SurvivesDamage) {
     const auto schedule = parse_schedule(text);
     if (!schedule.ok()) continue;
     ++accepted;
-    Call call{.shared = {.collective = Collective::kAlltoallv, .ranks = 4}, .local = {}, .rank = 1,
-              .limits = {}, .params = {}, .stage = 0, .learned = {}};
+    Call call{.shared = {.collective = Collective::kAlltoallv, .ranks = 4},
+              .local = {},
+              .rank = 1,
+              .limits = {},
+              .params = {},
+              .stage = 0,
+              .learned = {}};
     (void)check_schedule(schedule.value(), call).ok();
     const std::string once = to_text(schedule.value());
     const auto again = parse_schedule(once);
@@ -133,10 +140,20 @@ TEST(Text, SurvivesDamage) {
 
 TEST(Text, PrintsMalformedOps) {
   Schedule schedule;
-  schedule.ops.push_back({.kind = OpKind::kPut, .message = {}, .first_buffer = 7, .dst_count = 0,
-                          .src_count = 1, .count = 0, .body = 0});
-  schedule.ops.push_back({.kind = static_cast<OpKind>(99), .message = {}, .first_buffer = 0,
-                          .dst_count = 0, .src_count = 0, .count = 0, .body = 0});
+  schedule.ops.push_back({.kind = OpKind::kPut,
+                          .message = {},
+                          .first_buffer = 7,
+                          .dst_count = 0,
+                          .src_count = 1,
+                          .count = 0,
+                          .body = 0});
+  schedule.ops.push_back({.kind = static_cast<OpKind>(99),
+                          .message = {},
+                          .first_buffer = 0,
+                          .dst_count = 0,
+                          .src_count = 0,
+                          .count = 0,
+                          .body = 0});
   EXPECT_EQ(op_text(schedule, 0), "put with buffers that do not exist");
   EXPECT_EQ(op_text(schedule, 1), "unknown op");
   EXPECT_EQ(op_text(schedule, 2), "no op");

@@ -12,6 +12,8 @@
 //
 // Cost: alpha + n beta to write, (P-1) n beta to read, (P-1) n gamma.
 // Restrictions: none.
+#include <algorithm>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/order.h"
 #include "algorithms/common/others.h"

@@ -12,10 +12,13 @@
 //   step 0   A       B       C       D       E
 //   step 1   ABCDE   ABCDE   ABCDE   ABCDE   ABCDE
 //
-// Cost: (1 + segments) alpha + (3 + 1/P) n beta + (P-1)/P n gamma; two ranks: 2.5 n beta.
+// Cost: (1 + segments) alpha + (3 - 1/P) n beta + (P-1)/P n gamma; two ranks: 2 n beta.
 // Restrictions: none.
-#include "algorithms/catalogue.h"
 #include "algorithms/common/flat_blocks.h"
+
+#include <algorithm>
+
+#include "algorithms/catalogue.h"
 #include "algorithms/common/segments.h"
 
 namespace carillon {
@@ -26,8 +29,7 @@ void emit_allreduce_flat_blocks(const Call& call, Builder& b) {
   const std::int64_t segment = flat.segment_bytes();
   const bool staged = call.local.in_place && call.rank >= 2;
   const Range first{0, std::min(segment, shared.block_bytes())};
-  const Range scratch =
-      b.allocate_scratch(staged ? flat.inner_piece(first, call.rank).length : 0);
+  const Range scratch = b.allocate_scratch(staged ? flat.inner_piece(first, call.rank).length : 0);
 
   const auto reduce_own = [&](Range s) {
     const Range own = flat.piece(s, call.rank);

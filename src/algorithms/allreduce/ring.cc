@@ -3,7 +3,7 @@
 // allreduce.ring: the partial result of each block travels once around the ring, growing by one
 // rank per step; then the reduced blocks travel around it.
 //
-// Source: the textbook ring; Thakur, Rabenseifner, Gropp 2005 discuss it.
+// Source: the textbook ring.
 //
 // 5 ranks, block b of 5 blocks a b c d e ([34]b: block b of x3 (op) x4), reduce_scatter:
 //            0          1          2          3          4
@@ -36,9 +36,7 @@ void emit_allreduce_ring(const Call& call, Builder& b) {
     const Range in = blocks[wrap(rank - step - 2, ranks)];
     exchange(
         b, out.length, in.length, call.segment_bytes(),
-        [&](Range s) {
-          b.put(right, step == 0 ? b.input(out.sub(s)) : b.output(out.sub(s)));
-        },
+        [&](Range s) { b.put(right, step == 0 ? b.input(out.sub(s)) : b.output(out.sub(s))); },
         [&](Range s) {
           const Message m = b.wait(left);
           b.reduce(b.output(in.sub(s)), b.slot(m, Range{0, s.length}), b.input(in.sub(s)));

@@ -4,7 +4,7 @@
 // i before it, with the lengths of the call's tables. Sends and receives are strands of their
 // own: a long block holds up neither.
 //
-// Source: Thakur, Rabenseifner, Gropp 2005 (pairwise exchange).
+// Source: the textbook pairwise exchange.
 //
 // 5 ranks; each column lists "to/from":
 //            0       1       2       3       4

@@ -3,8 +3,7 @@
 // bcast.knomial: down a k-nomial tree of radix k, segment by segment. A larger k makes the tree
 // flatter and the root busier.
 //
-// Source: Gupta, Balaji, Panda, Nieplocha, "Efficient collective operations using remote memory
-// operations on VIA-based clusters", IPDPS 2003 (broadcast by remote write down a tree).
+// Source: the textbook k-nomial tree.
 //
 // 7 ranks, root 0, k = 4:       who has the data
 //   0 -> 4                      0       4

@@ -16,6 +16,8 @@
 //
 // Cost: (ceil(log2 P) + P - 1) alpha + 2 (P-1)/P n beta.
 // Restrictions: none.
+#include <algorithm>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
 #include "algorithms/common/knomial.h"

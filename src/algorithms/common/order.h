@@ -21,8 +21,8 @@ inline void reduce_pair(Builder& b, const Buffer& dst, const Buffer& mine, const
 /// parts before this rank's own operand gather in `prefix`, which may be dst itself unless dst
 /// is the memory of the own operand.
 template <typename Operand>
-void reduce_in_rank_order(Builder& b, Rank ranks, Rank own, const Buffer& dst,
-                          const Buffer& prefix, Operand operand) {
+void reduce_in_rank_order(Builder& b, Rank ranks, Rank own, const Buffer& dst, const Buffer& prefix,
+                          Operand operand) {
   Buffer sum = operand(0);
   for (Rank i = 1; i < ranks; ++i) {
     const Buffer right = operand(i);

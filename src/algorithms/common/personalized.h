@@ -18,9 +18,7 @@ namespace carillon {
 class Personalized {
  public:
   explicit Personalized(const Call& call)
-      : call_(call),
-        blocks_(Blocks::per_rank(call.shared)),
-        group_(call.shared.ranks) {
+      : call_(call), blocks_(Blocks::per_rank(call.shared)), group_(call.shared.ranks) {
     const std::int64_t elements = call.segment_bytes() / call.shared.element_bytes;
     if (group_ > 2 && group_ > elements) group_ = static_cast<Rank>(elements);
   }

@@ -32,8 +32,7 @@ void fold_and_halve(const Call& call, Builder& b, const Fold& fold, const Blocks
     reduce_pair(b, sum(range), partial(range), b.slot(m, Range{0, range.length}), peer < rank);
   };
   if (fold.has_extra(rank)) {
-    b.segments(call.shared.block_bytes(), segment,
-               [&](Range s) { take(Fold::other(rank), s); });
+    b.segments(call.shared.block_bytes(), segment, [&](Range s) { take(Fold::other(rank), s); });
     untouched = false;
   }
   for (const HalvingStep& step : steps) {

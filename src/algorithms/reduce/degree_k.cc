@@ -12,6 +12,8 @@
 // Cost: ceil(log_{k+1} P) (alpha + k n beta + k n gamma).
 // Restrictions: none. Where the operator does not commute the tree is rooted at rank 0, which
 // passes the result on to the root.
+#include <algorithm>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/tree.h"
 

@@ -12,6 +12,8 @@
 //
 // Cost: alpha + (P-1) n gamma at the root, which reads (P-1) n bytes.
 // Restrictions: none.
+#include <algorithm>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/order.h"
 

@@ -11,10 +11,13 @@
 //   step 0   A       B       C       D       E
 //   step 1   .       ABCDE   .       .       .
 //
-// Cost: 2 alpha + (2 + 1/P) n beta + (P-1)/P n gamma.
+// Cost: 2 alpha + (3 - 2/P) n beta at the root, 2 n beta elsewhere, + (P-1)/P n gamma.
 // Restrictions: none.
-#include "algorithms/catalogue.h"
 #include "algorithms/common/flat_blocks.h"
+
+#include <algorithm>
+
+#include "algorithms/catalogue.h"
 #include "algorithms/common/segments.h"
 
 namespace carillon {

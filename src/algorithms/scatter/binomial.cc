@@ -14,6 +14,8 @@
 //
 // Cost: ceil(log2 P) alpha + (P-1) n beta at the root, n: one block.
 // Restrictions: none.
+#include <algorithm>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
 #include "algorithms/common/knomial.h"

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * carillon-bench-MPI: the program that `carillon bench` starts, under that MPI's launcher and with
+ * carillon's interposer. Rank 0 prints one JSON object a line per collective and size.
+ *
+ *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--seconds S] [--iterations N]
+ *
+ * Ends with status 3, and says why, if carillon did not take the calls, and with 4 if it gave
+ * another answer than the MPI: then there is nothing to compare.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+#include "measure.h"
+
+enum { WRONG_USE = 2, NOT_TAKEN = 3, NOT_EQUAL = 4 };
+
+struct options {
+  char *collectives, *sizes;
+  int shared;
+  struct effort effort;
+};
+
+/* What the interposer exports for us (docs/cli.md). */
+static unsigned long (*taken_calls)(const char *mpi_name);
+static const char *(*last_algorithm)(void);
+
+static int everywhere(int here) {
+  int all = 0;
+  PMPI_Allreduce(&here, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  return all;
+}
+
+/* Ends the program on all ranks; rank 0 says why. */
+static void stop(int rank, int status, const char *what, const char *why) {
+  if (rank == 0) {
+    fflush(stdout);
+    fprintf(stderr, "carillon bench: %s: %s\n", what, why);
+  }
+  PMPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  exit(status);
+}
+
+static int parse(int argc, char **argv, struct options *options) {
+  memset(options, 0, sizeof(*options));
+  options->effort.seconds = 0.5;
+  for (int i = 1; i < argc; ++i) {
+    const int last = i + 1 == argc;
+    if (strcmp(argv[i], "--shared") == 0) {
+      options->shared = 1;
+    } else if (last) {
+      return 0;
+    } else if (strcmp(argv[i], "--collectives") == 0) {
+      options->collectives = argv[++i];
+    } else if (strcmp(argv[i], "--sizes") == 0) {
+      options->sizes = argv[++i];
+    } else if (strcmp(argv[i], "--seconds") == 0) {
+      options->effort.seconds = atof(argv[++i]);
+    } else if (strcmp(argv[i], "--iterations") == 0) {
+      options->effort.iterations = atoi(argv[++i]);
+    } else {
+      return 0;
+    }
+  }
+  return options->collectives != NULL && options->sizes != NULL;
+}
+
+static void find_interposer(int rank) {
+  taken_calls = (unsigned long (*)(const char *))dlsym(RTLD_DEFAULT, "carillon_shim_taken");
+  last_algorithm = (const char *(*)(void))dlsym(RTLD_DEFAULT, "carillon_shim_last_algorithm");
+  if (everywhere(taken_calls != NULL)) return;
+  stop(rank, NOT_TAKEN, "carillon's interposer is not loaded on every rank",
+       "start this program with carillon bench, or with carillon exec");
+}
+
+static void print_row(const struct collective *collective, const char *algorithm, int ranks,
+                      size_t bytes, const struct figures *f) {
+  printf("{\"collective\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%d,\"bytes\":%zu,"
+         "\"latency_us\":%.4f,\"native_us\":%.4f,\"speedup\":%.3f,"
+         "\"speedup_quartiles\":[%.3f,%.3f],\"batches\":%d}\n",
+         collective->name, algorithm, ranks, bytes, f->carillon_us, f->native_us, f->speedup,
+         f->speedup_low, f->speedup_high, f->batches);
+  fflush(stdout);
+}
+
+static void bench_one(const struct collective *collective, size_t bytes,
+                      const struct options *options) {
+  struct call call;
+  struct figures figures;
+  const int created = call_create(collective, bytes, options->shared, &call);
+  if (!everywhere(created)) stop(call.rank, WRONG_USE, collective->name, "not enough memory");
+  if (!everywhere(answers_agree(collective, &call))) {
+    stop(call.rank, NOT_EQUAL, collective->name,
+         "carillon's answer is not that of the MPI (a defect of carillon: please report it)");
+  }
+  const unsigned long before = taken_calls(collective->mpi_name);
+  measure(collective, &call, &options->effort, &figures);
+  const unsigned long taken = taken_calls(collective->mpi_name) - before;
+  if (!everywhere(taken >= (unsigned long)figures.carillon_calls)) {
+    stop(call.rank, NOT_TAKEN, collective->name,
+         "carillon left calls to the MPI, so there is nothing to compare; carillon run --stats "
+         "says why");
+  }
+  collective->run(&call, CARILLON);
+  const char *const algorithm = last_algorithm != NULL ? last_algorithm() : "";
+  if (call.rank == 0) {
+    print_row(collective, algorithm != NULL ? algorithm : "", call.ranks, bytes, &figures);
+  }
+  call_free(&call, options->shared);
+}
+
+static void bench_all(struct options *options, int rank) {
+  char *rest = NULL;
+  for (char *name = strtok_r(options->collectives, ",", &rest); name != NULL;
+       name = strtok_r(NULL, ",", &rest)) {
+    const struct collective *const collective = find_collective(name);
+    if (collective == NULL) stop(rank, WRONG_USE, name, "there is no such collective");
+    const char *size = options->sizes;
+    while (*size != '\0') {
+      char *end = NULL;
+      const unsigned long long bytes = strtoull(size, &end, 10);
+      const int barrier = strcmp(name, "barrier") == 0;
+      bench_one(collective, barrier ? 0 : (size_t)bytes, options);
+      if (barrier || *end != ',') break;
+      size = end + 1;
+    }
+  }
+}
+
+int main(int argc, char **argv) {
+  struct options options;
+  int rank = 0;
+  MPI_Init(&argc, &argv);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (!parse(argc, argv, &options)) {
+    stop(rank, WRONG_USE, argv[0],
+         "use --collectives a,b --sizes 8,64 [--shared] [--seconds S] [--iterations N]");
+  }
+  find_interposer(rank);
+  bench_all(&options, rank);
+  MPI_Finalize();
+  return 0;
+}

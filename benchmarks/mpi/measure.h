@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How it is measured (docs/performance.md): each call between two readings of the clock, a
+ * barrier of the same side before it; native and carillon in turn, in batches; of each batch the
+ * mean of its calls, on the slowest rank; of the batches the median.
+ */
+#ifndef CARILLON_BENCH_MEASURE_H
+#define CARILLON_BENCH_MEASURE_H
+
+#include "cases.h"
+
+struct effort {
+  double seconds;  /* for one collective at one size, about */
+  int iterations;  /* calls per side; 0: as many as fit into the seconds */
+};
+
+struct figures {
+  double native_us, carillon_us; /* medians over the batches */
+  double speedup;                /* median of the batches' ratios */
+  double speedup_low, speedup_high; /* their quartiles */
+  int batches;
+  long carillon_calls; /* made through MPI_*, warm-up included */
+};
+
+/* Collective. Every rank gets the same figures. */
+void measure(const struct collective *collective, const struct call *call,
+             const struct effort *effort, struct figures *figures);
+
+#endif

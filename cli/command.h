@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every subcommand is: a function that declares its options on a CLI::App and returns the
+// action to run once they are parsed. The action returns the exit status.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace carillon::cli {
+
+using Action = std::function<int()>;
+
+// One per file of that name.
+Action define_run(CLI::App& app);
+Action define_exec(CLI::App& app);
+Action define_bench(CLI::App& app);
+Action define_demo(CLI::App& app);
+Action define_list(CLI::App& app);
+Action define_show(CLI::App& app);
+Action define_verify(CLI::App& app);
+Action define_info(CLI::App& app);
+
+}  // namespace carillon::cli

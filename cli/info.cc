@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon info: version, settings in force, the MPIs found, the machine.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "carillon/carillon.h"
+#include "command.h"
+#include "mpi/launcher.h"
+#include "support/failure.h"
+#include "support/machine.h"
+#include "support/settings.h"
+#include "support/table.h"
+
+namespace carillon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  bool config = false;
+  bool json = false;
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+Json settings_json() {
+  Json list = Json::array();
+  for (const Setting& setting : all_settings()) {
+    list.push_back({{"name", setting.name},
+                    {"type", setting.type},
+                    {"default", setting.fallback},
+                    {"value", setting.value},
+                    {"description", setting.description}});
+  }
+  return list;
+}
+
+Json mpis_json() {
+  Json list = Json::array();
+  for (const Installed& mpi : installed_mpis()) {
+    Json row;
+    row["name"] = names_of(mpi.abi).name;
+    row["interposer"] = mpi.has_interposer ? Json(interposer_path(mpi.abi).string()) : Json();
+    row["launcher"] = mpi.launcher ? Json(mpi.launcher->path.string()) : Json();
+    row["version"] = mpi.launcher ? Json(mpi.launcher->version) : Json();
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+void print_settings() {
+  Table table({"variable", "value", "default", "type", "meaning"});
+  for (const Setting& setting : all_settings()) {
+    table.add({std::string(setting.name), setting.value, setting.fallback,
+               std::string(setting.type), std::string(setting.description)});
+  }
+  std::printf("%s", table.text().c_str());
+}
+
+void print_mpis() {
+  Table table({"MPI", "interposer", "launcher"});
+  for (const Installed& mpi : installed_mpis()) {
+    const std::string launcher =
+        mpi.launcher ? fmt::format("{} ({})", mpi.launcher->path.string(), mpi.launcher->version)
+                     : std::string("none on PATH");
+    table.add({std::string(names_of(mpi.abi).name),
+               mpi.has_interposer ? interposer_path(mpi.abi).string() : "not built", launcher});
+  }
+  std::printf("%s", table.text().c_str());
+}
+
+int run(const Options& options) {
+  const long memory_mib = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
+  if (options.json) {
+    Json json;
+    json["version"] = crl_version();
+    json["settings"] = settings_json();
+    if (!options.config) {
+      json["mpis"] = mpis_json();
+      json["machine"] = {{"processor", processor_name()},
+                         {"cores", usable_cores()},
+                         {"memory_mib", memory_mib}};
+    }
+    std::printf("%s\n", json.dump(2).c_str());
+    return 0;
+  }
+  if (options.config) {
+    print_settings();
+    return 0;
+  }
+  std::printf("carillon %s\n%s, %d usable cores, %ld MiB\n\n", crl_version(),
+              processor_name().c_str(), usable_cores(), memory_mib);
+  print_mpis();
+  std::printf("\n");
+  print_settings();
+  return 0;
+}
+
+}  // namespace
+
+Action define_info(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_flag("--config", options->config, "only the settings");
+  app.add_flag("--json", options->json, "print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace carillon::cli

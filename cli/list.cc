@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon list: the registry, for people and programs.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "algorithms/registry.h"
+#include "command.h"
+#include "support/failure.h"
+#include "support/table.h"
+
+namespace carillon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::vector<std::string> collectives;
+  bool json = false;
+};
+
+bool wanted(const Options& options, const Algorithm& algorithm) {
+  if (options.collectives.empty()) return true;
+  for (const std::string& name : options.collectives) {
+    if (name == collective_name(algorithm.collective)) return true;
+  }
+  return false;
+}
+
+std::string parameters(const Algorithm& algorithm) {
+  std::string text;
+  if (algorithm.k.max > 0) {
+    text = fmt::format("k={}..{} ({})", algorithm.k.min, algorithm.k.max, algorithm.k.fallback);
+  }
+  if (algorithm.has_segment) text += text.empty() ? "segment" : ", segment";
+  return text;
+}
+
+void print_json(const Options& options) {
+  Json list = Json::array();
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!wanted(options, algorithm)) continue;
+    Json row;
+    row["id"] = algorithm.id;
+    row["collective"] = collective_name(algorithm.collective);
+    row["description"] = algorithm.description;
+    row["needs_commutative"] = algorithm.needs_commutative;
+    row["parameters"] = Json::object();
+    if (algorithm.k.max > 0) {
+      row["parameters"]["k"] = {{"min", algorithm.k.min},
+                                {"max", algorithm.k.max},
+                                {"default", algorithm.k.fallback}};
+    }
+    if (algorithm.has_segment) row["parameters"]["segment"] = {{"unit", "bytes"}};
+    list.push_back(std::move(row));
+  }
+  std::printf("%s\n", Json{{"algorithms", list}}.dump(2).c_str());
+}
+
+int run(const Options& options) {
+  for (const std::string& name : options.collectives) {
+    Collective collective{};
+    if (collective_from_name(name, &collective)) continue;
+    std::string known;
+    for (int i = 0; i < kCollectives; ++i) {
+      known += (i > 0 ? ", " : "") + std::string(collective_name(static_cast<Collective>(i)));
+    }
+    fail("there is no collective \"{}\"; there are {}", name, known);
+  }
+  if (options.json) {
+    print_json(options);
+    return 0;
+  }
+  Table table({"algorithm", "parameters (default)", "description"});
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!wanted(options, algorithm)) continue;
+    std::string description(algorithm.description);
+    if (algorithm.needs_commutative) description += "; commutative operators only";
+    table.add({std::string(algorithm.id), parameters(algorithm), description});
+  }
+  std::printf("%s\nTo use one: CARILLON_ALGORITHM=allreduce=degree_k:k=4 carillon run ...\n",
+              table.text().c_str());
+  return 0;
+}
+
+}  // namespace
+
+Action define_list(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("COLLECTIVE", options->collectives, "only those of these collectives");
+  app.add_flag("--json", options->json, "print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/launcher.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "support/failure.h"
+
+namespace carillon::cli {
+namespace {
+
+std::vector<std::string> launcher_names(Abi abi) {
+  switch (abi) {
+    case Abi::kOpenMpi: return {"mpirun.openmpi", "mpiexec.openmpi", "mpirun", "mpiexec"};
+    case Abi::kMpich: return {"mpiexec.mpich", "mpiexec.hydra", "mpirun.mpich", "mpiexec", "mpirun"};
+    case Abi::kStandard: return {"mpiexec", "mpirun", "mpiexec.hydra"};
+  }
+  return {};
+}
+
+// bin beside the library's folder: PREFIX/lib/libmpi.so, PREFIX/lib/x86_64-linux-gnu/libmpi.so.
+std::vector<Path> folders_beside(const Path& library) {
+  std::vector<Path> folders;
+  std::error_code ignored;
+  for (const Path& file : {library, std::filesystem::weakly_canonical(library, ignored)}) {
+    if (file.empty()) continue;
+    const Path lib = file.parent_path();
+    folders.push_back(lib.parent_path() / "bin");
+    folders.push_back(lib.parent_path().parent_path() / "bin");
+  }
+  return folders;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What its --version says it is.
+std::optional<Launcher> identify(const Path& path) {
+  RunOptions options;
+  options.drop_stderr = true;
+  const Captured said = run_program({path.string(), "--version"}, options);
+  if (said.status != 0) return std::nullopt;
+  Launcher launcher{.path = path, .version = said.out.substr(0, said.out.find('\n'))};
+  if (contains(said.out, "Open MPI") || contains(said.out, "OpenRTE") ||
+      contains(said.out, "PRRTE")) {
+    launcher.kind = Launcher::Kind::kOpenMpi;
+    return launcher;
+  }
+  launcher.kind = Launcher::Kind::kHydra;
+  if (contains(said.out, "Intel")) return launcher;
+  if (!contains(said.out, "HYDRA")) return std::nullopt;
+  // "HYDRA build details:\n    Version:    4.0.2\n": a name and a number say more.
+  const std::size_t at = said.out.find("Version:");
+  const std::size_t from = said.out.find_first_not_of(" \t", at + 8);
+  if (at != std::string::npos && from != std::string::npos) {
+    launcher.version = "MPICH " + said.out.substr(from, said.out.find('\n', from) - from);
+  }
+  return launcher;
+}
+
+bool fits(const Launcher& launcher, Abi abi) {
+  switch (abi) {
+    case Abi::kOpenMpi: return launcher.kind == Launcher::Kind::kOpenMpi;
+    case Abi::kMpich: return launcher.kind == Launcher::Kind::kHydra;
+    case Abi::kStandard: return true;
+  }
+  return false;
+}
+
+std::optional<Launcher> try_launcher(const Path& path, Abi abi) {
+  if (access(path.c_str(), X_OK) != 0) return std::nullopt;
+  std::optional<Launcher> launcher = identify(path);
+  return launcher && fits(*launcher, abi) ? launcher : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Launcher> find_launcher(const Linkage& linkage) {
+  const std::vector<std::string> names = launcher_names(linkage.abi);
+  for (const Path& folder : folders_beside(linkage.library)) {
+    for (const std::string& name : names) {
+      if (auto launcher = try_launcher(folder / name, linkage.abi)) return launcher;
+    }
+  }
+  if (linkage.abi == Abi::kStandard) return std::nullopt;  // any other could be of any MPI
+  for (const std::string& name : names) {
+    const std::optional<Path> path = find_in_path(name);
+    if (!path) continue;
+    if (auto launcher = try_launcher(*path, linkage.abi)) return launcher;
+  }
+  return std::nullopt;
+}
+
+Launcher require_launcher(const Linkage& linkage) {
+  if (auto launcher = find_launcher(linkage)) return *launcher;
+  const AbiNames& names = names_of(linkage.abi);
+  const std::string install =
+      names.packages.empty()
+          ? std::string()
+          : fmt::format(" install it (Debian: apt-get install {}), put it on PATH,", names.packages);
+  fail("no launcher (mpirun, mpiexec) for {} found beside {} or on PATH;{} or start the ranks "
+       "yourself, e.g. srun -n 4 carillon exec PROGRAM",
+       names.title, linkage.library.empty() ? "its library" : linkage.library.string(), install);
+}
+
+Arguments launch_command(const Launcher& launcher, int ranks, const Arguments& extra,
+                         const Arguments& program) {
+  Arguments command = {launcher.path.string(), "-n", std::to_string(ranks)};
+  if (launcher.kind == Launcher::Kind::kOpenMpi) {
+    command.emplace_back("--oversubscribe");
+    if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
+  }
+  command.insert(command.end(), extra.begin(), extra.end());
+  command.insert(command.end(), program.begin(), program.end());
+  return command;
+}
+
+std::vector<Installed> installed_mpis() {
+  std::vector<Installed> list;
+  for (const Abi abi : kAbis) {
+    list.push_back({.abi = abi,
+                    .launcher = find_launcher({abi, {}}),
+                    .has_interposer = std::filesystem::exists(interposer_path(abi))});
+  }
+  return list;
+}
+
+}  // namespace carillon::cli

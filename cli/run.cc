@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon run: finds the program's MPI, its launcher and its interposer, and becomes
+//   LAUNCHER -n N carillon exec --mpi NAME PROGRAM ARGS...
+// so that only the ranks have the interposer, not the launcher.
+#include <sched.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "command.h"
+#include "mpi/launcher.h"
+#include "support/failure.h"
+#include "support/machine.h"
+#include "support/options.h"
+
+namespace carillon::cli {
+namespace {
+
+struct Options {
+  int ranks = 0;
+  bool stats = false;
+  bool dry_run = false;
+  std::string mpi;
+  std::string launcher_options;
+};
+
+// Inside a rank of a launcher, another launcher would start ranks of ranks.
+void refuse_inside_launcher() {
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+    if (std::getenv(name) == nullptr) continue;  // NOLINT(concurrency-mt-unsafe)
+    fail("carillon run starts the ranks itself, but a launcher has already started this one ({} "
+         "is set); under a launcher use carillon exec PROGRAM",
+         name);
+  }
+}
+
+int run(const Options& options, const Arguments& program) {
+  require_settings();
+  refuse_inside_launcher();
+  require_program(program[0]);
+  const Linkage linkage = options.mpi.empty() ? find_linkage(program)
+                                              : Linkage{abi_from_name(options.mpi), {}};
+  require_interposer(linkage.abi);
+  const Launcher launcher = require_launcher(linkage);
+  Arguments rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
+  if (options.stats) rank.emplace_back("--stats");
+  rank.emplace_back("--");
+  rank.insert(rank.end(), program.begin(), program.end());
+  std::istringstream words(options.launcher_options);
+  Arguments extra;
+  for (std::string word; words >> word;) extra.push_back(word);
+  const int ranks = options.ranks > 0 ? options.ranks : usable_cores();
+  const Arguments command = launch_command(launcher, ranks, extra, rank);
+  if (options.dry_run) {
+    std::printf("%s\n", shell_words(command).c_str());
+    return 0;
+  }
+  become(command);
+}
+
+}  // namespace
+
+Action define_run(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
+      ->check(kRanks);
+  app.add_flag("--stats", options->stats,
+               "say at the end which calls carillon took, which it left to the MPI, and why");
+  app.add_option("--mpi", options->mpi,
+                 "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
+  app.add_option("--launcher-options", options->launcher_options,
+                 "further options for mpirun or mpiexec, e.g. \"--hostfile hosts\"");
+  app.add_flag("--dry-run", options->dry_run, "print the command instead of running it");
+  take_program(app);
+  return [&app, options] { return run(*options, program_of(app)); };
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a subcommand ends when it cannot go on: one line that says what is wrong and what to do.
+// main() prints it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace carillon::cli {
+
+struct Failure : std::runtime_error {
+  explicit Failure(const std::string& message, int status = 1)
+      : std::runtime_error(message), exit_status(status) {}
+  int exit_status;
+};
+
+/// Exit statuses other than 1, those of the shell and env(1).
+inline constexpr int kNotExecutable = 126;
+inline constexpr int kNotFound = 127;
+
+template <typename... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw Failure(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// The value, or the end of the command with the status' message.
+template <typename T>
+T value_or_fail(Result<T> result) {
+  if (!result.ok()) throw Failure(std::string(result.status().message()));
+  return std::move(result.value());
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+
+#include "base/config.h"
+#include "select/rules.h"
+#include "support/failure.h"
+#include "support/settings.h"
+
+namespace carillon::cli {
+namespace {
+
+template <typename Number>
+bool parse_number(std::string_view text, Number* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+void warn_of_unknown_settings() {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("CARILLON_")) continue;
+    const auto known = all_settings();
+    if (std::any_of(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; })) {
+      continue;
+    }
+    std::fprintf(stderr,
+                 "carillon: warning: there is no setting %.*s; carillon info --config lists them\n",
+                 static_cast<int>(name.size()), name.data());
+  }
+}
+
+}  // namespace
+
+const CLI::Range kRanks(1, kMaxRanksStarted);
+
+void take_program(CLI::App& app) {
+  app.prefix_command();
+  app.usage("Usage: carillon " + app.get_name() + " [OPTIONS] [--] PROGRAM ARGS...");
+}
+
+Arguments program_of(const CLI::App& app) {
+  Arguments program = app.remaining();
+  const bool marked = !program.empty() && program[0] == "--";
+  if (marked) program.erase(program.begin());
+  if (program.empty()) {
+    throw Failure(fmt::format("which program? Try carillon {} --help", app.get_name()), 2);
+  }
+  if (!marked && program[0].starts_with("-")) {
+    throw Failure(fmt::format("there is no option {}; try carillon {} --help", program[0],
+                              app.get_name()),
+                  2);
+  }
+  return program;
+}
+
+void require_settings() {
+  const Config config = value_or_fail(read_config());
+  if (Result<Rules> rules = parse_rules(config.algorithm); !rules.ok()) {
+    fail("CARILLON_ALGORITHM={}: {}", config.algorithm, rules.status().message());
+  }
+  require_interposer_settings();
+  warn_of_unknown_settings();
+}
+
+std::vector<std::int64_t> parse_sizes(const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    std::string_view digits = word;
+    std::int64_t unit = 1;
+    if (digits.ends_with('K') || digits.ends_with('k')) unit = 1024;
+    if (digits.ends_with('M') || digits.ends_with('m')) unit = 1024 * 1024;
+    if (unit > 1) digits.remove_suffix(1);
+    std::int64_t value = 0;
+    if (!parse_number(digits, &value) || value < 0 || value > (std::int64_t{1} << 30) / unit) {
+      fail("\"{}\" is not a size; give bytes from 0 to 1 GiB, as in --sizes 8,4096,64K,1M", word);
+    }
+    sizes.push_back(value * unit);
+  }
+  if (sizes.empty()) fail("no sizes given; give some, as in --sizes 8,4096,64K,1M");
+  return sizes;
+}
+
+RankRange parse_ranks(const std::string& text, int max) {
+  RankRange range;
+  const std::size_t dash = text.find('-');
+  const std::string_view whole(text);
+  const std::string_view last = dash == std::string::npos ? whole : whole.substr(dash + 1);
+  if (!parse_number(whole.substr(0, dash), &range.first) || !parse_number(last, &range.last) ||
+      range.first < 1 || range.last < range.first) {
+    fail("\"{}\" is not a range of ranks; write 1-24 or 7", text);
+  }
+  if (range.last > max) fail("{} ranks are too many here; at most {}", range.last, max);
+  return range;
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon verify: proves algorithms correct for ranges of ranks, over counts, roots, operators,
+// parameters and in-place. Exit status 1 if one is not.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "algorithms/registry.h"
+#include "command.h"
+#include "schedule/verify.h"
+#include "support/calls.h"
+#include "support/failure.h"
+#include "support/options.h"
+
+namespace carillon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
+constexpr Rank kAllRootsUpTo = 16;
+constexpr std::int32_t kElementBytes = 8;
+// Slots this small make the verifier see many segments at small counts.
+constexpr Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
+constexpr Limits kRealSlots{};
+
+struct Options {
+  std::vector<std::string> ids;
+  std::string ranks = "1-16";
+  bool json = false;
+};
+
+// One thing to prove.
+struct Case {
+  AlgorithmChoice choice;
+  Shared shared;
+  bool in_place = false;
+  Limits limits;
+};
+
+std::string text_of(const Case& c) {
+  std::string text(c.choice.algorithm->id);
+  if (c.choice.params.k != 0) text += fmt::format(":k={}", c.choice.params.k);
+  text += fmt::format(" --ranks {} --bytes {}", c.shared.ranks, c.shared.block_bytes());
+  if (has_root(c.shared.collective)) text += fmt::format(" --root {}", c.shared.root);
+  if (c.in_place) text += " --in-place";
+  if (c.limits.slot_bytes != kRealSlots.slot_bytes) {
+    text += fmt::format(" --slot-bytes {}", c.limits.slot_bytes);
+  }
+  return text;
+}
+
+Status prove(const Case& c) {
+  TeamCall team{.shared = c.shared, .limits = c.limits};
+  std::vector<UnevenTables> tables;
+  for (Rank rank = 0; rank < c.shared.ranks; ++rank) {
+    tables.emplace_back(c.shared, c.shared.block_bytes(), rank);
+  }
+  for (Rank rank = 0; rank < c.shared.ranks; ++rank) {
+    team.locals.push_back({.in_place = c.in_place && in_place_allowed(c.shared, rank),
+                           .tables = tables[static_cast<std::size_t>(rank)].view()});
+  }
+  const Emit emitter = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
+    return emit(*c.choice.algorithm, Call{.shared = c.shared,
+                                          .local = team.local(rank),
+                                          .rank = rank,
+                                          .limits = c.limits,
+                                          .params = c.choice.params,
+                                          .stage = stage,
+                                          .learned = learned});
+  };
+  return verify(team, emitter).status;
+}
+
+std::set<Rank> roots_of(const Algorithm& algorithm, Rank ranks) {
+  if (!has_root(algorithm.collective)) return {0};
+  std::set<Rank> roots = {0, 1 % ranks, ranks / 2, ranks - 1};
+  for (Rank root = 0; ranks <= kAllRootsUpTo && root < ranks; ++root) roots.insert(root);
+  return roots;
+}
+
+std::set<std::int64_t> counts_of(const Algorithm& algorithm, Rank ranks, const Limits& limits) {
+  if (algorithm.collective == Collective::kBarrier) return {0};
+  if (limits == kRealSlots) return {7, 1000};
+  const std::int64_t segment = limits.slot_bytes / kElementBytes;
+  return {0, 1, ranks - 1, ranks + 1, segment, 5 * segment + 3};
+}
+
+std::vector<Params> params_of(const AlgorithmChoice& choice) {
+  const Algorithm& algorithm = *choice.algorithm;
+  if (choice.params != Params{} || algorithm.k.max == 0) return {choice.params};
+  return {Params{}, Params{.k = algorithm.k.min}, Params{.k = 6}};
+}
+
+// Calls body for everything that varies at this number of ranks.
+template <typename Body>
+void for_each_case(const AlgorithmChoice& choice, Rank ranks, Body body) {
+  const Algorithm& algorithm = *choice.algorithm;
+  const bool orders = has_reduction(algorithm.collective) && !algorithm.needs_commutative;
+  const bool places = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
+  for (const Limits& limits : {kSmallSlots, kRealSlots}) {
+    for (const Params& params : params_of(choice)) {
+      for (const Rank root : roots_of(algorithm, ranks)) {
+        for (const std::int64_t count : counts_of(algorithm, ranks, limits)) {
+          for (int variant = 0; variant < 4; ++variant) {
+            const bool in_place = (variant & 1) != 0, commutative = (variant & 2) == 0;
+            if ((in_place && !places) || (!commutative && !orders)) continue;
+            body(Case{{choice.algorithm, params},
+                      {algorithm.collective, ranks, root, count, kElementBytes, commutative},
+                      in_place,
+                      limits});
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<AlgorithmChoice> choices_of(const Options& options) {
+  std::vector<AlgorithmChoice> choices;
+  for (const std::string& id : options.ids) choices.push_back(value_or_fail(parse_choice(id)));
+  if (!options.ids.empty()) return choices;
+  for (const Algorithm& algorithm : algorithms()) choices.push_back({&algorithm, {}});
+  return choices;
+}
+
+// Where we are, on a terminal only.
+void show_progress(std::string_view id, Rank ranks) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r\033[K%.*s, %d ranks", static_cast<int>(id.size()), id.data(), ranks);
+  if (id.empty()) std::fputs("\r\033[K", stderr);
+}
+
+int run(const Options& options) {
+  const std::vector<AlgorithmChoice> choices = choices_of(options);
+  const RankRange range = parse_ranks(options.ranks, kMaxRanks);
+  std::int64_t verified = 0;
+  Json failed = Json::array();
+  for (const AlgorithmChoice& choice : choices) {
+    for (Rank ranks = range.first; ranks <= range.last; ++ranks) {
+      show_progress(choice.algorithm->id, ranks);
+      for_each_case(choice, ranks, [&](const Case& c) {
+        const Status status = prove(c);
+        if (status.ok()) {
+          ++verified;
+          return;
+        }
+        failed.push_back({{"id", c.choice.algorithm->id},
+                          {"case", text_of(c)},
+                          {"reason", std::string(status.message())}});
+      });
+    }
+  }
+  show_progress("", 0);
+  if (options.json) {
+    std::printf("%s\n", Json{{"verified", verified}, {"failed", failed}}.dump(2).c_str());
+    return failed.empty() ? 0 : 1;
+  }
+  for (const Json& one : failed) {
+    std::printf("FAILED %s\n  %s\n", one["case"].get<std::string>().c_str(),
+                one["reason"].get<std::string>().c_str());
+  }
+  std::printf("%lld proofs of %zu algorithms for %s ranks, %zu failed\n",
+              static_cast<long long>(verified), choices.size(), options.ranks.c_str(),
+              failed.size());
+  return failed.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+Action define_verify(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("ID", options->ids,
+                 "algorithms, e.g. bcast.chain allreduce.degree_k:k=4; default: all");
+  app.add_option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100")
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace carillon::cli

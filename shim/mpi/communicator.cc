@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "communicator.h"
+
+#include <sched.h>
+
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "errors.h"
+#include "process.h"
+
+namespace carillon::shim {
+namespace {
+
+struct Communicators {
+  std::mutex mutex;  // of the lists; never held while the host or carillon is called
+  std::vector<std::unique_ptr<Communicator>> known;
+  std::vector<std::unique_ptr<Communicator>> freed;  // their teams still to be destroyed
+  std::uint64_t taken[kCollectives] = {};            // by communicators that are gone
+  Communicator* world = nullptr;
+  Communicator* self = nullptr;
+  int keyval = MPI_KEYVAL_INVALID;
+};
+
+// Never destroyed: the host may free communicators while the process ends.
+Communicators& communicators() {
+  static Communicators& all = *new Communicators();
+  return all;
+}
+
+// Stands for every communicator that has no record, for one reason.
+Communicator& unserved(Reason reason) {
+  static Communicator* const all = [] {
+    auto* const made = new Communicator[kReasons];
+    for (std::size_t i = 0; i < kReasons; ++i) made[i].reason = static_cast<Reason>(i);
+    return made;
+  }();
+  return all[static_cast<std::size_t>(reason)];
+}
+
+// The host may be in the middle of something here, and hold its locks: the team is only put aside.
+int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* /*extra*/) {
+  Communicators& all = communicators();
+  const std::lock_guard lock(all.mutex);
+  if (all.known.empty()) return MPI_SUCCESS;  // carillon has already ended
+  const auto& communicator = *static_cast<const Communicator*>(value);
+  for (std::size_t i = 0; i < kCollectives; ++i) all.taken[i] += communicator.taken[i];
+  const std::size_t place = communicator.place;
+  all.freed.push_back(std::move(all.known[place]));
+  all.known[place] = std::move(all.known.back());
+  if (all.known[place] != nullptr) all.known[place]->place = place;
+  all.known.pop_back();
+  g_communicators.advance();
+  return MPI_SUCCESS;
+}
+
+int copy_no_attribute(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
+                      void* /*out*/, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+void destroy_freed_teams() {
+  std::vector<std::unique_ptr<Communicator>> freed;
+  {
+    const std::lock_guard lock(communicators().mutex);
+    freed.swap(communicators().freed);
+  }
+  for (const auto& communicator : freed) crl_team_destroy(communicator->team);
+}
+
+// Whether all members are of this process's MPI_COMM_WORLD: only those are known to have an
+// interposer. Local, and the same on all members.
+bool within_world(const Communicator& communicator) {
+  MPI_Group group{};
+  if (host().Comm_group(communicator.handle, &group) != MPI_SUCCESS) return false;
+  std::vector<int> ranks(static_cast<std::size_t>(communicator.size));
+  std::vector<int> world_ranks(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const int status = host().Group_translate_ranks(group, communicator.size, ranks.data(),
+                                                  process().world_group, world_ranks.data());
+  host().Group_free(&group);
+  if (status != MPI_SUCCESS) return false;
+  for (const int rank : world_ranks) {
+    if (rank == MPI_UNDEFINED) return false;
+  }
+  return true;
+}
+
+// Collective over the communicator, if it can be served at all.
+void make_team(Communicator& communicator) {
+  int is_inter = 0;
+  host().Comm_test_inter(communicator.handle, &is_inter);
+  if (is_inter != 0) {
+    communicator.reason = Reason::kIntercommunicator;
+    return;
+  }
+  host().Comm_rank(communicator.handle, &communicator.rank);
+  host().Comm_size(communicator.handle, &communicator.size);
+  if (!within_world(communicator)) {
+    communicator.reason = Reason::kOtherWorld;
+    return;
+  }
+  communicator.bootstrap = {communicator.handle, communicator.rank, communicator.size};
+  communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size));
+  const crl_oob_t oob = communicator.bootstrap.oob();
+  crl_status_t status = crl_team_create(process().context, &oob, &communicator.team);
+  while (status == CRL_OK) {
+    status = crl_team_test(communicator.team);
+    if (status != CRL_IN_PROGRESS) break;
+    sched_yield();
+    status = CRL_OK;
+  }
+  if (status == CRL_OK) return;
+  crl_team_destroy(std::exchange(communicator.team, nullptr));
+  communicator.reason = Reason::kNotServed;
+  if (status != CRL_ERR_UNSUPPORTED) communicator.broken = status;
+}
+
+Communicator& keep(std::unique_ptr<Communicator> communicator) {
+  Communicators& all = communicators();
+  Communicator& kept = *communicator;
+  {
+    const std::lock_guard lock(all.mutex);
+    kept.place = all.known.size();
+    all.known.push_back(std::move(communicator));
+  }
+  if (kept.handle == g_host.comm_world) {
+    all.world = &kept;
+  } else if (kept.handle == g_host.comm_self) {
+    all.self = &kept;
+  } else {
+    host().Comm_set_attr(kept.handle, all.keyval, &kept);
+  }
+  return kept;
+}
+
+Communicator* known_communicator(MPI_Comm comm, int* status) {
+  Communicators& all = communicators();
+  *status = MPI_SUCCESS;
+  if (comm == g_host.comm_world) return all.world;
+  if (comm == g_host.comm_self) return all.self;
+  void* value = nullptr;
+  int found = 0;
+  *status = host().Comm_get_attr(comm, all.keyval, &value, &found);
+  return *status == MPI_SUCCESS && found != 0 ? static_cast<Communicator*>(value) : nullptr;
+}
+
+}  // namespace
+
+bool start_communicators() {
+  return host().Comm_create_keyval(copy_no_attribute, on_communicator_freed,
+                                   &communicators().keyval, nullptr) == MPI_SUCCESS;
+}
+
+void stop_communicators() {
+  Communicators& all = communicators();
+  g_communicators.advance();
+  destroy_freed_teams();
+  std::vector<std::unique_ptr<Communicator>> known;
+  {
+    const std::lock_guard lock(all.mutex);
+    known.swap(all.known);
+    for (const auto& communicator : known) {
+      for (std::size_t i = 0; i < kCollectives; ++i) all.taken[i] += communicator->taken[i];
+    }
+    all.world = all.self = nullptr;
+  }
+  for (const auto& communicator : known) crl_team_destroy(communicator->team);
+}
+
+Communicator& find_communicator_slow(MPI_Comm comm) {
+  if (t_cache.depth > 0) return unserved(Reason::kNested);
+  switch (process().phase.load(std::memory_order_acquire)) {
+    case Phase::kNotStarted:
+    case Phase::kFinished: return unserved(Reason::kNotInitialised);
+    case Phase::kOff: return unserved(Reason::kOff);
+    case Phase::kRunning: break;
+  }
+  if (comm == g_host.comm_null) return unserved(Reason::kSuspect);
+  const std::uint64_t generation = g_communicators.now();
+  Communicator* found = nullptr;
+  {
+    const InsideHost guard;
+    int status = MPI_SUCCESS;
+    found = known_communicator(comm, &status);
+    if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
+    if (found == nullptr) {
+      destroy_freed_teams();
+      auto fresh = std::make_unique<Communicator>();
+      fresh->handle = comm;
+      make_team(*fresh);
+      found = &keep(std::move(fresh));
+    }
+  }
+  t_cache.comm = comm;
+  t_cache.comm_generation = generation;
+  t_cache.communicator = found;
+  return *found;
+}
+
+std::uint64_t taken_calls(Collective collective) {
+  Communicators& all = communicators();
+  const std::lock_guard lock(all.mutex);
+  const auto index = static_cast<std::size_t>(collective);
+  std::uint64_t sum = all.taken[index];
+  for (const auto& communicator : all.known) sum += communicator->taken[index];
+  return sum;
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a communicator of the host to carillon's team, made in its first collective.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bootstrap.h"
+#include "call.h"
+#include "thread_cache.h"
+
+namespace carillon::shim {
+
+struct Communicator {
+  MPI_Comm handle{};
+  int rank = 0, size = 0;
+  crl_team_h team = nullptr;  // null: left to the host
+  Reason reason = Reason::kNone;
+  crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
+  Bootstrap bootstrap;
+  std::size_t place = 0;  // in the list of all
+  std::vector<std::int64_t> tables;  // of byte counts and offsets, for one call at a time
+  std::atomic<std::uint64_t> taken[kCollectives] = {};  // one writer at a time
+
+  void count(Collective collective) {
+    auto& counter = taken[static_cast<std::size_t>(collective)];
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+};
+
+Communicator& find_communicator_slow(MPI_Comm comm);
+
+/// Never fails: a communicator that carillon does not serve says why.
+inline Communicator& find_communicator(MPI_Comm comm) {
+  if (t_cache.comm == comm && t_cache.comm_generation == g_communicators.now()) [[likely]] {
+    return *t_cache.communicator;
+  }
+  return find_communicator_slow(comm);
+}
+
+/// After MPI_Init, and in MPI_Finalize before the context goes.
+[[nodiscard]] bool start_communicators();
+void stop_communicators();
+
+/// How many calls of a collective were taken, over all communicators that ever were.
+std::uint64_t taken_calls(Collective collective);
+
+}  // namespace carillon::shim

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "datatype.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "datatype_decode.h"
+#include "predefined.h"
+#include "process.h"
+#include "reduction.h"
+
+namespace carillon::shim {
+namespace {
+
+constexpr std::int64_t kBytesPerHostCopy = 1 << 30;
+
+struct Types {
+  std::mutex learning;  // held while the host is asked about a type; never in a callback
+  std::mutex mutex;     // of what follows; never held while the host is called
+  std::unordered_map<std::uintptr_t, std::unique_ptr<TypeInfo>> known;
+  int keyval = MPI_KEYVAL_INVALID;
+};
+
+// Never destroyed: the host may free types while the process ends.
+Types& types() {
+  static Types& all = *new Types();
+  return all;
+}
+
+// A derived type is freed: its handle may come back as another type.
+int on_type_freed(MPI_Datatype type, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+  forget_reductions_of_type(type);
+  const std::lock_guard lock(types().mutex);
+  types().known.erase((std::uintptr_t)type);
+  g_types.advance();
+  return MPI_SUCCESS;
+}
+
+int copy_no_type_attribute(MPI_Datatype /*type*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
+                           void* /*out*/, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// Asks the host whether it would communicate with the type (it may be not committed, or no type
+// at all), on our own communicator, whose errors only return.
+bool usable(MPI_Datatype type) {
+  return host().Sendrecv(nullptr, 0, type, MPI_PROC_NULL, 0, nullptr, 0, type, MPI_PROC_NULL, 0,
+                         process().self, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+void find_layout(TypeInfo& info) {
+  auto layout = decode(info.handle);
+  if (!layout || layout->bytes() != info.size) {
+    layout = observe(info.handle, info.size, info.true_lower_bound, info.true_extent);
+  }
+  if (!layout) {
+    info.by_host = true;
+    return;
+  }
+  info.layout = std::move(*layout);
+  info.single_run = info.layout.single_run();
+  if (!info.single_run) return;
+  info.start = info.layout.runs.empty() ? 0 : info.layout.runs[0].offset;
+  info.dense = info.size == info.extent || info.size == 0;
+}
+
+std::unique_ptr<TypeInfo> make_type(MPI_Datatype type) {
+  auto info = std::make_unique<TypeInfo>();
+  info->handle = type;
+  MPI_Count size = 0;
+  MPI_Aint lower_bound = 0, extent = 0;
+  host().Type_size_x(type, &size);
+  host().Type_get_extent(type, &lower_bound, &extent);
+  info->size = size;
+  info->extent = extent;
+  host().Type_get_true_extent(type, &lower_bound, &extent);
+  info->true_lower_bound = lower_bound;
+  info->true_extent = extent;
+  info->predefined = find_predefined(type);
+  find_layout(*info);
+  return info;
+}
+
+const TypeInfo* known_type(MPI_Datatype type) {
+  const std::lock_guard lock(types().mutex);
+  const auto found = types().known.find((std::uintptr_t)type);
+  return found == types().known.end() ? nullptr : found->second.get();
+}
+
+const TypeInfo* learn_type(MPI_Datatype type) {
+  const InsideHost guard;
+  const std::lock_guard one_at_a_time(types().learning);
+  if (const TypeInfo* const known = known_type(type)) return known;
+  if (!usable(type)) return nullptr;
+  auto fresh = make_type(type);
+  const bool derived = envelope_of(type).combiner != MPI_COMBINER_NAMED;
+  if (derived && host().Type_set_attr(type, types().keyval, nullptr) != MPI_SUCCESS) {
+    return nullptr;
+  }
+  const std::lock_guard lock(types().mutex);
+  return types().known.try_emplace((std::uintptr_t)type, std::move(fresh)).first->second.get();
+}
+
+template <typename Copy>
+int copy_in_pieces(const TypeInfo& type, std::int64_t elements, Copy copy) {
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, kBytesPerHostCopy / std::max<std::int64_t>(1, type.size));
+  for (std::int64_t done = 0; done < elements; done += at_once) {
+    const std::int64_t count = std::min(at_once, elements - done);
+    if (const int status = copy(done, count); status != MPI_SUCCESS) return status;
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool start_types() {
+  return host().Type_create_keyval(copy_no_type_attribute, on_type_freed, &types().keyval,
+                                   nullptr) == MPI_SUCCESS;
+}
+
+const TypeInfo* find_type_slow(MPI_Datatype type) {
+  if (type == g_host.type_null) return nullptr;
+  const std::uint64_t generation = g_types.now();
+  const TypeInfo* info = known_type(type);
+  if (info == nullptr) info = learn_type(type);
+  if (info != nullptr) t_cache.types[hash_of(type) >> 60] = {type, generation, info};
+  return info;
+}
+
+int pack(const TypeInfo& type, std::int64_t elements, const void* buffer, void* packed) {
+  if (!type.by_host) {
+    pack(type.layout, elements, type.extent, buffer, packed);
+    return MPI_SUCCESS;
+  }
+  const InsideHost guard;
+  return copy_in_pieces(type, elements, [&](std::int64_t first, std::int64_t count) {
+    return copy_by_host(type.element(buffer, first), count, type.handle,
+                        static_cast<std::byte*>(packed) + first * type.size, count * type.size,
+                        g_host.byte);
+  });
+}
+
+int unpack(const TypeInfo& type, std::int64_t elements, const void* packed, void* buffer) {
+  if (!type.by_host) {
+    unpack(type.layout, elements, type.extent, packed, buffer);
+    return MPI_SUCCESS;
+  }
+  const InsideHost guard;
+  return copy_in_pieces(type, elements, [&](std::int64_t first, std::int64_t count) {
+    return copy_by_host(static_cast<const std::byte*>(packed) + first * type.size,
+                        count * type.size, g_host.byte, type.element(buffer, first), count,
+                        type.handle);
+  });
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "errors.h"
+
+#include <atomic>
+#include <mutex>
+
+#include "process.h"
+#include "thread_cache.h"
+
+namespace carillon::shim {
+namespace {
+
+// A class of our own, for what MPI has none: a peer is dead, or did not come.
+int peer_error_code() {
+  static const int code = [] {
+    int error_class = MPI_ERR_OTHER, error_code = MPI_ERR_OTHER;
+    if (host().Add_error_class(&error_class) != MPI_SUCCESS) return MPI_ERR_OTHER;
+    if (host().Add_error_code(error_class, &error_code) != MPI_SUCCESS) return error_class;
+    host().Add_error_string(error_class, "carillon: a process of the communicator is dead");
+    host().Add_error_string(error_code,
+                            "carillon: a process of the communicator is dead or does not answer; "
+                            "the message on stderr tells which");
+    return error_code;
+  }();
+  return code;
+}
+
+int code_of(crl_status_t status) {
+  switch (status) {
+    case CRL_ERR_NO_MEMORY: return MPI_ERR_NO_MEM;
+    case CRL_ERR_PEER_DEAD:
+    case CRL_ERR_TIMEOUT: return peer_error_code();
+    case CRL_ERR_MISMATCH: return MPI_ERR_TRUNCATE;
+    case CRL_ERR_INVALID_ARGUMENT: return MPI_ERR_ARG;
+    case CRL_ERR_INTERNAL: return MPI_ERR_INTERN;
+    default: return MPI_ERR_OTHER;
+  }
+}
+
+}  // namespace
+
+int raise_error(MPI_Comm comm, int error_class) {
+  const InsideHost guard;
+  host().Comm_call_errhandler(comm, error_class);
+  return error_class;
+}
+
+int raise_carillon_error(MPI_Comm comm, crl_status_t status) {
+  static std::atomic<crl_status_t> said{CRL_OK};
+  if (said.exchange(status) != status) {  // once, not for every call on a broken communicator
+    say("rank %d: %s", process().world_rank, crl_last_error());
+  }
+  return raise_error(comm, code_of(status));
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors of carillon as errors of MPI: through the communicator's error handler, with a class.
+#pragma once
+
+#include "carillon/carillon.h"
+#include "host.h"
+
+namespace carillon::shim {
+
+/// Calls the error handler for a failed call of the C API; returns the error code, if it returns.
+[[gnu::cold]] int raise_carillon_error(MPI_Comm comm, crl_status_t status);
+
+/// The same for an error MPI has a class for.
+[[gnu::cold]] int raise_error(MPI_Comm comm, int error_class);
+
+}  // namespace carillon::shim

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MPI_Alloc_mem gives memory that all processes of the node can read, while there is some: a
+// broadcast and its like then need not copy it into a slot first.
+#include <map>
+#include <mutex>
+
+#include "host.h"
+#include "process.h"
+
+#define CARILLON_EXPORT __attribute__((visibility("default")))
+
+namespace carillon::shim {
+namespace {
+
+struct Memories {
+  std::mutex mutex;
+  std::map<void*, MPI_Aint> ours;
+};
+
+Memories& memories() {
+  static Memories& all = *new Memories();
+  return all;
+}
+
+void* allocate(MPI_Aint bytes) {
+  Process& state = process();
+  if (state.phase.load(std::memory_order_acquire) != Phase::kRunning || bytes <= 0) return nullptr;
+  void* const memory = crl_alloc(state.context, static_cast<std::size_t>(bytes));
+  if (memory != nullptr) {
+    const std::lock_guard lock(memories().mutex);
+    memories().ours.emplace(memory, bytes);
+  }
+  return memory;
+}
+
+// False: it is the host's.
+bool release(void* memory) {
+  {
+    const std::lock_guard lock(memories().mutex);
+    if (memories().ours.erase(memory) == 0) return false;
+  }
+  Process& state = process();
+  if (state.phase.load(std::memory_order_acquire) == Phase::kRunning) {
+    crl_free(state.context, memory);
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace carillon::shim
+
+extern "C" {
+
+CARILLON_EXPORT int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
+  const auto& host = carillon::shim::host();
+  void* const memory =
+      baseptr != nullptr && info == MPI_INFO_NULL ? carillon::shim::allocate(size) : nullptr;
+  if (memory == nullptr) return host.Alloc_mem(size, info, baseptr);
+  *static_cast<void**>(baseptr) = memory;
+  return MPI_SUCCESS;
+}
+
+CARILLON_EXPORT int MPI_Free_mem(void* base) {
+  return carillon::shim::release(base) ? MPI_SUCCESS : carillon::shim::host().Free_mem(base);
+}
+
+}  // extern "C"

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predefined.h"
+
+#include <complex>
+#include <type_traits>
+#include <vector>
+
+#include "thread_cache.h"
+
+namespace carillon::shim {
+namespace {
+
+// How a row's carillon type is found. Fortran's default types have sizes that are options of its
+// compiler, so those rows go by the size the host reports.
+enum class Form : std::uint8_t {
+  kSigned, kUnsigned, kReal, kLongDouble, kBool, kLogical, kComplex, kLongComplex, kByte,
+  kPairOfIntegers, kPairOfReals, kFloatInt, kDoubleInt, kLongInt, kShortInt, kLongDoubleInt,
+};
+
+struct Row {
+  MPI_Datatype handle;
+  Form form;
+};
+
+TypeClass class_of(Form form) {
+  switch (form) {
+    case Form::kSigned:
+    case Form::kUnsigned: return kInteger;
+    case Form::kReal:
+    case Form::kLongDouble: return kFloating;
+    case Form::kBool:
+    case Form::kLogical: return kLogical;
+    case Form::kComplex:
+    case Form::kLongComplex: return kComplex;
+    case Form::kByte: return kByte;
+    default: return kPair;
+  }
+}
+
+std::optional<crl_dtype_t> by_size(std::int64_t size, crl_dtype_t first, std::int64_t first_size,
+                                   int types) {
+  for (int i = 0; i < types; ++i) {
+    if (size == first_size << i) return first + static_cast<crl_dtype_t>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<crl_dtype_t> dtype_of(Form form, std::int64_t size) {
+  switch (form) {
+    case Form::kSigned: return by_size(size, CRL_INT8, 1, 4);
+    case Form::kUnsigned: return by_size(size, CRL_UINT8, 1, 4);
+    case Form::kByte: return CRL_UINT8;
+    case Form::kReal: return by_size(size, CRL_FLOAT32, 4, 2);
+    case Form::kLongDouble: return CRL_LONG_DOUBLE;
+    case Form::kBool: return CRL_BOOL;
+    case Form::kLogical: return std::nullopt;  // what is true is Fortran's, and the host's, affair
+    case Form::kComplex: return by_size(size, CRL_COMPLEX_FLOAT32, 8, 2);
+    case Form::kLongComplex: return CRL_COMPLEX_LONG_DOUBLE;
+    case Form::kPairOfIntegers:
+      return size == 8 ? std::optional<crl_dtype_t>(CRL_INT_INT) : std::nullopt;
+    case Form::kPairOfReals: return by_size(size, CRL_FLOAT32_FLOAT32, 8, 2);
+    case Form::kFloatInt: return CRL_FLOAT32_INT;
+    case Form::kDoubleInt: return CRL_FLOAT64_INT;
+    case Form::kLongInt: return CRL_LONG_INT;
+    case Form::kShortInt: return CRL_SHORT_INT;
+    case Form::kLongDoubleInt: return CRL_LONG_DOUBLE_INT;
+  }
+  return std::nullopt;
+}
+
+std::vector<Row> c_rows() {
+  const auto integer = [](auto value) {
+    return std::is_signed_v<decltype(value)> ? Form::kSigned : Form::kUnsigned;
+  };
+  return {
+      {MPI_SIGNED_CHAR, Form::kSigned}, {MPI_UNSIGNED_CHAR, Form::kUnsigned},
+      {MPI_SHORT, Form::kSigned}, {MPI_UNSIGNED_SHORT, Form::kUnsigned},
+      {MPI_INT, Form::kSigned}, {MPI_UNSIGNED, Form::kUnsigned},
+      {MPI_LONG, Form::kSigned}, {MPI_UNSIGNED_LONG, Form::kUnsigned},
+      {MPI_LONG_LONG, Form::kSigned}, {MPI_UNSIGNED_LONG_LONG, Form::kUnsigned},
+      {MPI_INT8_T, Form::kSigned}, {MPI_UINT8_T, Form::kUnsigned},
+      {MPI_INT16_T, Form::kSigned}, {MPI_UINT16_T, Form::kUnsigned},
+      {MPI_INT32_T, Form::kSigned}, {MPI_UINT32_T, Form::kUnsigned},
+      {MPI_INT64_T, Form::kSigned}, {MPI_UINT64_T, Form::kUnsigned},
+      {MPI_AINT, integer(MPI_Aint{})}, {MPI_OFFSET, integer(MPI_Offset{})},
+      {MPI_COUNT, integer(MPI_Count{})},
+      {MPI_FLOAT, Form::kReal}, {MPI_DOUBLE, Form::kReal}, {MPI_LONG_DOUBLE, Form::kLongDouble},
+      {MPI_C_BOOL, Form::kBool}, {MPI_BYTE, Form::kByte},
+      {MPI_C_FLOAT_COMPLEX, Form::kComplex}, {MPI_C_DOUBLE_COMPLEX, Form::kComplex},
+      {MPI_C_LONG_DOUBLE_COMPLEX, Form::kLongComplex},
+      {MPI_CXX_BOOL, Form::kBool}, {MPI_CXX_FLOAT_COMPLEX, Form::kComplex},
+      {MPI_CXX_DOUBLE_COMPLEX, Form::kComplex}, {MPI_CXX_LONG_DOUBLE_COMPLEX, Form::kLongComplex},
+      {MPI_FLOAT_INT, Form::kFloatInt}, {MPI_DOUBLE_INT, Form::kDoubleInt},
+      {MPI_LONG_INT, Form::kLongInt}, {MPI_2INT, Form::kPairOfIntegers},
+      {MPI_SHORT_INT, Form::kShortInt}, {MPI_LONG_DOUBLE_INT, Form::kLongDoubleInt},
+  };
+}
+
+std::vector<Row> fortran_rows() {
+  std::vector<Row> rows = {
+      {MPI_INTEGER, Form::kSigned}, {MPI_REAL, Form::kReal}, {MPI_DOUBLE_PRECISION, Form::kReal},
+      {MPI_COMPLEX, Form::kComplex}, {MPI_DOUBLE_COMPLEX, Form::kComplex},
+      {MPI_LOGICAL, Form::kLogical}, {MPI_2INTEGER, Form::kPairOfIntegers},
+      {MPI_2REAL, Form::kPairOfReals}, {MPI_2DOUBLE_PRECISION, Form::kPairOfReals},
+#ifdef MPI_INTEGER1
+      {MPI_INTEGER1, Form::kSigned},
+#endif
+#ifdef MPI_INTEGER2
+      {MPI_INTEGER2, Form::kSigned},
+#endif
+#ifdef MPI_INTEGER4
+      {MPI_INTEGER4, Form::kSigned},
+#endif
+#ifdef MPI_INTEGER8
+      {MPI_INTEGER8, Form::kSigned},
+#endif
+#ifdef MPI_INTEGER16
+      {MPI_INTEGER16, Form::kSigned},
+#endif
+#ifdef MPI_REAL2
+      {MPI_REAL2, Form::kReal},
+#endif
+#ifdef MPI_REAL4
+      {MPI_REAL4, Form::kReal},
+#endif
+#ifdef MPI_REAL8
+      {MPI_REAL8, Form::kReal},
+#endif
+#ifdef MPI_REAL16
+      {MPI_REAL16, Form::kReal},
+#endif
+#ifdef MPI_COMPLEX4
+      {MPI_COMPLEX4, Form::kComplex},
+#endif
+#ifdef MPI_COMPLEX8
+      {MPI_COMPLEX8, Form::kComplex},
+#endif
+#ifdef MPI_COMPLEX16
+      {MPI_COMPLEX16, Form::kComplex},
+#endif
+#ifdef MPI_COMPLEX32
+      {MPI_COMPLEX32, Form::kComplex},
+#endif
+#ifdef MPI_LOGICAL1
+      {MPI_LOGICAL1, Form::kLogical},
+#endif
+#ifdef MPI_LOGICAL2
+      {MPI_LOGICAL2, Form::kLogical},
+#endif
+#ifdef MPI_LOGICAL4
+      {MPI_LOGICAL4, Form::kLogical},
+#endif
+#ifdef MPI_LOGICAL8
+      {MPI_LOGICAL8, Form::kLogical},
+#endif
+  };
+  return rows;
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row>& all = *new std::vector<Row>([] {
+    std::vector<Row> rows = c_rows();
+    const std::vector<Row> fortran = fortran_rows();
+    rows.insert(rows.end(), fortran.begin(), fortran.end());
+    return rows;
+  }());
+  return all;
+}
+
+}  // namespace
+
+int find_predefined(MPI_Datatype type) {
+  if (type == MPI_Datatype{} || type == g_host.type_null) return -1;
+  for (std::size_t i = 0; i < rows().size(); ++i) {
+    if (rows()[i].handle == type) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Predefined predefined(int row) {
+  const Row& found = rows()[static_cast<std::size_t>(row)];
+  MPI_Count size = 0;
+  MPI_Aint lower_bound = 0, extent = 0;
+  host().Type_size_x(found.handle, &size);
+  host().Type_get_extent(found.handle, &lower_bound, &extent);
+  return {found.handle, class_of(found.form), static_cast<std::uint32_t>(extent),
+          dtype_of(found.form, size)};
+}
+
+const PredefinedOp* find_predefined_op(MPI_Op op) {
+  static constexpr std::uint8_t kOrdered = kInteger | kFloating;
+  static constexpr std::uint8_t kNumbers = kInteger | kFloating | kComplex;
+  static constexpr std::uint8_t kBits = kInteger | kByte;
+  static constexpr std::uint8_t kTruths = kInteger | kLogical;
+  static const PredefinedOp all[] = {
+      {MPI_SUM, CRL_SUM, kNumbers},   {MPI_PROD, CRL_PROD, kNumbers},
+      {MPI_MIN, CRL_MIN, kOrdered},   {MPI_MAX, CRL_MAX, kOrdered},
+      {MPI_BAND, CRL_BAND, kBits},    {MPI_BOR, CRL_BOR, kBits},
+      {MPI_BXOR, CRL_BXOR, kBits},    {MPI_LAND, CRL_LAND, kTruths},
+      {MPI_LOR, CRL_LOR, kTruths},    {MPI_LXOR, CRL_LXOR, kTruths},
+      {MPI_MINLOC, CRL_MINLOC, kPair}, {MPI_MAXLOC, CRL_MAXLOC, kPair},
+  };
+  for (const PredefinedOp& candidate : all) {
+    if (candidate.handle == op) return &candidate;
+  }
+  return nullptr;
+}
+
+}  // namespace carillon::shim

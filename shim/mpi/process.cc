@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "bootstrap.h"
+#include "communicator.h"
+#include "datatype.h"
+#include "settings.h"
+#include "stats.h"
+
+namespace carillon::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What every rank tells every other in MPI_Init. A rank without the interposer tells nothing.
+struct Hello {
+  static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
+  std::uint32_t magic = kMagic;
+  std::uint8_t on = 1;
+  std::uint8_t settings_are_wrong = 0;
+  std::uint8_t started = 0;  // of the second round: carillon's context is there
+  std::uint8_t reserved = 0;
+};
+
+[[noreturn]] void end_job() {
+  host().Abort(g_host.comm_world, 1);
+  _exit(1);
+}
+
+constexpr char kMissing[] =
+    "rank %d has waited %d s in MPI_Init for the interposer of other ranks; start all ranks with "
+    "it (carillon run, or carillon exec behind mpirun or srun), or none";
+
+// Gathers a Hello from every rank. Bounded: a rank without an interposer never answers.
+std::vector<Hello> exchange(const Process& process, const Settings& settings, const Hello& mine) {
+  Bootstrap bootstrap{g_host.comm_world, process.world_rank, process.world_size};
+  const crl_oob_t oob = bootstrap.oob();
+  std::vector<Hello> all(static_cast<std::size_t>(process.world_size));
+  void* request = nullptr;
+  if (oob.allgather_post(oob.arg, &mine, all.data(), sizeof(Hello), &request) != 0) end_job();
+  const auto begin = Clock::now();
+  bool warned = false;
+  for (int status = 1; status != 0;) {
+    status = oob.allgather_test(oob.arg, request);
+    if (status < 0) end_job();
+    if (status == 0) break;
+    sched_yield();
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
+    if (waited >= settings.join_timeout_s) {
+      say(kMissing, process.world_rank, settings.join_timeout_s);
+      end_job();
+    }
+    if (!warned && waited >= settings.warn_after_s) {
+      warned = true;
+      if (process.world_rank < 2) say(kMissing, process.world_rank, settings.warn_after_s);
+    }
+  }
+  for (const Hello& hello : all) {
+    if (hello.magic == Hello::kMagic) continue;
+    say("rank %d got an answer in MPI_Init that is not an interposer's; start all ranks with the "
+        "same version of carillon, or none", process.world_rank);
+    end_job();
+  }
+  return all;
+}
+
+// The first rank whose Hello fits, or -1.
+template <typename Predicate>
+int first_rank(const std::vector<Hello>& all, Predicate predicate) {
+  const auto found = std::find_if(all.begin(), all.end(), predicate);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+// Called by carillon while it waits: gives the host progress, without ever receiving anything.
+void progress_host(void* /*arg*/) {
+  const InsideHost guard;
+  int found = 0;
+  host().Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, process().self, &found, MPI_STATUS_IGNORE);
+}
+
+int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+  Process& state = process();
+  const bool running = state.phase.exchange(Phase::kFinished) == Phase::kRunning;
+  const InsideHost guard;
+  if (running) stop_communicators();
+  print_stats();
+  if (!running) return MPI_SUCCESS;
+  crl_context_destroy(state.context);
+  state.context = nullptr;
+  host().Group_free(&state.world_group);
+  host().Comm_free(&state.self);
+  return MPI_SUCCESS;
+}
+
+int copy_no_attribute(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
+                      void* /*out*/, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// MPI_Finalize begins with the callbacks of MPI_COMM_SELF's attributes, the last one first: ours is
+// set in MPI_Init, so it comes after those of the program's libraries.
+bool watch_finalize() {
+  int keyval = MPI_KEYVAL_INVALID;
+  return host().Comm_create_keyval(copy_no_attribute, on_finalize, &keyval, nullptr) ==
+             MPI_SUCCESS &&
+         host().Comm_set_attr(g_host.comm_self, keyval, nullptr) == MPI_SUCCESS &&
+         host().Comm_free_keyval(&keyval) == MPI_SUCCESS;
+}
+
+crl_status_t make_context(Process& state, int thread_level) {
+  Bootstrap bootstrap{g_host.comm_world, state.world_rank, state.world_size};
+  crl_context_config_t config{};
+  config.struct_bytes = sizeof(config);
+  config.oob = bootstrap.oob();
+  config.idle = progress_host;
+  config.threaded = thread_level == MPI_THREAD_MULTIPLE ? 1 : 0;
+  return crl_context_create(&config, &state.context);
+}
+
+bool make_host_objects(Process& state) {
+  return host().Comm_dup(g_host.comm_self, &state.self) == MPI_SUCCESS &&
+         host().Comm_set_errhandler(state.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+         host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS &&
+         start_types() && start_communicators();
+}
+
+// All ranks together: on, or off with one line that says why.
+bool agree_to_start(const Process& state, const Settings& settings) {
+  const auto all = exchange(state, settings,
+                            {.on = settings.on, .settings_are_wrong = !settings.error.empty()});
+  if (!settings.error.empty()) say("%s", settings.error.c_str());
+  if (first_rank(all, [](const Hello& hello) { return hello.settings_are_wrong != 0; }) >= 0) {
+    end_job();
+  }
+  const int off = first_rank(all, [](const Hello& hello) { return hello.on == 0; });
+  const int on = first_rank(all, [](const Hello& hello) { return hello.on != 0; });
+  if (off >= 0 && on == state.world_rank) {
+    say("off on all ranks, because CARILLON=off on rank %d", off);
+  }
+  return off < 0;
+}
+
+bool start_together(Process& state, const Settings& settings, int thread_level) {
+  const crl_status_t status = make_host_objects(state) ? make_context(state, thread_level)
+                                                       : CRL_ERR_SYSTEM;
+  const auto all = exchange(state, settings,
+                            {.settings_are_wrong = status == CRL_ERR_INVALID_ARGUMENT,
+                             .started = status == CRL_OK});
+  const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
+  if (failed < 0) return true;
+  if (status != CRL_OK) say("rank %d: %s", state.world_rank, crl_last_error());
+  if (first_rank(all, [](const Hello& hello) { return hello.settings_are_wrong != 0; }) >= 0) {
+    end_job();
+  }
+  if (failed == state.world_rank) say("off on all ranks, because it could not start");
+  if (status == CRL_OK) crl_context_destroy(state.context);
+  return false;
+}
+
+}  // namespace
+
+Process& process() {
+  static Process& state = *new Process();
+  return state;
+}
+
+void start_process() {
+  Process& state = process();
+  if (state.phase != Phase::kNotStarted) return;
+  const InsideHost guard;
+  if (!g_host.fits) {
+    say("off: %s; carillon run chooses the right interposer", g_host.misfit);
+    state.phase = Phase::kOff;
+    return;
+  }
+  const Settings settings = read_settings();
+  int thread_level = MPI_THREAD_SINGLE;
+  host().Query_thread(&thread_level);
+  host().Comm_rank(g_host.comm_world, &state.world_rank);
+  host().Comm_size(g_host.comm_world, &state.world_size);
+  const bool on = agree_to_start(state, settings) && start_together(state, settings, thread_level);
+  set_stats(settings.stats);
+  if (!watch_finalize()) end_job();
+  state.phase.store(on ? Phase::kRunning : Phase::kOff, std::memory_order_release);
+}
+
+void say(const char* format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof(line), format, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "carillon: %s\n", line);
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The interposer's life in this process: inert until MPI_Init, then running (or off, on all ranks
+// alike), and finished inside MPI_Finalize.
+#pragma once
+
+#include <atomic>
+
+#include "call.h"
+#include "carillon/carillon.h"
+#include "host.h"
+
+namespace carillon::shim {
+
+enum class Phase { kNotStarted, kOff, kRunning, kFinished };
+
+struct Process {
+  std::atomic<Phase> phase = Phase::kNotStarted;
+  crl_context_h context = nullptr;
+  MPI_Comm self{};  // ours alone; its errors only return
+  MPI_Group world_group{};
+  int world_rank = 0, world_size = 0;
+};
+
+Process& process();
+
+/// After a successful MPI_Init or MPI_Init_thread. Collective over MPI_COMM_WORLD. Ends the job
+/// with one clear line where a setting is wrong or a rank has no interposer.
+void start_process();
+
+/// A line for the user on stderr; never stdout.
+void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace carillon::shim

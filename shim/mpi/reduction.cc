@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduction.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "predefined.h"
+
+namespace carillon::shim {
+namespace {
+
+using Key = std::pair<std::uintptr_t, std::uintptr_t>;  // operator, type
+
+struct Reductions {
+  std::mutex mutex;
+  std::map<Key, std::unique_ptr<Reduction>> known;
+};
+
+// Never destroyed: the host may free types while the process ends.
+Reductions& reductions() {
+  static Reductions& all = *new Reductions();
+  return all;
+}
+
+constexpr std::size_t kElementsAtOnce = 1 << 30;
+constexpr std::int64_t kTypedBytesAtOnce = 1 << 20;
+
+// right = left (op) right, for elements laid out as the host's type.
+void reduce_typed(Reduction& reduction, const void* left, void* right, std::size_t count) {
+  for (std::size_t done = 0; done < count; done += kElementsAtOnce) {
+    const auto displacement = static_cast<std::int64_t>(done);
+    const auto elements = static_cast<int>(std::min(kElementsAtOnce, count - done));
+    const int status = host().Reduce_local(reduction.type->element(left, displacement),
+                                           reduction.type->element(right, displacement), elements,
+                                           reduction.type->handle, reduction.op);
+    if (status != MPI_SUCCESS) reduction.failed.store(status, std::memory_order_relaxed);
+  }
+}
+
+// Room for elements of a type with gaps, and the address that a program would pass for it.
+class TypedRoom {
+ public:
+  TypedRoom(const TypeInfo& type, std::int64_t elements) {
+    constexpr std::uintptr_t kAlignment = 64;
+    const std::int64_t last = (elements - 1) * type.extent;
+    const std::int64_t lowest = std::min<std::int64_t>(0, last) + type.true_lower_bound;
+    const std::int64_t span = std::max(last, -last) + type.true_extent;
+    room_.resize(static_cast<std::size_t>(span) + kAlignment);
+    const auto base =
+        reinterpret_cast<std::uintptr_t>(room_.data()) - static_cast<std::uintptr_t>(lowest);
+    address_ = (base + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  [[nodiscard]] void* address() const { return reinterpret_cast<void*>(address_); }
+
+ private:
+  std::vector<std::byte> room_;
+  std::uintptr_t address_ = 0;
+};
+
+// The same for packed elements: through typed room.
+void reduce_packed(Reduction& reduction, const void* left, void* right, std::size_t count) {
+  const TypeInfo& type = *reduction.type;
+  const std::int64_t at_once = std::clamp<std::int64_t>(
+      kTypedBytesAtOnce / std::max<std::int64_t>(1, type.extent), 1,
+      static_cast<std::int64_t>(count));
+  const TypedRoom left_room(type, at_once), right_room(type, at_once);
+  for (std::size_t done = 0; done < count; done += static_cast<std::size_t>(at_once)) {
+    const std::int64_t elements =
+        std::min(at_once, static_cast<std::int64_t>(count - done));
+    const auto* const packed_left =
+        static_cast<const std::byte*>(left) + done * reduction.element_bytes;
+    auto* const packed_right = static_cast<std::byte*>(right) + done * reduction.element_bytes;
+    int status = unpack(type, elements, packed_left, left_room.address());
+    if (status == MPI_SUCCESS) {
+      status = unpack(type, elements, packed_right, right_room.address());
+    }
+    if (status == MPI_SUCCESS) {
+      reduce_typed(reduction, left_room.address(), right_room.address(),
+                   static_cast<std::size_t>(elements));
+      status = pack(type, elements, right_room.address(), packed_right);
+    }
+    if (status != MPI_SUCCESS) reduction.failed.store(status, std::memory_order_relaxed);
+  }
+}
+
+// crl_op_fn_t
+void apply(void* arg, const void* left, void* right, std::size_t count) {
+  Reduction& reduction = *static_cast<Reduction*>(arg);
+  if (count == 0) return;
+  if (reduction.direct) {
+    reduce_typed(reduction, left, right, count);
+  } else {
+    reduce_packed(reduction, left, right, count);
+  }
+}
+
+void reduce_by_host(Reduction& reduction) {
+  const TypeInfo& type = *reduction.type;
+  constexpr std::int64_t kMaxOpaqueBytes = 0x7fffffff;
+  if (type.size > kMaxOpaqueBytes) {
+    reduction.reason = Reason::kReduction;
+    return;
+  }
+  reduction.element_bytes = static_cast<std::size_t>(type.size);
+  reduction.dtype = CRL_OPAQUE(type.size);
+  reduction.direct = type.dense && type.start == 0;
+  if (crl_op_create(apply, &reduction, reduction.commutative, &reduction.crl_op) != CRL_OK) {
+    reduction.reason = Reason::kReduction;
+  }
+}
+
+// Whether the host knows an operator on a type that carillon has no kernel for.
+bool host_reduces(MPI_Op op, const TypeInfo& type) {
+  const InsideHost guard;
+  alignas(64) std::byte left[64] = {}, right[64] = {};
+  return type.extent <= 64 && host().Reduce_local(left, right, 1, type.handle, op) == MPI_SUCCESS;
+}
+
+void use_predefined_op(Reduction& reduction, const PredefinedOp& op) {
+  reduction.reason = Reason::kReduction;
+  if (reduction.type->predefined < 0) return;
+  const Predefined type = predefined(reduction.type->predefined);
+  if ((op.classes & type.type_class) == 0) return;
+  if (type.dtype && crl_dtype_bytes(*type.dtype) == type.extent &&
+      crl_op_supports(op.op, *type.dtype) != 0) {
+    reduction.reason = Reason::kNone;
+    reduction.dtype = *type.dtype;
+    reduction.crl_op = op.op;
+    reduction.element_bytes = type.extent;
+    reduction.direct = true;
+  } else if (reduction.type->dense && host_reduces(reduction.op, *reduction.type)) {
+    reduction.reason = Reason::kNone;
+    reduce_by_host(reduction);
+  }
+}
+
+// Handles that are no operators at all; only MPICH's tell by their value.
+bool is_no_op(MPI_Op op) {
+  if (op == g_host.op_null || op == MPI_Op{}) return true;
+#if defined(MPICH_NAME) && !defined(MPI_ABI)
+  constexpr unsigned kKindShift = 26, kKindMask = 0xf, kOpKind = 6;
+  return ((static_cast<unsigned>(op) >> kKindShift) & kKindMask) != kOpKind;
+#else
+  return false;
+#endif
+}
+
+bool is_other_predefined(MPI_Op op) {
+#if defined(MPICH_NAME) && !defined(MPI_ABI)
+  constexpr unsigned kBuiltin = 0x58000000, kBuiltinMask = 0xff000000;
+  if ((static_cast<unsigned>(op) & kBuiltinMask) == kBuiltin) return true;
+#endif
+  return op == MPI_REPLACE || op == MPI_NO_OP;
+}
+
+std::unique_ptr<Reduction> make_reduction(MPI_Op op, const TypeInfo& type) {
+  auto reduction = std::make_unique<Reduction>();
+  reduction->op = op;
+  reduction->type = &type;
+  if (const PredefinedOp* const known = find_predefined_op(op)) {
+    use_predefined_op(*reduction, *known);
+  } else if (is_other_predefined(op)) {
+    reduction->reason = Reason::kReduction;
+  } else {
+    reduction->user = true;
+    host().Op_commutative(op, &reduction->commutative);
+    reduce_by_host(*reduction);
+  }
+  return reduction;
+}
+
+// A user operator may have been freed where nobody saw it (by Fortran, which calls the host
+// directly), and another one have got its handle: all that matters of it is looked at again.
+bool stale(const Reduction& reduction) {
+  if (!reduction.user) return false;
+  int commutative = 0;
+  host().Op_commutative(reduction.op, &commutative);
+  return commutative != reduction.commutative;
+}
+
+template <typename Predicate>
+void forget_if(Predicate predicate) {
+  Reductions& all = reductions();
+  const std::lock_guard lock(all.mutex);
+  if (std::erase_if(all.known, predicate) > 0) g_reductions.advance();
+}
+
+}  // namespace
+
+Reduction::~Reduction() {
+  if (crl_op >= CRL_OPS) crl_op_free(crl_op);
+}
+
+Reduction* find_reduction_slow(MPI_Op op, MPI_Datatype handle) {
+  if (is_no_op(op)) return nullptr;
+  const TypeInfo* const type = find_type(handle);
+  if (type == nullptr) return nullptr;
+  const std::uint64_t generation = g_reductions.now();
+  const Key key{(std::uintptr_t)op, (std::uintptr_t)handle};
+  Reduction* found = nullptr;
+  Reductions& all = reductions();
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto entry = all.known.find(key);
+    if (entry != all.known.end()) found = entry->second.get();
+  }
+  if (found != nullptr && stale(*found)) {
+    forget_reductions_of_op(op);
+    found = nullptr;
+  }
+  if (found == nullptr) {
+    auto fresh = make_reduction(op, *type);
+    const std::lock_guard lock(all.mutex);
+    found = all.known.try_emplace(key, std::move(fresh)).first->second.get();
+  }
+  t_cache.reductions[(hash_of(op) ^ hash_of(handle)) >> 60] = {op, handle, generation, found};
+  return found;
+}
+
+void forget_reductions_of_type(MPI_Datatype type) {
+  forget_if([&](const auto& entry) { return entry.first.second == (std::uintptr_t)type; });
+}
+
+void forget_reductions_of_op(MPI_Op op) {
+  forget_if([&](const auto& entry) { return entry.first.first == (std::uintptr_t)op; });
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One call of a collective, from the program's arguments to carillon's. The same few functions
+// serve all collectives; what differs stands in kRules (call.h) and is folded at compile time.
+//
+// Whether carillon takes a correct call depends only on what is the same on all ranks: the
+// collective, the communicator, the operator and the reduction's type. Never on a layout, on
+// MPI_IN_PLACE, on addresses: those only decide how this rank's bytes get in and out. Only wrong
+// arguments (Reason::kSuspect) go to the host for what they locally are.
+#pragma once
+
+#include "call.h"
+#include "communicator.h"
+#include "datatype.h"
+#include "errors.h"
+#include "reduction.h"
+
+namespace carillon::shim {
+
+/// What became of a call: taken, with its MPI error code, or left to the host, with the reason.
+struct Outcome {
+  int code = MPI_SUCCESS;
+  Reason left = Reason::kNone;
+};
+
+constexpr Outcome leave(Reason reason) { return {MPI_SUCCESS, reason}; }
+
+// Open MPI lets a program pass one buffer as both input and output, though MPI forbids it, and
+// programs do; then carillon takes it as in place. The others refuse.
+#if defined(OPEN_MPI)
+inline constexpr bool kHostRefusesAliases = false;
+#else
+inline constexpr bool kHostRefusesAliases = true;
+#endif
+
+/// One side of a call on this rank. No type: it does not count here.
+struct Operand {
+  const TypeInfo* type = nullptr;
+  void* buffer = nullptr;
+  std::int64_t block_elements = 0;
+  std::int64_t elements = 0;  // of all blocks
+  std::int64_t bytes = 0;     // of one block, packed
+
+  [[nodiscard]] bool ready() const { return type == nullptr || type->contiguous(elements); }
+  [[nodiscard]] void* first_byte() const {
+    return type == nullptr ? nullptr : type->first_byte(buffer);
+  }
+};
+
+struct DataArguments {
+  Operand in, out;
+  bool in_place = false;
+  int root = 0;
+
+  [[nodiscard]] std::int64_t bytes() const { return in.type != nullptr ? in.bytes : out.bytes; }
+};
+
+// The rare ways, out of line.
+Outcome run_data_packed(Collective collective, Communicator& communicator,
+                        const DataArguments& arguments);
+Outcome run_reduction_packed(Collective collective, Communicator& communicator, const Call& call,
+                             Reduction& reduction);
+Outcome run_blocks(Communicator& communicator, const Call& call);
+/// The team could not be made.
+Outcome answer_broken(Communicator& communicator);
+
+inline Outcome finish(Collective collective, Communicator& communicator, crl_status_t status) {
+  if (status == CRL_OK) [[likely]] {
+    communicator.count(collective);
+    return {};
+  }
+  return {raise_carillon_error(communicator.handle, status)};
+}
+
+// False: arguments for the host to judge.
+inline bool look_at(Operand& operand, const Buffer& buffer, const Side& side, int team_size) {
+  operand.type = find_type(buffer.type);
+  if (operand.type == nullptr || buffer.count < 0 || buffer.address == MPI_IN_PLACE) return false;
+  operand.buffer = const_cast<void*>(buffer.address);
+  operand.block_elements = buffer.count;
+  operand.elements = side.block_per_rank ? buffer.count * team_size : buffer.count;
+  if (__builtin_mul_overflow(buffer.count, operand.type->size, &operand.bytes)) return false;
+  return buffer.address != nullptr || operand.bytes == 0 || operand.type->true_lower_bound != 0;
+}
+
+// Whether input and output of this rank are the same memory.
+inline bool aliased(const Rule& rule, const DataArguments& arguments, int rank) {
+  const Operand& in = arguments.in;
+  const Operand& out = arguments.out;
+  if (in.type == nullptr || out.type == nullptr) return false;
+  if (rule.in.block_per_rank == rule.out.block_per_rank) return in.buffer == out.buffer;
+  return rule.out.block_per_rank
+             ? in.buffer == out.type->element(out.buffer, rank * out.block_elements)
+             : out.buffer == in.type->element(in.buffer, rank * in.block_elements);
+}
+
+template <Collective kCollective>
+Outcome run_data(Communicator& communicator, const Call& call) {
+  constexpr Rule kRule = rule_of(kCollective);
+  bool is_root = false;
+  if constexpr (kRule.rooted) {
+    if (call.root < 0 || call.root >= communicator.size) return leave(Reason::kSuspect);
+    is_root = call.root == communicator.rank;
+  }
+  bool has_in = counts_at(kRule.in.at, is_root), has_out = counts_at(kRule.out.at, is_root);
+  DataArguments arguments{.root = call.root};
+  if (kRule.in_place == InPlace::kInput && call.in.address == MPI_IN_PLACE) {
+    if (!has_out) return leave(Reason::kSuspect);
+    has_in = false;
+    arguments.in_place = true;
+  }
+  if (kRule.in_place == InPlace::kOutput && call.out.address == MPI_IN_PLACE) {
+    if (!has_in) return leave(Reason::kSuspect);
+    has_out = false;
+    arguments.in_place = true;
+  }
+  Operand& in = arguments.in;
+  Operand& out = arguments.out;
+  if (has_in && !look_at(in, call.in, kRule.in, communicator.size)) {
+    return leave(Reason::kSuspect);
+  }
+  if (has_out && !look_at(out, call.out, kRule.out, communicator.size)) {
+    return leave(Reason::kSuspect);
+  }
+  if (has_in && has_out) {
+    if (in.bytes != out.bytes) return {raise_error(communicator.handle, MPI_ERR_TRUNCATE)};
+    if (arguments.bytes() > 0 && aliased(kRule, arguments, communicator.rank)) [[unlikely]] {
+      if (kHostRefusesAliases) return leave(Reason::kSuspect);
+      arguments.in_place = true;
+      (kRule.in_place == InPlace::kInput ? in : out).type = nullptr;
+    }
+  }
+  if (arguments.bytes() == 0) return finish(kCollective, communicator, CRL_OK);
+  if (!in.ready() || !out.ready()) return run_data_packed(kCollective, communicator, arguments);
+  const bool place_in = arguments.in_place && kRule.in_place == InPlace::kInput;
+  const bool place_out = arguments.in_place && kRule.in_place == InPlace::kOutput;
+  return finish(kCollective, communicator,
+                kRule.data(communicator.team, place_in ? CRL_IN_PLACE : in.first_byte(),
+                           place_out ? CRL_IN_PLACE : out.first_byte(),
+                           static_cast<std::size_t>(arguments.bytes()), call.root));
+}
+
+/// A user's function may have failed inside the host, which has then already raised the error.
+inline Outcome finish_reduction(Collective collective, Communicator& communicator,
+                                Reduction& reduction, crl_status_t status) {
+  if (reduction.crl_op >= CRL_OPS) [[unlikely]] {
+    const int failed = reduction.failed.exchange(MPI_SUCCESS, std::memory_order_relaxed);
+    if (failed != MPI_SUCCESS) return {failed};
+  }
+  return finish(collective, communicator, status);
+}
+
+template <Collective kCollective>
+Outcome run_reduction(Communicator& communicator, const Call& call) {
+  constexpr Rule kRule = rule_of(kCollective);
+  Reduction* const reduction = find_reduction(call.op, call.in.type);
+  if (reduction == nullptr) return leave(Reason::kSuspect);
+  if (reduction->reason != Reason::kNone) [[unlikely]] return leave(reduction->reason);
+  bool has_out = true;
+  if constexpr (kRule.rooted) {
+    if (call.root < 0 || call.root >= communicator.size) return leave(Reason::kSuspect);
+    has_out = call.root == communicator.rank;
+  }
+  bool in_place = call.in.address == MPI_IN_PLACE;
+  if (call.in.count < 0 || (in_place && !has_out) ||
+      (has_out && call.out.address == MPI_IN_PLACE)) {
+    return leave(Reason::kSuspect);
+  }
+  if (call.in.count == 0 || reduction->element_bytes == 0) [[unlikely]] {
+    return finish(kCollective, communicator, CRL_OK);
+  }
+  if (has_out && call.in.address == call.out.address) [[unlikely]] {
+    if (kHostRefusesAliases) return leave(Reason::kSuspect);
+    in_place = true;
+  }
+  if ((call.in.address == nullptr || (has_out && call.out.address == nullptr)) &&
+      reduction->type->true_lower_bound == 0) {
+    return leave(Reason::kSuspect);
+  }
+  if (!reduction->direct) [[unlikely]] {
+    Call packed = call;
+    if (in_place) packed.in.address = call.out.address;
+    if (!has_out) packed.out.address = nullptr;
+    return run_reduction_packed(kCollective, communicator, packed, *reduction);
+  }
+  return finish_reduction(
+      kCollective, communicator, *reduction,
+      kRule.reduction(communicator.team, in_place ? CRL_IN_PLACE : call.in.address,
+                      has_out ? const_cast<void*>(call.out.address) : nullptr,
+                      static_cast<std::size_t>(call.in.count), reduction->dtype,
+                      reduction->crl_op, call.root));
+}
+
+template <Collective kCollective>
+inline Outcome run(Communicator& communicator, const Call& call) {
+  constexpr Rule kRule = rule_of(kCollective);
+  if constexpr (kRule.kind == Kind::kNotTaken) {
+    return leave(Reason::kNotTaken);
+  } else if (communicator.team == nullptr) [[unlikely]] {
+    if (communicator.broken != CRL_OK) return answer_broken(communicator);
+    return leave(communicator.reason);
+  } else if constexpr (kRule.kind == Kind::kBarrier) {
+    return finish(kCollective, communicator, crl_barrier(communicator.team));
+  } else if constexpr (kRule.kind == Kind::kData) {
+    return run_data<kCollective>(communicator, call);
+  } else if constexpr (kRule.kind == Kind::kReduction) {
+    return run_reduction<kCollective>(communicator, call);
+  } else {
+    return run_blocks(communicator, call);
+  }
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+
+namespace carillon::shim {
+namespace {
+
+std::string_view value_of(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+bool is_one_of(std::string_view value, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), value) != words.end();
+}
+
+}  // namespace
+
+Settings read_settings() {
+  Settings settings;
+  const std::string_view on = value_of("CARILLON");
+  if (is_one_of(on, {"off", "0", "no", "false"})) {
+    settings.on = false;
+  } else if (!is_one_of(on, {"", "on", "1", "yes", "true"})) {
+    settings.error = "CARILLON=" + std::string(on) + " is not a setting; use on or off";
+  }
+  const std::string_view stats = value_of("CARILLON_STATS");
+  if (!is_one_of(stats, {"", "off", "0", "no", "false"})) {
+    settings.stats = is_one_of(stats, {"on", "1", "yes", "true"}) ? "1" : std::string(stats);
+  }
+  const std::string timeout(value_of("CARILLON_JOIN_TIMEOUT_S"));
+  if (!timeout.empty()) {
+    char* end = nullptr;
+    const long seconds = std::strtol(timeout.c_str(), &end, 10);
+    if (*end == '\0' && seconds > 0 && seconds < 1000000) {
+      settings.join_timeout_s = static_cast<int>(seconds);
+    }  // else the library says so
+  }
+  settings.warn_after_s = std::min(settings.warn_after_s, settings.join_timeout_s);
+  return settings;
+}
+
+}  // namespace carillon::shim

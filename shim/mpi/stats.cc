@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stats.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <strings.h>
+
+#include "communicator.h"
+#include "process.h"
+
+namespace carillon::shim {
+namespace {
+
+std::atomic<std::uint64_t> g_left[kCollectives][kReasons];
+std::string& where() {
+  static std::string& path = *new std::string();
+  return path;
+}
+
+const char* text_of(Reason reason) {
+  switch (reason) {
+    case Reason::kNone: return "";
+    case Reason::kNotTaken: return "not done by carillon yet";
+    case Reason::kOff: return "carillon is off";
+    case Reason::kNotInitialised: return "outside MPI_Init ... MPI_Finalize";
+    case Reason::kIntercommunicator: return "intercommunicator";
+    case Reason::kOtherWorld: return "processes of another MPI_COMM_WORLD";
+    case Reason::kNotServed: return "communicator not served";
+    case Reason::kReduction: return "operator and datatype only the MPI knows";
+    case Reason::kNested: return "called by the MPI itself";
+    case Reason::kSuspect: return "wrong arguments";
+  }
+  return "";
+}
+
+std::uint64_t left(std::size_t collective, std::size_t reason) {
+  return g_left[collective][reason].load(std::memory_order_relaxed);
+}
+
+void print_table() {
+  std::string text = "carillon: collectives of rank 0 of " +
+                     std::to_string(process().world_size) + "\n";
+  char line[256];
+  std::snprintf(line, sizeof(line), "  %-22s%12s%12s\n", "collective", "taken", "left");
+  text += line;
+  for (std::size_t i = 0; i < kCollectives; ++i) {
+    const std::uint64_t taken = taken_calls(static_cast<Collective>(i));
+    const std::uint64_t all_left = left_calls(static_cast<Collective>(i));
+    if (taken + all_left == 0) continue;
+    std::snprintf(line, sizeof(line), "  %-22s%12llu%12llu", kRules[i].name,
+                  static_cast<unsigned long long>(taken),
+                  static_cast<unsigned long long>(all_left));
+    text += line;
+    const char* separator = "  ";
+    for (std::size_t reason = 0; reason < kReasons; ++reason) {
+      if (left(i, reason) == 0) continue;
+      text += separator;
+      text += std::to_string(left(i, reason)) + " " + text_of(static_cast<Reason>(reason));
+      separator = ", ";
+    }
+    text += "\n";
+  }
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void write_file() {
+  const std::string path = where() + "." + std::to_string(process().world_rank) + ".json";
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) {
+    say("CARILLON_STATS: cannot write %s: %s", path.c_str(), std::strerror(errno));
+    return;
+  }
+  std::fprintf(file, "{\"rank\":%d,\"ranks\":%d,\"collectives\":[", process().world_rank,
+               process().world_size);
+  const char* comma = "";
+  for (std::size_t i = 0; i < kCollectives; ++i) {
+    const std::uint64_t taken = taken_calls(static_cast<Collective>(i));
+    if (taken + left_calls(static_cast<Collective>(i)) == 0) continue;
+    std::fprintf(file, "%s\n{\"collective\":\"%s\",\"taken\":%llu,\"left\":{", comma,
+                 kRules[i].name, static_cast<unsigned long long>(taken));
+    comma = ",";
+    const char* inner_comma = "";
+    for (std::size_t reason = 0; reason < kReasons; ++reason) {
+      if (left(i, reason) == 0) continue;
+      std::fprintf(file, "%s\"%s\":%llu", inner_comma, text_of(static_cast<Reason>(reason)),
+                   static_cast<unsigned long long>(left(i, reason)));
+      inner_comma = ",";
+    }
+    std::fputs("}}", file);
+  }
+  std::fputs("]}\n", file);
+  std::fclose(file);
+}
+
+}  // namespace
+
+void count_left(Collective collective, Reason reason) {
+  g_left[static_cast<std::size_t>(collective)][static_cast<std::size_t>(reason)].fetch_add(
+      1, std::memory_order_relaxed);
+}
+
+std::uint64_t left_calls(Collective collective) {
+  std::uint64_t sum = 0;
+  for (std::size_t reason = 0; reason < kReasons; ++reason) {
+    sum += left(static_cast<std::size_t>(collective), reason);
+  }
+  return sum;
+}
+
+void set_stats(const std::string& destination) { where() = destination; }
+
+void print_stats() {
+  if (where().empty()) return;
+  if (where() != "1") {
+    write_file();
+  } else if (process().world_rank == 0) {
+    print_table();
+  }
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counts of what was taken and what was left to the host, and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "call.h"
+
+namespace carillon::shim {
+
+void count_left(Collective collective, Reason reason);
+std::uint64_t left_calls(Collective collective);
+
+/// Empty: none; "1": rank 0 prints a table on stderr; else each rank writes <prefix>.<rank>.json.
+void set_stats(const std::string& destination);
+/// In MPI_Finalize.
+void print_stats();
+
+}  // namespace carillon::shim

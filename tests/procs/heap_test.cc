@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory from crl_alloc is read where it stands: nothing may see it change, nothing may wait for
+// itself. And where the memory comes from: no /dev/shm, no right to trace other processes.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "support/calls.h"
+
+namespace carillon::test {
+namespace {
+
+struct Heap {
+  Heap(crl_context_h context, std::size_t count)
+      : context_(context),
+        data(static_cast<std::int64_t*>(crl_alloc(context, count * 8))),
+        count_(count) {}
+  ~Heap() { crl_free(context_, data); }
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+ private:
+  crl_context_h context_;
+
+ public:
+  std::int64_t* data;
+  void fill(std::int64_t rank, std::int64_t round) {
+    const auto values = values_of(rank, round, count_);
+    std::memcpy(data, values.data(), count_ * 8);
+  }
+  [[nodiscard]] std::vector<std::int64_t> values() const { return {data, data + count_}; }
+
+ private:
+  std::size_t count_;
+};
+
+TEST(HeapMemory, RootOverwritesItsBufferRightAfterBcast) {
+  for (const int ranks : {2, 4}) {
+    Meeting world(ranks), meeting(ranks);
+    expect_processes_ok(ranks, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      for (const std::size_t count : {std::size_t{100}, std::size_t{600}, std::size_t{8192},
+                                      std::size_t{100000}}) {
+        Heap heap(context, count);
+        ASSERT_NE(heap.data, nullptr);
+        for (int round = 0; round < 50; ++round) {
+          if (rank == 0) heap.fill(0, round);
+          if (rank != 0 && round % 10 == rank) usleep(300);
+          expect_ok(crl_bcast(team, heap.data, count * 8, 0));
+          if (rank == 0) {
+            std::memset(heap.data, 0xEE, count * 8);
+          } else {
+            ASSERT_EQ(heap.values(), values_of(0, round, count)) << count << " " << round;
+          }
+        }
+      }
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+}
+
+// Everybody is root and reader at once: who waits for its readers to end must not keep them.
+TEST(HeapMemory, EverybodyPutsItsOwn) {
+  for (const int ranks : {2, 3, 5}) {
+    Meeting world(ranks), meeting(ranks);
+    expect_processes_ok(ranks, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      const auto size = static_cast<std::size_t>(ranks);
+      for (const std::size_t count : {std::size_t{600}, std::size_t{9000}, std::size_t{70000}}) {
+        Heap in(context, count * size), out(context, count * size);
+        for (int round = 0; round < 5; ++round) {
+          in.fill(rank, round);
+          expect_ok(crl_allgather(team, in.data, out.data, count * 8));
+          std::vector<std::int64_t> expected;
+          for (int from = 0; from < ranks; ++from) {
+            const auto part = values_of(from, round, count);
+            expected.insert(expected.end(), part.begin(), part.end());
+          }
+          ASSERT_EQ(out.values(), expected) << "allgather " << count;
+          expect_ok(crl_allreduce(team, in.data, out.data, count, CRL_INT64, CRL_SUM));
+          const auto sums = sums_of(ranks, round, count);
+          ASSERT_EQ(std::memcmp(out.data, sums.data(), count * 8), 0) << "allreduce " << count;
+          expect_ok(crl_alltoall(team, in.data, out.data, count * 8));
+          for (int from = 0; from < ranks; ++from) {
+            ASSERT_EQ(out.data[static_cast<std::size_t>(from) * count],
+                      value_of(from, round, static_cast<std::int64_t>(
+                                                static_cast<std::size_t>(rank) * count)));
+          }
+          // several at once: not all can be the team's oldest
+          std::array<crl_request_h, 6> requests = {};
+          std::vector<std::vector<std::int64_t>> results(6,
+                                                         std::vector<std::int64_t>(count * size));
+          for (std::size_t i = 0; i < requests.size(); ++i) {
+            expect_ok(crl_iallgather(team, in.data, results[i].data(), count * 8, &requests[i]));
+          }
+          for (auto& request : requests) expect_ok(crl_request_wait(&request));
+          for (const auto& result : results) ASSERT_EQ(result, expected);
+        }
+      }
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    }, 30);
+  }
+}
+
+TEST(HeapMemory, RunsOut) {
+  Meeting world(1);
+  expect_processes_ok(1, [&](int rank) {
+    setenv("CARILLON_HEAP_MIB", "4", 1);
+    crl_context_h context = make_context(world, rank);
+    void* const most = crl_alloc(context, 3 << 20);
+    EXPECT_NE(most, nullptr);
+    EXPECT_EQ(crl_alloc(context, 2 << 20), nullptr);
+    EXPECT_EQ(crl_alloc(context, SIZE_MAX), nullptr);
+    EXPECT_EQ(crl_alloc(context, SIZE_MAX - 100), nullptr);
+    crl_free(context, most);
+    crl_free(context, nullptr);
+    void* const again = crl_alloc(context, 3 << 20);
+    EXPECT_EQ(again, most);
+    crl_context_destroy(context);
+  });
+}
+
+void work(int rank, Meeting& world, Meeting& meeting) {
+  crl_context_h context = make_context(world, rank);
+  crl_team_h team = make_team(context, meeting.oob(rank));
+  constexpr std::size_t kCount = 12 << 20;  // 96 MiB on each rank
+  Heap heap(context, kCount);
+  ASSERT_NE(heap.data, nullptr);
+  if (rank == 0) heap.fill(0, 5);
+  expect_ok(crl_bcast(team, heap.data, kCount * 8, 0));
+  EXPECT_EQ(heap.values(), values_of(0, 5, kCount));
+  crl_team_destroy(team);
+  crl_context_destroy(context);
+}
+
+TEST(Surroundings, SmallDevShm) {
+  Meeting world(2), meeting(2);
+  const auto exits = run_processes(2, [&](int rank) {
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") != 0) {
+      _exit(77);
+    }
+    work(rank, world, meeting);
+  });
+  if (exits[0] == 77) GTEST_SKIP() << "may not mount a small /dev/shm here";
+  expect_all_ok(exits);
+}
+
+// Any of these calls would need the right to trace the other process: none is made.
+TEST(Surroundings, NoCallThatNeedsPtraceRights) {
+  Meeting world(2), meeting(2);
+  expect_processes_ok(2, [&](int rank) {
+    constexpr std::uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
+    std::array<sock_filter, 8> program = {
+        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 5, 0),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 4, 0),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 3, 0),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kcmp, 2, 0),
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 438 /* pidfd_getfd */, 1, 0),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, kKill)};
+    const sock_fprog filter = {.len = program.size(), .filter = program.data()};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+    work(rank, world, meeting);
+  });
+}
+
+}  // namespace
+}  // namespace carillon::test

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Teams: made and destroyed many times while other members lag, many at once, small in memory.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <memory>
+#include <vector>
+
+#include "support/calls.h"
+
+namespace carillon::test {
+namespace {
+
+// Short and long broadcasts and an allreduce, checked; `round` makes the data new.
+void use_team(crl_team_h team, int ranks, int round) {
+  const int rank = crl_team_rank(team);
+  const int root = round % ranks;
+  for (int i = 0; i < 7; ++i) {  // the window passes round before anybody answers
+    std::int64_t value = rank == root ? value_of(root, round, i) : 0;
+    expect_ok(crl_bcast(team, &value, sizeof value, root), "bcast");
+    ASSERT_EQ(value, value_of(root, round, i)) << "round " << round << " bcast " << i;
+  }
+  const auto mine = values_of(rank, round, 3);
+  std::vector<std::int64_t> sums(3);
+  expect_ok(crl_allreduce(team, mine.data(), sums.data(), 3, CRL_INT64, CRL_SUM), "allreduce");
+  ASSERT_EQ(sums, sums_of(ranks, round, 3)) << "round " << round;
+}
+
+TEST(Team, FirstCollectiveIsManyBroadcasts) {
+  Meeting world(3), meeting(3);
+  expect_processes_ok(3, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    for (int i = 0; i < 500; ++i) {
+      if (rank == 2 && i % 50 == 0) usleep(1000);
+      std::int64_t value = rank == 0 ? value_of(0, i, 0) : 0;
+      expect_ok(crl_bcast(team, &value, sizeof value, 0));
+      ASSERT_EQ(value, value_of(0, i, 0)) << i;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  }, 20);
+}
+
+// The root of the broadcasts leaves first: its area, or the others', is reused while some lag.
+TEST(Team, ThousandsMadeAndDestroyedWhileOthersLag) {
+  constexpr int kRanks = 3;
+  Meeting world(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    for (int round = 0; round < 1000; ++round) {
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      if ((round + rank) % 5 == 0) sched_yield();
+      use_team(team, kRanks, round);
+      std::int64_t last = rank == 0 ? round : -1;  // a rooted one at the end: rank 0 runs ahead
+      expect_ok(crl_bcast(team, &last, sizeof last, 0));
+      ASSERT_EQ(last, round);
+      crl_team_destroy(team);
+      ASSERT_FALSE(testing::Test::HasFailure());
+    }
+    crl_context_destroy(context);
+  });
+}
+
+// Overlapping lives: every team lives for three rounds, so that areas of different sizes mix.
+TEST(Team, AreasOfDifferentSizesAreReused) {
+  constexpr int kRanks = 4;
+  Meeting world(kRanks), all(kRanks), low(2), high(2);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    std::vector<crl_team_h> teams;
+    for (int round = 0; round < 300; ++round) {
+      const bool pair = round % 2 == 1;
+      Meeting& half = rank < 2 ? low : high;
+      crl_team_h team =
+          make_team(context, pair ? half.oob(rank % 2) : all.oob(rank));
+      teams.push_back(team);
+      expect_ok(settle(team));
+      for (crl_team_h each : teams) use_team(each, crl_team_size(each), round);
+      if (teams.size() == 3) {
+        crl_team_destroy(teams.front());
+        teams.erase(teams.begin());
+      }
+      ASSERT_FALSE(testing::Test::HasFailure());
+    }
+    crl_context_destroy(context);  // with teams left: it destroys them
+  });
+}
+
+TEST(Team, ManyAtOnceStaySmall) {
+  constexpr int kRanks = 4;
+  constexpr int kTeams = 300;
+  Meeting world(kRanks);
+  std::vector<std::unique_ptr<Meeting>> meetings;
+  for (int i = 0; i <= kTeams; ++i) meetings.push_back(std::make_unique<Meeting>(kRanks));
+  expect_processes_ok(kRanks, [&](int rank) {
+    const std::int64_t before = pss_bytes();
+    crl_context_h context = make_context(world, rank);
+    std::vector<crl_team_h> teams{make_team(context, meetings[0]->oob(rank))};
+    use_team(teams[0], kRanks, 0);
+    const std::int64_t started = pss_bytes();
+    EXPECT_LE(started - before, 8 << 20);
+    for (int i = 1; i <= kTeams; ++i) {  // all agreements in flight together
+      teams.push_back(make_team(context, meetings[static_cast<std::size_t>(i)]->oob(rank)));
+    }
+    for (int i = 0; i <= kTeams; ++i) use_team(teams[static_cast<std::size_t>(i)], kRanks, i);
+    for (int i = kTeams; i >= 0; --i) use_team(teams[static_cast<std::size_t>(i)], kRanks, i);
+    const std::int64_t per_team = (pss_bytes() - started) / kTeams;
+    EXPECT_LE(per_team, 16 << 10);
+    if (rank == 0) {
+      std::printf("rank 0: %lld KiB after start, %lld bytes more per team\n",
+                  static_cast<long long>((started - before) >> 10),
+                  static_cast<long long>(per_team));
+    }
+    for (crl_team_h team : teams) crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+TEST(Team, OfOneAndOfSixteen) {
+  Meeting world(16), all(16);
+  std::vector<std::unique_ptr<Meeting>> alone;
+  for (int i = 0; i < 16; ++i) alone.push_back(std::make_unique<Meeting>(1));
+  expect_processes_ok(16, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h one = make_team(context, alone[static_cast<std::size_t>(rank)]->oob(0));
+    crl_team_h team = make_team(context, all.oob(rank));
+    use_team(one, 1, 1);
+    for (int round = 0; round < 50; ++round) use_team(team, 16, round);
+    crl_team_destroy(one);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Destroyed before it was ever ready, at some or all members; the context goes on.
+TEST(Team, DestroyedUnused) {
+  constexpr int kRanks = 3;
+  Meeting world(kRanks), all(kRanks);
+  std::vector<std::unique_ptr<Meeting>> unused;
+  for (int i = 0; i < 20; ++i) unused.push_back(std::make_unique<Meeting>(kRanks));
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    for (auto& meeting : unused) crl_team_destroy(make_team(context, meeting->oob(rank)));
+    crl_team_h team = make_team(context, all.oob(rank));
+    for (int round = 0; round < 20; ++round) use_team(team, kRanks, round);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+}  // namespace
+}  // namespace carillon::test
