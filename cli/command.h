@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What every subcommand is: a function that declares its options on a CLI::App and returns the
-// action to run once they are parsed. The action returns the exit status.
+// action to run once they are parsed. The action returns the exit status; `program` is the program
+// and its arguments for the commands that take one, else empty.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
 
+#include "support/process.h"
+
 namespace carillon::cli {
 
-using Action = std::function<int()>;
+using Action = std::function<int(const Arguments& program)>;
 
 // One per file of that name.
 Action define_run(CLI::App& app);

@@ -27,8 +27,7 @@ void put_first(const std::string& library) {
 int run(const Options& options, const Arguments& program) {
   require_settings();
   require_program(program[0]);
-  const Abi abi =
-      options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
+  const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
   put_first(require_interposer(abi).string());
   if (options.stats) setenv("CARILLON_STATS", "1", 1);
   become(program);
@@ -42,8 +41,7 @@ Action define_exec(CLI::App& app) {
                "say at the end which calls carillon took, which it left to the MPI, and why");
   app.add_option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
-  take_program(app);
-  return [&app, options] { return run(*options, program_of(app)); };
+  return [options](const Arguments& program) { return run(*options, program); };
 }
 
 }  // namespace carillon::cli

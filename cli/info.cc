@@ -88,9 +88,8 @@ int run(const Options& options) {
     json["settings"] = settings_json();
     if (!options.config) {
       json["mpis"] = mpis_json();
-      json["machine"] = {{"processor", processor_name()},
-                         {"cores", usable_cores()},
-                         {"memory_mib", memory_mib}};
+      json["machine"] = {
+          {"processor", processor_name()}, {"cores", usable_cores()}, {"memory_mib", memory_mib}};
     }
     std::printf("%s\n", json.dump(2).c_str());
     return 0;
@@ -113,7 +112,7 @@ Action define_info(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_flag("--config", options->config, "only the settings");
   app.add_flag("--json", options->json, "print JSON");
-  return [options] { return run(*options); };
+  return [options](const Arguments&) { return run(*options); };
 }
 
 }  // namespace carillon::cli

@@ -48,9 +48,8 @@ void print_json(const Options& options) {
     row["needs_commutative"] = algorithm.needs_commutative;
     row["parameters"] = Json::object();
     if (algorithm.k.max > 0) {
-      row["parameters"]["k"] = {{"min", algorithm.k.min},
-                                {"max", algorithm.k.max},
-                                {"default", algorithm.k.fallback}};
+      row["parameters"]["k"] = {
+          {"min", algorithm.k.min}, {"max", algorithm.k.max}, {"default", algorithm.k.fallback}};
     }
     if (algorithm.has_segment) row["parameters"]["segment"] = {{"unit", "bytes"}};
     list.push_back(std::move(row));
@@ -90,7 +89,7 @@ Action define_list(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("COLLECTIVE", options->collectives, "only those of these collectives");
   app.add_flag("--json", options->json, "print JSON");
-  return [options] { return run(*options); };
+  return [options](const Arguments&) { return run(*options); };
 }
 
 }  // namespace carillon::cli

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // carillon, the command: finds the subcommand and runs it.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "carillon/carillon.h"
 #include "command.h"
 #include "support/failure.h"
+#include "support/options.h"
 
 namespace carillon::cli {
 namespace {
@@ -18,15 +23,16 @@ struct Command {
   const char* summary;
   const char* example;  // the end of its --help
   Action (*define)(CLI::App&);
+  bool takes_program = false;
 };
 
 constexpr std::array kCommands = {
     Command{"run", "run an MPI program with carillon's collectives",
             "carillon run -n 4 ./app --its-own-option\n"
             "  carillon run -n 4 python3 program.py",
-            define_run},
+            define_run, true},
     Command{"exec", "become an MPI program with carillon's collectives, under your own launcher",
-            "mpirun -n 4 carillon exec ./app\n  srun carillon exec ./app", define_exec},
+            "mpirun -n 4 carillon exec ./app\n  srun carillon exec ./app", define_exec, true},
     Command{"bench", "measure collectives, native and with carillon, side by side",
             "carillon bench allreduce bcast -n 2 --sizes 8,65536 --mpi openmpi", define_bench},
     Command{"demo", "run a small program with its own MPI, then with carillon, and compare",
@@ -42,32 +48,56 @@ constexpr std::array kCommands = {
             define_info},
 };
 
-int run(int argc, char** argv) {
+// What is wrong with the arguments, and where to look.
+int refuse(const std::string& what, const std::string& command) {
+  std::fprintf(stderr, "carillon: %s\nTry carillon%s%s --help.\n", what.c_str(),
+               command.empty() ? "" : " ", command.c_str());
+  return kWrongUse;
+}
+
+CLI::App* add_command(CLI::App& app, const Command& row) {
+  CLI::App* const command = app.add_subcommand(row.name, row.summary);
+  command->footer(fmt::format(
+      "{}Example{}:\n  {}",
+      row.takes_program ? fmt::format("carillon {} [OPTIONS] [--] PROGRAM ARGS...\n\n", row.name)
+                        : std::string(),
+      std::string_view(row.example).find('\n') == std::string_view::npos ? "" : "s", row.example));
+  return command;
+}
+
+int run(Arguments arguments) {
   CLI::App app("carillon: the collectives of an MPI program, faster, without touching it",
                "carillon");
   app.set_version_flag("--version", std::string("carillon ") + crl_version());
   app.require_subcommand(1);
   app.footer("carillon COMMAND --help says more, with an example.");
-  std::array<Action, kCommands.size()> actions;
-  for (std::size_t i = 0; i < kCommands.size(); ++i) {
-    CLI::App* const command = app.add_subcommand(kCommands[i].name, kCommands[i].summary);
-    command->footer(std::string("Example:\n  ") + kCommands[i].example);
-    actions[i] = kCommands[i].define(*command);
+  if (arguments.empty()) return refuse("which command?", "");
+  const Command* chosen = nullptr;
+  Action action;
+  for (const Command& row : kCommands) {
+    CLI::App* const command = add_command(app, row);
+    Action defined = row.define(*command);
+    if (arguments[0] != row.name) continue;
+    chosen = &row;
+    action = std::move(defined);
   }
+  if (chosen == nullptr && !arguments[0].starts_with("-")) {
+    return refuse("there is no command " + arguments[0], "");
+  }
+  Arguments own(arguments.begin() + (chosen != nullptr ? 1 : 0), arguments.end());
+  Arguments program;
+  if (chosen != nullptr && chosen->takes_program) {
+    program = cut_program(*app.get_subcommand(chosen->name), &own);
+  }
+  if (chosen != nullptr) own.insert(own.begin(), chosen->name);
+  std::reverse(own.begin(), own.end());  // as CLI11 wants them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(own));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    std::fprintf(stderr, "carillon: %s\nTry carillon%s%s --help.\n", error.what(),
-                 app.get_subcommands().empty() ? "" : " ",
-                 app.get_subcommands().empty() ? ""
-                                               : app.get_subcommands()[0]->get_name().c_str());
-    return 2;
+    return refuse(error.what(), chosen != nullptr ? chosen->name : "");
   }
-  for (std::size_t i = 0; i < kCommands.size(); ++i) {
-    if (app.got_subcommand(kCommands[i].name)) return actions[i]();
-  }
-  return 2;
+  return action(program);
 }
 
 }  // namespace
@@ -75,7 +105,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return carillon::cli::run(argc, argv);
+    return carillon::cli::run({argv + 1, argv + argc});
   } catch (const carillon::cli::Failure& failure) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s\n", failure.what());

@@ -31,9 +31,10 @@ struct Options {
 void refuse_inside_launcher() {
   for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
     if (std::getenv(name) == nullptr) continue;  // NOLINT(concurrency-mt-unsafe)
-    fail("carillon run starts the ranks itself, but a launcher has already started this one ({} "
-         "is set); under a launcher use carillon exec PROGRAM",
-         name);
+    fail(
+        "carillon run starts the ranks itself, but a launcher has already started this one ({} "
+        "is set); under a launcher use carillon exec PROGRAM",
+        name);
   }
 }
 
@@ -41,8 +42,8 @@ int run(const Options& options, const Arguments& program) {
   require_settings();
   refuse_inside_launcher();
   require_program(program[0]);
-  const Linkage linkage = options.mpi.empty() ? find_linkage(program)
-                                              : Linkage{abi_from_name(options.mpi), {}};
+  const Linkage linkage =
+      options.mpi.empty() ? find_linkage(program) : Linkage{abi_from_name(options.mpi), {}};
   require_interposer(linkage.abi);
   const Launcher launcher = require_launcher(linkage);
   Arguments rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
@@ -74,8 +75,7 @@ Action define_run(CLI::App& app) {
   app.add_option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--hostfile hosts\"");
   app.add_flag("--dry-run", options->dry_run, "print the command instead of running it");
-  take_program(app);
-  return [&app, options] { return run(*options, program_of(app)); };
+  return [options](const Arguments& program) { return run(*options, program); };
 }
 
 }  // namespace carillon::cli

@@ -88,7 +88,7 @@ Action define_show(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--in-place", options->in_place, "the call is in place");
   app.add_flag("--json", options->json, "print JSON");
-  return [options] { return run(*options); };
+  return [options](const Arguments&) { return run(*options); };
 }
 
 }  // namespace carillon::cli

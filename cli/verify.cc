@@ -2,6 +2,8 @@
 //
 // carillon verify: proves algorithms correct for ranges of ranks, over counts, roots, operators,
 // parameters and in-place. Exit status 1 if one is not.
+#include "schedule/verify.h"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,7 +13,6 @@
 
 #include "algorithms/registry.h"
 #include "command.h"
-#include "schedule/verify.h"
 #include "support/calls.h"
 #include "support/failure.h"
 #include "support/options.h"
@@ -179,7 +180,7 @@ Action define_verify(CLI::App& app) {
   app.add_option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100")
       ->capture_default_str();
   app.add_flag("--json", options->json, "print JSON");
-  return [options] { return run(*options); };
+  return [options](const Arguments&) { return run(*options); };
 }
 
 }  // namespace carillon::cli

@@ -47,7 +47,7 @@ static void alltoall(int count) {
 }
 
 static const struct {
-  const char *name;
+  const char* name;
   void (*run)(int count);
 } kCollectives[] = {
     {"barrier", barrier},     {"bcast", bcast},
@@ -69,7 +69,7 @@ static void fill(int salt) {
 static uint64_t digest(void) {
   const uint64_t start = 14695981039346656037u;
   uint64_t all[1024], hash = start;
-  const unsigned char *bytes = (const unsigned char *)out;
+  const unsigned char* bytes = (const unsigned char*)out;
   for (int i = 0; i < ranks * MAX_BYTES; ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
   MPI_Gather(&hash, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   hash = start;
@@ -109,7 +109,7 @@ static void try_collective(int which, int bytes) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static const int kSizes[] = {8, 4096, MAX_BYTES};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -26,8 +26,8 @@ struct options {
 };
 
 /* What the interposer exports for us (docs/cli.md). */
-static unsigned long (*taken_calls)(const char *mpi_name);
-static const char *(*last_algorithm)(void);
+static unsigned long long (*taken_calls)(const char* collective);
+static const char* (*last_algorithm)(void);
 
 static int everywhere(int here) {
   int all = 0;
@@ -36,7 +36,7 @@ static int everywhere(int here) {
 }
 
 /* Ends the program on all ranks; rank 0 says why. */
-static void stop(int rank, int status, const char *what, const char *why) {
+static void stop(int rank, int status, const char* what, const char* why) {
   if (rank == 0) {
     fflush(stdout);
     fprintf(stderr, "carillon bench: %s: %s\n", what, why);
@@ -46,7 +46,7 @@ static void stop(int rank, int status, const char *what, const char *why) {
   exit(status);
 }
 
-static int parse(int argc, char **argv, struct options *options) {
+static int parse(int argc, char** argv, struct options* options) {
   memset(options, 0, sizeof(*options));
   options->effort.seconds = 0.5;
   for (int i = 1; i < argc; ++i) {
@@ -71,25 +71,26 @@ static int parse(int argc, char **argv, struct options *options) {
 }
 
 static void find_interposer(int rank) {
-  taken_calls = (unsigned long (*)(const char *))dlsym(RTLD_DEFAULT, "carillon_shim_taken");
-  last_algorithm = (const char *(*)(void))dlsym(RTLD_DEFAULT, "carillon_shim_last_algorithm");
+  taken_calls = (unsigned long long (*)(const char*))dlsym(RTLD_DEFAULT, "carillon_shim_taken");
+  last_algorithm = (const char* (*)(void))dlsym(RTLD_DEFAULT, "carillon_shim_last_algorithm");
   if (everywhere(taken_calls != NULL)) return;
   stop(rank, NOT_TAKEN, "carillon's interposer is not loaded on every rank",
        "start this program with carillon bench, or with carillon exec");
 }
 
-static void print_row(const struct collective *collective, const char *algorithm, int ranks,
-                      size_t bytes, const struct figures *f) {
-  printf("{\"collective\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%d,\"bytes\":%zu,"
-         "\"latency_us\":%.4f,\"native_us\":%.4f,\"speedup\":%.3f,"
-         "\"speedup_quartiles\":[%.3f,%.3f],\"batches\":%d}\n",
-         collective->name, algorithm, ranks, bytes, f->carillon_us, f->native_us, f->speedup,
-         f->speedup_low, f->speedup_high, f->batches);
+static void print_row(const struct collective* collective, const char* algorithm, int ranks,
+                      size_t bytes, const struct figures* f) {
+  printf(
+      "{\"collective\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%d,\"bytes\":%zu,"
+      "\"latency_us\":%.4f,\"native_us\":%.4f,\"speedup\":%.3f,"
+      "\"speedup_quartiles\":[%.3f,%.3f],\"batches\":%d}\n",
+      collective->name, algorithm, ranks, bytes, f->carillon_us, f->native_us, f->speedup,
+      f->speedup_low, f->speedup_high, f->batches);
   fflush(stdout);
 }
 
-static void bench_one(const struct collective *collective, size_t bytes,
-                      const struct options *options) {
+static void bench_one(const struct collective* collective, size_t bytes,
+                      const struct options* options) {
   struct call call;
   struct figures figures;
   const int created = call_create(collective, bytes, options->shared, &call);
@@ -98,31 +99,31 @@ static void bench_one(const struct collective *collective, size_t bytes,
     stop(call.rank, NOT_EQUAL, collective->name,
          "carillon's answer is not that of the MPI (a defect of carillon: please report it)");
   }
-  const unsigned long before = taken_calls(collective->mpi_name);
+  const unsigned long long before = taken_calls(collective->name);
   measure(collective, &call, &options->effort, &figures);
-  const unsigned long taken = taken_calls(collective->mpi_name) - before;
-  if (!everywhere(taken >= (unsigned long)figures.carillon_calls)) {
+  const unsigned long long taken = taken_calls(collective->name) - before;
+  if (!everywhere(taken >= (unsigned long long)figures.carillon_calls)) {
     stop(call.rank, NOT_TAKEN, collective->name,
          "carillon left calls to the MPI, so there is nothing to compare; carillon run --stats "
          "says why");
   }
   collective->run(&call, CARILLON);
-  const char *const algorithm = last_algorithm != NULL ? last_algorithm() : "";
+  const char* const algorithm = last_algorithm != NULL ? last_algorithm() : "";
   if (call.rank == 0) {
     print_row(collective, algorithm != NULL ? algorithm : "", call.ranks, bytes, &figures);
   }
   call_free(&call, options->shared);
 }
 
-static void bench_all(struct options *options, int rank) {
-  char *rest = NULL;
-  for (char *name = strtok_r(options->collectives, ",", &rest); name != NULL;
+static void bench_all(struct options* options, int rank) {
+  char* rest = NULL;
+  for (char* name = strtok_r(options->collectives, ",", &rest); name != NULL;
        name = strtok_r(NULL, ",", &rest)) {
-    const struct collective *const collective = find_collective(name);
+    const struct collective* const collective = find_collective(name);
     if (collective == NULL) stop(rank, WRONG_USE, name, "there is no such collective");
-    const char *size = options->sizes;
+    const char* size = options->sizes;
     while (*size != '\0') {
-      char *end = NULL;
+      char* end = NULL;
       const unsigned long long bytes = strtoull(size, &end, 10);
       const int barrier = strcmp(name, "barrier") == 0;
       bench_one(collective, barrier ? 0 : (size_t)bytes, options);
@@ -132,7 +133,7 @@ static void bench_all(struct options *options, int rank) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   struct options options;
   int rank = 0;
   MPI_Init(&argc, &argv);

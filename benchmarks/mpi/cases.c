@@ -7,63 +7,63 @@
 
 #define PICK(side, name) ((side) == NATIVE ? PMPI_##name : MPI_##name)
 
-static void run_barrier(const struct call *c, enum side side) {
+static void run_barrier(const struct call* c, enum side side) {
   (void)c;
   PICK(side, Barrier)(MPI_COMM_WORLD);
 }
 
-static void run_bcast(const struct call *c, enum side side) {
+static void run_bcast(const struct call* c, enum side side) {
   PICK(side, Bcast)(c->out, c->count, c->type, 0, MPI_COMM_WORLD);
 }
 
-static void run_reduce(const struct call *c, enum side side) {
+static void run_reduce(const struct call* c, enum side side) {
   PICK(side, Reduce)(c->in, c->out, c->count, c->type, MPI_SUM, 0, MPI_COMM_WORLD);
 }
 
-static void run_allreduce(const struct call *c, enum side side) {
+static void run_allreduce(const struct call* c, enum side side) {
   PICK(side, Allreduce)(c->in, c->out, c->count, c->type, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void run_reduce_scatter_block(const struct call *c, enum side side) {
+static void run_reduce_scatter_block(const struct call* c, enum side side) {
   PICK(side, Reduce_scatter_block)(c->in, c->out, c->count, c->type, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void run_allgather(const struct call *c, enum side side) {
+static void run_allgather(const struct call* c, enum side side) {
   PICK(side, Allgather)(c->in, c->count, c->type, c->out, c->count, c->type, MPI_COMM_WORLD);
 }
 
-static void run_gather(const struct call *c, enum side side) {
+static void run_gather(const struct call* c, enum side side) {
   PICK(side, Gather)(c->in, c->count, c->type, c->out, c->count, c->type, 0, MPI_COMM_WORLD);
 }
 
-static void run_scatter(const struct call *c, enum side side) {
+static void run_scatter(const struct call* c, enum side side) {
   PICK(side, Scatter)(c->in, c->count, c->type, c->out, c->count, c->type, 0, MPI_COMM_WORLD);
 }
 
-static void run_alltoall(const struct call *c, enum side side) {
+static void run_alltoall(const struct call* c, enum side side) {
   PICK(side, Alltoall)(c->in, c->count, c->type, c->out, c->count, c->type, MPI_COMM_WORLD);
 }
 
-static void run_alltoallv(const struct call *c, enum side side) {
+static void run_alltoallv(const struct call* c, enum side side) {
   PICK(side, Alltoallv)
   (c->in, c->counts, c->offsets, c->type, c->out, c->counts, c->offsets, c->type, MPI_COMM_WORLD);
 }
 
 const struct collective collectives[] = {
-    {"barrier", "Barrier", 0, 0, 0, run_barrier},
-    {"bcast", "Bcast", 0, 0, 0, run_bcast},
-    {"reduce", "Reduce", 0, 0, 1, run_reduce},
-    {"allreduce", "Allreduce", 0, 0, 1, run_allreduce},
-    {"allgather", "Allgather", 0, 1, 0, run_allgather},
-    {"gather", "Gather", 0, 1, 0, run_gather},
-    {"scatter", "Scatter", 1, 0, 0, run_scatter},
-    {"reduce_scatter_block", "Reduce_scatter_block", 1, 0, 1, run_reduce_scatter_block},
-    {"alltoall", "Alltoall", 1, 1, 0, run_alltoall},
-    {"alltoallv", "Alltoallv", 1, 1, 0, run_alltoallv},
+    {"barrier", 0, 0, 0, run_barrier},
+    {"bcast", 0, 0, 0, run_bcast},
+    {"reduce", 0, 0, 1, run_reduce},
+    {"allreduce", 0, 0, 1, run_allreduce},
+    {"allgather", 0, 1, 0, run_allgather},
+    {"gather", 0, 1, 0, run_gather},
+    {"scatter", 1, 0, 0, run_scatter},
+    {"reduce_scatter_block", 1, 0, 1, run_reduce_scatter_block},
+    {"alltoall", 1, 1, 0, run_alltoall},
+    {"alltoallv", 1, 1, 0, run_alltoallv},
 };
 const int collective_count = (int)(sizeof(collectives) / sizeof(collectives[0]));
 
-const struct collective *find_collective(const char *name) {
+const struct collective* find_collective(const char* name) {
   for (int i = 0; i < collective_count; ++i) {
     if (strcmp(collectives[i].name, name) == 0) return &collectives[i];
   }
@@ -71,14 +71,14 @@ const struct collective *find_collective(const char *name) {
 }
 
 /* Page-aligned, as the public suites have it. */
-static void *allocate(size_t bytes, int shared) {
-  void *memory = NULL;
+static void* allocate(size_t bytes, int shared) {
+  void* memory = NULL;
   bytes += bytes == 0;
   if (shared) return MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory) == 0 ? memory : NULL;
   return posix_memalign(&memory, 4096, bytes) == 0 ? memory : NULL;
 }
 
-static void release(void *memory, int shared) {
+static void release(void* memory, int shared) {
   if (memory == NULL) return;
   if (shared) {
     MPI_Free_mem(memory);
@@ -87,7 +87,7 @@ static void release(void *memory, int shared) {
   }
 }
 
-int call_create(const struct collective *collective, size_t bytes, int shared, struct call *call) {
+int call_create(const struct collective* collective, size_t bytes, int shared, struct call* call) {
   memset(call, 0, sizeof(*call));
   PMPI_Comm_rank(MPI_COMM_WORLD, &call->rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &call->ranks);
@@ -110,7 +110,7 @@ int call_create(const struct collective *collective, size_t bytes, int shared, s
   return 1;
 }
 
-void call_free(struct call *call, int shared) {
+void call_free(struct call* call, int shared) {
   release(call->in, shared);
   release(call->out, shared);
   free(call->counts);
@@ -118,22 +118,22 @@ void call_free(struct call *call, int shared) {
 }
 
 /* Small whole numbers, different for every rank and place, whose sums are exact in any order. */
-static void fill(const struct call *c, void *memory, size_t bytes, int salt) {
+static void fill(const struct call* c, void* memory, size_t bytes, int salt) {
   if (c->type == MPI_FLOAT) {
-    float *values = memory;
+    float* values = memory;
     for (size_t i = 0; i < bytes / sizeof(float); ++i) {
       values[i] = (float)((i * 7 + (size_t)(c->rank * 13 + salt)) % 1021);
     }
     return;
   }
-  unsigned char *values = memory;
+  unsigned char* values = memory;
   for (size_t i = 0; i < bytes; ++i) {
     values[i] = (unsigned char)(i * 7 + (i >> 8) + (size_t)(c->rank * 13 + salt));
   }
 }
 
-int answers_agree(const struct collective *collective, const struct call *call) {
-  void *const native = malloc(call->out_bytes + 1);
+int answers_agree(const struct collective* collective, const struct call* call) {
+  void* const native = malloc(call->out_bytes + 1);
   if (native == NULL) return 0;
   for (int side = NATIVE; side <= CARILLON; ++side) {
     fill(call, call->in, call->in_bytes, 1);

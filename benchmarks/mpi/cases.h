@@ -14,32 +14,31 @@ enum side { NATIVE, CARILLON };
 /* One collective at one size, on MPI_COMM_WORLD, root 0. `bytes`: the whole vector for bcast,
  * reduce and allreduce; one rank's share otherwise. */
 struct call {
-  void *in, *out;       /* of the side with one block per rank, if there is one, room for all */
+  void *in, *out; /* of the side with one block per rank, if there is one, room for all */
   size_t in_bytes, out_bytes;
-  int count;            /* elements of `type` in a block */
+  int count; /* elements of `type` in a block */
   MPI_Datatype type;
   int *counts, *offsets; /* of alltoallv */
   int rank, ranks;
 };
 
 struct collective {
-  const char *name;     /* "allreduce", as carillon has it */
-  const char *mpi_name; /* "Allreduce", as MPI and the interposer's counters have it */
+  const char* name;                            /* "allreduce", as carillon has it */
   int in_blocks_per_rank, out_blocks_per_rank; /* 0: that side has one block; 1: one per rank */
   int reduces;
-  void (*run)(const struct call *call, enum side side);
+  void (*run)(const struct call* call, enum side side);
 };
 
 extern const struct collective collectives[];
 extern const int collective_count;
 /* Null if there is none of that name. */
-const struct collective *find_collective(const char *name);
+const struct collective* find_collective(const char* name);
 
 /* 0 if memory runs out. `shared`: memory of MPI_Alloc_mem instead of malloc. */
-int call_create(const struct collective *collective, size_t bytes, int shared, struct call *call);
-void call_free(struct call *call, int shared);
+int call_create(const struct collective* collective, size_t bytes, int shared, struct call* call);
+void call_free(struct call* call, int shared);
 
 /* Runs it once on each side, on equal inputs; whether the outputs are equal on this rank. */
-int answers_agree(const struct collective *collective, const struct call *call);
+int answers_agree(const struct collective* collective, const struct call* call);
 
 #endif

@@ -48,7 +48,7 @@ static inline void barrier(enum side side) {
 }
 
 /* The mean time of `calls` calls on this rank, in microseconds. */
-static double run_batch(const struct collective *collective, const struct call *call,
+static double run_batch(const struct collective* collective, const struct call* call,
                         enum side side, int calls) {
   for (int i = 0; i < WARM_UP_CALLS && i < calls; ++i) {
     barrier(side);
@@ -65,9 +65,10 @@ static double run_batch(const struct collective *collective, const struct call *
   return (double)sum * microseconds_per_tick() / calls;
 }
 
-/* How many calls fit into kBatchSeconds, and how long a batch then is; as the slowest rank has it. */
-static int plan_batch(const struct collective *collective, const struct call *call,
-                      enum side side, double *batch_seconds) {
+/* How many calls fit into kBatchSeconds, and how long a batch then is; as the slowest rank has it.
+ */
+static int plan_batch(const struct collective* collective, const struct call* call, enum side side,
+                      double* batch_seconds) {
   int calls = 1;
   double seconds = 0;
   for (;;) {
@@ -82,12 +83,12 @@ static int plan_batch(const struct collective *collective, const struct call *ca
   return calls;
 }
 
-static int compare(const void *a, const void *b) {
-  const double left = *(const double *)a, right = *(const double *)b;
+static int compare(const void* a, const void* b) {
+  const double left = *(const double*)a, right = *(const double*)b;
   return (left > right) - (left < right);
 }
 
-static double quantile(double *values, int count, double part) {
+static double quantile(double* values, int count, double part) {
   qsort(values, (size_t)count, sizeof(double), compare);
   const double place = part * (count - 1);
   const int below = (int)place;
@@ -95,7 +96,7 @@ static double quantile(double *values, int count, double part) {
   return values[below] + (values[above] - values[below]) * (place - below);
 }
 
-static void summarise(double *native, double *carillon, int batches, struct figures *figures) {
+static void summarise(double* native, double* carillon, int batches, struct figures* figures) {
   double ratios[MAX_BATCHES];
   for (int i = 0; i < batches; ++i) ratios[i] = native[i] / carillon[i];
   figures->batches = batches;
@@ -107,8 +108,8 @@ static void summarise(double *native, double *carillon, int batches, struct figu
 }
 
 /* Batches for both sides: what fits into the effort, the same on all ranks. */
-static int plan(const struct collective *collective, const struct call *call,
-                const struct effort *effort, int calls[2]) {
+static int plan(const struct collective* collective, const struct call* call,
+                const struct effort* effort, int calls[2]) {
   double seconds[2];
   for (int side = NATIVE; side <= CARILLON; ++side) {
     calls[side] = plan_batch(collective, call, (enum side)side, &seconds[side]);
@@ -123,8 +124,8 @@ static int plan(const struct collective *collective, const struct call *call,
   return batches;
 }
 
-void measure(const struct collective *collective, const struct call *call,
-             const struct effort *effort, struct figures *figures) {
+void measure(const struct collective* collective, const struct call* call,
+             const struct effort* effort, struct figures* figures) {
   double mine[2][MAX_BATCHES], slowest[2][MAX_BATCHES];
   int calls[2];
   const int batches = plan(collective, call, effort, calls);

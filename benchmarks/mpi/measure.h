@@ -10,20 +10,20 @@
 #include "cases.h"
 
 struct effort {
-  double seconds;  /* for one collective at one size, about */
-  int iterations;  /* calls per side; 0: as many as fit into the seconds */
+  double seconds; /* for one collective at one size, about */
+  int iterations; /* calls per side; 0: as many as fit into the seconds */
 };
 
 struct figures {
-  double native_us, carillon_us; /* medians over the batches */
-  double speedup;                /* median of the batches' ratios */
+  double native_us, carillon_us;    /* medians over the batches */
+  double speedup;                   /* median of the batches' ratios */
   double speedup_low, speedup_high; /* their quartiles */
   int batches;
   long carillon_calls; /* made through MPI_*, warm-up included */
 };
 
 /* Collective. Every rank gets the same figures. */
-void measure(const struct collective *collective, const struct call *call,
-             const struct effort *effort, struct figures *figures);
+void measure(const struct collective* collective, const struct call* call,
+             const struct effort* effort, struct figures* figures);
 
 #endif

@@ -17,9 +17,8 @@ struct Alias {
   Abi abi;
 };
 constexpr std::array kAliases = {
-    Alias{"ompi", Abi::kOpenMpi},    Alias{"impi", Abi::kMpich},
-    Alias{"intelmpi", Abi::kMpich},  Alias{"mvapich", Abi::kMpich},
-    Alias{"mvapich2", Abi::kMpich},  Alias{"mpi_abi", Abi::kStandard},
+    Alias{"ompi", Abi::kOpenMpi},  Alias{"impi", Abi::kMpich},     Alias{"intelmpi", Abi::kMpich},
+    Alias{"mvapich", Abi::kMpich}, Alias{"mvapich2", Abi::kMpich}, Alias{"mpi_abi", Abi::kStandard},
 };
 
 struct Library {
@@ -27,8 +26,8 @@ struct Library {
   Abi abi;
 };
 constexpr std::array kLibraries = {
-    Library{"libmpi.so.40", Abi::kOpenMpi},  Library{"libmpi.so.12", Abi::kMpich},
-    Library{"libmpich.so.12", Abi::kMpich},  Library{"libmpi_cray.so.12", Abi::kMpich},
+    Library{"libmpi.so.40", Abi::kOpenMpi},    Library{"libmpi.so.12", Abi::kMpich},
+    Library{"libmpich.so.12", Abi::kMpich},    Library{"libmpi_cray.so.12", Abi::kMpich},
     Library{"libmpi_abi.so.", Abi::kStandard},
 };
 
@@ -43,9 +42,10 @@ Abi abi_from_name(std::string_view name) {
   for (const Alias& alias : kAliases) {
     if (alias.name == name) return alias.abi;
   }
-  fail("there is no MPI \"{}\"; there are openmpi, mpich (also for Intel MPI and MVAPICH) and "
-       "mpiabi",
-       name);
+  fail(
+      "there is no MPI \"{}\"; there are openmpi, mpich (also for Intel MPI and MVAPICH) and "
+      "mpiabi",
+      name);
 }
 
 std::optional<Abi> abi_of_soname(std::string_view soname) {
@@ -62,13 +62,15 @@ Path require_interposer(Abi abi) {
   if (std::filesystem::exists(path)) return path;
   const AbiNames& names = names_of(abi);
   if (abi == Abi::kStandard) {
-    fail("no interposer for {}: {} was not built; put an mpicc_abi on PATH (e.g. pip install "
-         "mpich) and build carillon again",
-         names.title, path.string());
+    fail(
+        "no interposer for {}: {} was not built; put an mpicc_abi on PATH (e.g. pip install "
+        "mpich) and build carillon again",
+        names.title, path.string());
   }
-  fail("no interposer for {}: {} was not built; install its compiler wrapper (Debian: apt-get "
-       "install {}) and build carillon again",
-       names.title, path.string(), names.packages);
+  fail(
+      "no interposer for {}: {} was not built; install its compiler wrapper (Debian: apt-get "
+      "install {}) and build carillon again",
+      names.title, path.string(), names.packages);
 }
 
 }  // namespace carillon::cli

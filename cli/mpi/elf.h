@@ -12,9 +12,9 @@ namespace carillon::cli {
 struct ProgramFile {
   enum class Kind { kElf, kForeignElf, kScript, kOther };
   Kind kind = Kind::kOther;
-  bool dynamic = false;           ///< ELF: has a dynamic section
-  std::string loader;             ///< ELF: its interpreter, e.g. /lib64/ld-linux-x86-64.so.2
-  Arguments interpreter;          ///< script: the words of its first line after #!
+  bool dynamic = false;   ///< ELF: has a dynamic section
+  std::string loader;     ///< ELF: its interpreter, e.g. /lib64/ld-linux-x86-64.so.2
+  Arguments interpreter;  ///< script: the words of its first line after #!
 };
 
 /// Fails if the file cannot be read.

@@ -13,19 +13,24 @@ namespace {
 std::vector<std::string> launcher_names(Abi abi) {
   switch (abi) {
     case Abi::kOpenMpi: return {"mpirun.openmpi", "mpiexec.openmpi", "mpirun", "mpiexec"};
-    case Abi::kMpich: return {"mpiexec.mpich", "mpiexec.hydra", "mpirun.mpich", "mpiexec", "mpirun"};
+    case Abi::kMpich:
+      return {"mpiexec.mpich", "mpiexec.hydra", "mpirun.mpich", "mpiexec", "mpirun"};
     case Abi::kStandard: return {"mpiexec", "mpirun", "mpiexec.hydra"};
   }
   return {};
 }
 
 // bin beside the library's folder: PREFIX/lib/libmpi.so, PREFIX/lib/x86_64-linux-gnu/libmpi.so.
+// Without symbolic links on the way: Open MPI takes its own prefix from the path it is run by, and
+// /bin, on most systems a link, would give it an empty one.
 std::vector<Path> folders_beside(const Path& library) {
   std::vector<Path> folders;
+  if (library.empty()) return folders;
   std::error_code ignored;
-  for (const Path& file : {library, std::filesystem::weakly_canonical(library, ignored)}) {
-    if (file.empty()) continue;
-    const Path lib = file.parent_path();
+  const Path given = std::filesystem::canonical(library.parent_path(), ignored);
+  const Path real = std::filesystem::canonical(library, ignored).parent_path();
+  for (const Path& lib : {given, real}) {
+    if (lib.empty()) continue;
     folders.push_back(lib.parent_path() / "bin");
     folders.push_back(lib.parent_path().parent_path() / "bin");
   }
@@ -46,6 +51,11 @@ std::optional<Launcher> identify(const Path& path) {
   if (contains(said.out, "Open MPI") || contains(said.out, "OpenRTE") ||
       contains(said.out, "PRRTE")) {
     launcher.kind = Launcher::Kind::kOpenMpi;
+    // "mpirun (Open MPI) 5.0.7", "mpirun.openmpi (OpenRTE) 4.1.4"
+    const std::size_t after = launcher.version.find(") ");
+    if (after != std::string::npos) {
+      launcher.version = "Open MPI " + launcher.version.substr(after + 2);
+    }
     return launcher;
   }
   launcher.kind = Launcher::Kind::kHydra;
@@ -99,10 +109,12 @@ Launcher require_launcher(const Linkage& linkage) {
   const std::string install =
       names.packages.empty()
           ? std::string()
-          : fmt::format(" install it (Debian: apt-get install {}), put it on PATH,", names.packages);
-  fail("no launcher (mpirun, mpiexec) for {} found beside {} or on PATH;{} or start the ranks "
-       "yourself, e.g. srun -n 4 carillon exec PROGRAM",
-       names.title, linkage.library.empty() ? "its library" : linkage.library.string(), install);
+          : fmt::format(" install it (Debian: apt-get install {}), put it on PATH,",
+                        names.packages);
+  fail(
+      "no launcher (mpirun, mpiexec) for {} found beside {} or on PATH;{} or start the ranks "
+      "yourself, e.g. srun -n 4 carillon exec PROGRAM",
+      names.title, linkage.library.empty() ? "its library" : linkage.library.string(), install);
 }
 
 Arguments launch_command(const Launcher& launcher, int ranks, const Arguments& extra,

@@ -20,7 +20,8 @@ struct Loaded {
   Path path;
 };
 
-// "	libmpi.so.40 => /usr/lib/libmpi.so.40 (0x...)", "libx.so => not found", "/lib/ld.so (0x...)".
+// "	libmpi.so.40 => /usr/lib/libmpi.so.40 (0x...)", "libx.so => not found", "/lib/ld.so
+// (0x...)".
 Loaded parse_line(const std::string& line) {
   std::istringstream words(line);
   Loaded loaded;
@@ -48,17 +49,19 @@ std::optional<Linkage> mpi_among(const std::vector<Loaded>& list, const Path& fi
     const std::optional<Abi> abi = abi_of_soname(loaded.soname);
     if (!abi) continue;
     if (loaded.path.empty()) {
-      fail("{} needs {}, which the loader does not find; add its folder to LD_LIBRARY_PATH, or "
-           "load the module of that MPI",
-           file.string(), loaded.soname);
+      fail(
+          "{} needs {}, which the loader does not find; add its folder to LD_LIBRARY_PATH, or "
+          "load the module of that MPI",
+          file.string(), loaded.soname);
     }
     return Linkage{*abi, loaded.path};
   }
   for (const Loaded& loaded : list) {
     if (loaded.soname.starts_with("libmpi.so.") || loaded.soname.starts_with("libmpich.so.")) {
-      fail("{} is linked with {}, an MPI that carillon has no interposer for; there are ones for "
-           "Open MPI 3 and later, the MPICH ABI and the MPI 5 ABI",
-           file.string(), loaded.soname);
+      fail(
+          "{} is linked with {}, an MPI that carillon has no interposer for; there are ones for "
+          "Open MPI 3 and later, the MPICH ABI and the MPI 5 ABI",
+          file.string(), loaded.soname);
     }
   }
   return std::nullopt;
@@ -83,21 +86,24 @@ Linkage of_python(const std::string& interpreter) {
   for (const Path& library : mpi4py_libraries(interpreter)) {
     if (const auto abi = abi_of_soname(library.filename().string())) return {*abi, library};
   }
-  fail("{} has no mpi4py that loads an MPI; install mpi4py for it, or, if the program uses MPI in "
-       "another way, say which with --mpi openmpi, mpich or mpiabi",
-       interpreter);
+  fail(
+      "{} has no mpi4py that loads an MPI; install mpi4py for it, or, if the program uses MPI in "
+      "another way, say which with --mpi openmpi, mpich or mpiabi",
+      interpreter);
 }
 
 Linkage of_elf(const Path& file, const ProgramFile& program) {
   if (!program.dynamic || program.loader.empty()) {
-    fail("{} is statically linked, so no library can be put before its MPI; link it with shared "
-         "libraries, e.g. without -static",
-         file.string());
+    fail(
+        "{} is statically linked, so no library can be put before its MPI; link it with shared "
+        "libraries, e.g. without -static",
+        file.string());
   }
   if (auto found = mpi_among(ask_loader(program.loader, file), file)) return *found;
-  fail("{} is not linked with MPI; if it loads MPI later or starts MPI programs, say which with "
-       "--mpi openmpi, mpich or mpiabi",
-       file.string());
+  fail(
+      "{} is not linked with MPI; if it loads MPI later or starts MPI programs, say which with "
+      "--mpi openmpi, mpich or mpiabi",
+      file.string());
 }
 
 // The words after #! without env and its options and assignments.
@@ -157,9 +163,10 @@ Linkage find_linkage(const Arguments& program) {
     if (!is_python(name)) {
       const ProgramFile next = read_program_file(require_program(name));
       if (next.kind == ProgramFile::Kind::kElf) {
-        fail("{} is a script for {}: which MPI the programs in it use cannot be seen; say so with "
-             "--mpi openmpi, mpich or mpiabi",
-             file.string(), name);
+        fail(
+            "{} is a script for {}: which MPI the programs in it use cannot be seen; say so with "
+            "--mpi openmpi, mpich or mpiabi",
+            file.string(), name);
       }
     }
   }

@@ -32,10 +32,12 @@ class UnevenTables {
  public:
   UnevenTables(const Shared& shared, std::int64_t bytes, Rank rank) {
     if (shared.collective != Collective::kAlltoallv) return;
-    fill(shared.ranks, bytes, [rank](Rank peer) { return block(rank, peer); }, &send_bytes_,
-         &send_offsets_);
-    fill(shared.ranks, bytes, [rank](Rank peer) { return block(peer, rank); }, &recv_bytes_,
-         &recv_offsets_);
+    fill(
+        shared.ranks, bytes, [rank](Rank peer) { return block(rank, peer); }, &send_bytes_,
+        &send_offsets_);
+    fill(
+        shared.ranks, bytes, [rank](Rank peer) { return block(peer, rank); }, &recv_bytes_,
+        &recv_offsets_);
   }
   [[nodiscard]] Tables view() const {
     return {send_bytes_, send_offsets_, recv_bytes_, recv_offsets_};

@@ -20,7 +20,8 @@ struct Failure : std::runtime_error {
   int exit_status;
 };
 
-/// Exit statuses other than 1, those of the shell and env(1).
+/// Exit statuses other than 1; the last two are those of the shell and env(1).
+inline constexpr int kWrongUse = 2;
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 

@@ -157,8 +157,8 @@ std::string to_text(const Floor& floor) {
   text += fmt::format(", copying 1 MiB {:.1f} GB/s ({:.1f} us)", floor.copy_gb_per_s,
                       kCopyBytes / floor.copy_gb_per_s / 1e3);
   if (floor.load_gb_per_s) {
-    text += fmt::format(", from another core's cache {:.1f} GB/s ({:.1f} us)",
-                        *floor.load_gb_per_s, kCopyBytes / *floor.load_gb_per_s / 1e3);
+    text += fmt::format(", from another core's cache {:.1f} GB/s ({:.1f} us)", *floor.load_gb_per_s,
+                        kCopyBytes / *floor.load_gb_per_s / 1e3);
   }
   return text;
 }

@@ -43,22 +43,26 @@ void warn_of_unknown_settings() {
 
 const CLI::Range kRanks(1, kMaxRanksStarted);
 
-void take_program(CLI::App& app) {
-  app.prefix_command();
-  app.usage("Usage: carillon " + app.get_name() + " [OPTIONS] [--] PROGRAM ARGS...");
-}
-
-Arguments program_of(const CLI::App& app) {
-  Arguments program = app.remaining();
-  const bool marked = !program.empty() && program[0] == "--";
-  if (marked) program.erase(program.begin());
-  if (program.empty()) {
-    throw Failure(fmt::format("which program? Try carillon {} --help", app.get_name()), 2);
+Arguments cut_program(const CLI::App& command, Arguments* arguments) {
+  const auto takes_value = [&](const std::string& name) {
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    return option != nullptr && option->get_items_expected_max() > 0;
+  };
+  std::size_t at = 0;
+  for (; at < arguments->size() && (*arguments)[at].starts_with("-"); ++at) {
+    const std::string& word = (*arguments)[at];
+    if (word == "--") break;
+    if (word == "-h" || word == "--help") return {};
+    if (takes_value(word)) ++at;  // "-n 4"; "-n4" and "--ranks=4" are one word
   }
-  if (!marked && program[0].starts_with("-")) {
-    throw Failure(fmt::format("there is no option {}; try carillon {} --help", program[0],
-                              app.get_name()),
-                  2);
+  at = std::min(at, arguments->size());
+  const bool marked = at < arguments->size() && (*arguments)[at] == "--";
+  const auto cut = arguments->begin() + static_cast<std::ptrdiff_t>(at);
+  const Arguments program(cut + (marked ? 1 : 0), arguments->end());
+  arguments->erase(cut, arguments->end());
+  if (program.empty()) {
+    throw Failure(fmt::format("which program? Try carillon {} --help", command.get_name()),
+                  kWrongUse);
   }
   return program;
 }

@@ -17,10 +17,9 @@ inline constexpr int kMaxRanksStarted = 4096;
 /// For ->check(): 1 to kMaxRanksStarted.
 extern const CLI::Range kRanks;
 
-/// PROGRAM ARGS... at the end, with or without "--" before it; nothing after PROGRAM is read.
-void take_program(CLI::App& app);
-/// What take_program took; fails if there is no program.
-Arguments program_of(const CLI::App& app);
+/// Takes PROGRAM ARGS..., with or without "--" before it, off the arguments of a command: what
+/// stands after the command's own options. Fails if there is none (unless help is asked for).
+Arguments cut_program(const CLI::App& command, Arguments* arguments);
 
 /// Fails with one line if a CARILLON_* variable has a value that cannot be; warns on stderr of
 /// one that there is not.

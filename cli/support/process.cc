@@ -115,8 +115,8 @@ Path library_folder() {
 std::string shell_words(const Arguments& command) {
   std::string text;
   for (const std::string& word : command) {
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>(){}[]#~!") ==
-                                            std::string::npos;
+    const bool plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$`*?;&|<>(){}[]#~!") == std::string::npos;
     if (!text.empty()) text += ' ';
     if (plain) {
       text += word;

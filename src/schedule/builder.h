@@ -14,7 +14,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <ranges>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +35,30 @@ class BufferList {
 
  private:
   std::vector<Buffer> buffers_;
+};
+
+/// The numbers 0..count-1.
+class Steps {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(std::int32_t step) : step_(step) {}
+    std::int32_t operator*() const { return step_; }
+    Iterator& operator++() {
+      ++step_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return step_ != other.step_; }
+
+   private:
+    std::int32_t step_;
+  };
+  explicit Steps(std::int32_t count) : count_(count) {}
+  [[nodiscard]] static Iterator begin() { return Iterator(0); }
+  [[nodiscard]] Iterator end() const { return Iterator(count_ > 0 ? count_ : 0); }
+
+ private:
+  std::int32_t count_;
 };
 
 class Builder {
@@ -70,8 +93,8 @@ class Builder {
   void strand();
   /// Labels the ops that follow.
   void phase(std::string_view name);
-  /// Algorithm steps 0..count-1.
-  [[nodiscard]] static auto steps(std::int32_t count) { return std::views::iota(0, count); }
+  /// Algorithm steps 0..count-1: for (const std::int32_t step : Builder::steps(n)).
+  [[nodiscard]] static Steps steps(std::int32_t count) { return Steps(count); }
   /// Calls body(Range) for the segments of `bytes`: once with the range of the first segment and
   /// a stride for the loop over all full ones, once more for a shorter last one. Ranges are
   /// relative: use block.sub(segment).

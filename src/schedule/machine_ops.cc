@@ -233,13 +233,13 @@ Status Machine::resolve_slot(const StrandState& strand, const Buffer& buffer, Pi
     return "the slot of " + name_of(number) + " of rank " + std::to_string(buffer.message.peer);
   };
   if (open == strand.open.end()) {
-    return error(strand, name +
-                             " is read, but this strand has not waited for it or has released "
-                             "it already");
+    return error(strand, name() +
+                             " is read, but this strand has not waited for it or has "
+                             "released it already");
   }
   piece->payload = open->payload;
   if (piece->offset + piece->length <= open->length) return {};
-  return error(strand, name_of(number) + " is read up to byte " +
+  return error(strand, name() + " is read up to byte " +
                            std::to_string(piece->offset + piece->length) + ", but it has only " +
                            std::to_string(open->length));
 }

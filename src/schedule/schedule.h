@@ -6,7 +6,8 @@
 // Meaning. A schedule is one or more *strands*. The ops of a strand happen in program order;
 // strands of a rank run concurrently and meet only by messages (a rank may signal itself).
 // An op *blocks its strand* until it has happened:
-//   copy    dst <- src, byte lists of equal total length.
+//   copy    dst <- src, byte lists of equal total length; no dst byte is also a src byte, except
+//           one that is copied onto itself.
 //   reduce  dst <- left (op) right, element by element; dst is disjoint from each operand or
 //           exactly the same bytes. The operand order is part of the schedule.
 //   put     captures src (the bytes may be overwritten right after) and makes them one message,

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::int32_t kElement = 8;
 constexpr Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
+constexpr Limits kMediumSlots{.slot_bytes = 4096, .inline_bytes = 56};
 constexpr Limits kTinySlots{.slot_bytes = kElement, .inline_bytes = 0};
 constexpr Limits kRealSlots{};
 
@@ -172,7 +173,7 @@ TEST_P(Slow, IsProvedCorrect) {
     for_each_trial(*GetParam(), ranks, kSmallSlots, false, counts, verify_trial);
   }
   for (const Rank ranks : {127, 128, 129}) {
-    for_each_trial(*GetParam(), ranks, kSmallSlots, false, {43}, verify_trial);
+    for_each_trial(*GetParam(), ranks, kMediumSlots, false, {43}, verify_trial);
   }
 }
 

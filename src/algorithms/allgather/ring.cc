@@ -22,7 +22,8 @@ namespace carillon {
 void emit_allgather_ring(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Rank rank = call.rank;
-  const auto [left, right] = ring_neighbours(rank, shared.ranks);
+  const Rank left = ring_neighbours(rank, shared.ranks).left;
+  const Rank right = ring_neighbours(rank, shared.ranks).right;
   const Blocks blocks = Blocks::per_rank(shared);
   for (const int step : Builder::steps(shared.ranks - 1)) {
     const Range out = blocks[wrap(rank - step, shared.ranks)];

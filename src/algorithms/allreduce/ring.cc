@@ -27,7 +27,8 @@ namespace carillon {
 void emit_allreduce_ring(const Call& call, Builder& b) {
   const Rank ranks = call.shared.ranks;
   const Rank rank = call.rank;
-  const auto [left, right] = ring_neighbours(rank, ranks);
+  const Rank left = ring_neighbours(rank, ranks).left;
+  const Rank right = ring_neighbours(rank, ranks).right;
   const Blocks blocks(call.shared.count, call.shared.element_bytes, ranks);
 
   b.phase("reduce_scatter");

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon bench: options, and the forms of the answer (table, OSU, JSON). What is measured, and
+// how, stands in docs/performance.md.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "bench_job.h"
+#include "command.h"
+#include "schedule/problem.h"
+#include "support/failure.h"
+#include "support/machine.h"
+#include "support/options.h"
+#include "support/table.h"
+
+namespace carillon::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  BenchJob job;
+  std::string sizes = "8,4K,64K,1M";
+  std::string mpi, program;
+  std::string vs = "native";
+  std::string format = "table";
+  std::string buffer = "private";
+  bool json = false;
+};
+
+OwnProgram choose_program(const Options& options) {
+  if (!options.program.empty()) return own_program_at(options.program);
+  if (!options.mpi.empty())
+    return require_own_program("carillon-bench", abi_from_name(options.mpi));
+  return own_programs("carillon-bench").front();
+}
+
+std::vector<std::string> all_collectives() {
+  std::vector<std::string> names;
+  for (int i = 0; i < kCollectives; ++i) {
+    names.emplace_back(collective_name(static_cast<Collective>(i)));
+  }
+  return names;
+}
+
+void show_progress(const Json& row) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r\033[K%s, %lld B\r", row["collective"].get<std::string>().c_str(),
+               row["bytes"].get<long long>());
+}
+
+void print_table(const Options& options, const OwnProgram& program,
+                 const std::vector<BenchRow>& rows) {
+  std::vector<std::string> headings = {"collective", ">bytes",     ">carillon us", ">native us",
+                                       ">speed-up",  ">quartiles", "algorithm"};
+  if (options.job.native_best) {
+    headings.insert(headings.end(), {">native default us", "best native setting"});
+  }
+  Table table(headings);
+  for (const BenchRow& row : rows) {
+    std::vector<std::string> cells = {row["collective"],
+                                      short_bytes(row["bytes"]),
+                                      short_number(row["latency_us"]),
+                                      short_number(row["native_us"]),
+                                      short_number(row["speedup"]),
+                                      short_number(row["speedup_quartiles"][0]) + ".." +
+                                          short_number(row["speedup_quartiles"][1]),
+                                      row["algorithm"]};
+    if (options.job.native_best) {
+      cells.push_back(short_number(row["native_default_us"]));
+      cells.push_back(row["native_settings"]);
+    }
+    table.add(cells);
+  }
+  std::printf("%d ranks, %s, %s buffers; time of a call on the slowest rank, medians\n%s",
+              options.job.ranks, program.launcher.version.c_str(), options.buffer.c_str(),
+              table.text().c_str());
+}
+
+// "Allreduce", "Reduce_scatter_block".
+std::string osu_name(std::string name) {
+  name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
+void print_osu(const std::vector<BenchRow>& rows) {
+  for (const auto& [column, side] :
+       {std::pair{"latency_us", "carillon"}, std::pair{"native_us", "native"}}) {
+    std::string last;
+    for (const BenchRow& row : rows) {
+      const std::string name = row["collective"];
+      if (name != last) {
+        std::printf("\n# %s MPI %s Latency Test (slowest rank)\n%-10s%20s\n", side,
+                    osu_name(name).c_str(), "# Size", "Avg Latency(us)");
+      }
+      last = name;
+      std::printf("%-10lld%20.2f\n", row["bytes"].get<long long>(), row[column].get<double>());
+    }
+  }
+}
+
+int run(Options options) {
+  require_settings();
+  options.job.sizes = parse_sizes(options.sizes);
+  options.job.shared = options.buffer == "shared";
+  for (const std::string& name : options.job.collectives) {
+    Collective collective{};
+    if (!collective_from_name(name, &collective)) {
+      fail("there is no collective \"{}\"; carillon list shows all", name);
+    }
+  }
+  if (options.job.collectives.empty()) options.job.collectives = all_collectives();
+  const OwnProgram program = choose_program(options);
+  const Floor floor = measure_floor();
+  const std::vector<BenchRow> rows = run_bench(options.job, program, show_progress);
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+  const bool oversubscribed = options.job.ranks > floor.cores;
+  if (options.json) {
+    Json machine = to_json(floor);
+    machine["oversubscribed"] = oversubscribed;
+    const Json answer = {
+        {"results", rows},
+        {"machine", machine},
+        {"mpi", {{"name", names_of(program.abi).name}, {"version", program.launcher.version}}}};
+    std::printf("%s\n", answer.dump(2).c_str());
+    return 0;
+  }
+  const bool osu = options.format == "osu";
+  std::printf("%s%s%s\n", osu ? "# " : "", to_text(floor).c_str(),
+              oversubscribed ? "; oversubscribed: more ranks than cores" : "");
+  if (osu) {
+    print_osu(rows);
+  } else {
+    print_table(options, program, rows);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Action define_bench(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all");
+  app.add_option("-n,--ranks", options->job.ranks, "number of ranks")
+      ->check(kRanks)
+      ->capture_default_str();
+  app.add_option("--sizes", options->sizes,
+                 "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")
+      ->capture_default_str();
+  app.add_option("--vs", options->vs, "what to compare with: the program's own MPI")
+      ->check(CLI::IsMember({"native"}))
+      ->capture_default_str();
+  app.add_flag("--native-best", options->job.native_best,
+               "measure the MPI also with settings that suit this case, and compare with its best");
+  app.add_option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: the first found");
+  app.add_option("--program", options->program,
+                 "a carillon-bench built with another installation of an MPI");
+  app.add_option("--buffer", options->buffer,
+                 "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
+      ->check(CLI::IsMember({"private", "shared"}))
+      ->capture_default_str();
+  app.add_option("--seconds", options->job.seconds, "to spend on each row, about")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  app.add_option("--iterations", options->job.iterations,
+                 "calls per side instead of as many as fit into --seconds")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--format", options->format, "table, or osu as the OSU micro-benchmarks print")
+      ->check(CLI::IsMember({"table", "osu"}))
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "print JSON");
+  return [options](const Arguments&) { return run(*options); };
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The measuring half of `carillon bench`: starts the bench program under its MPI and collects its
+// rows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "mpi/own_program.h"
+
+namespace carillon::cli {
+
+struct BenchJob {
+  std::vector<std::string> collectives;
+  std::vector<std::int64_t> sizes;
+  int ranks = 2;
+  int iterations = 0;
+  double seconds = 0.5;
+  bool shared = false;
+  bool native_best = false;
+};
+
+using BenchRow = nlohmann::ordered_json;
+
+/// The rows of the job; `progress` gets each as it comes. Fails if a row is missing: if carillon
+/// did not take the calls, or gave another answer, there is nothing to report. With native_best
+/// the MPI is measured as it comes and as it can be set, and each row has the best of it:
+/// native_us and speedup are of the best, native_default_us as it comes, native_settings says
+/// which was best.
+std::vector<BenchRow> run_bench(const BenchJob& job, const OwnProgram& program,
+                                const std::function<void(const BenchRow&)>& progress);
+
+}  // namespace carillon::cli

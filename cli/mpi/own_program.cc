@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/own_program.h"
+
+#include "support/failure.h"
+
+namespace carillon::cli {
+namespace {
+
+Path own_file(std::string_view name, Abi abi) {
+  return own_path().parent_path() / fmt::format("{}-{}", name, names_of(abi).name);
+}
+
+}  // namespace
+
+Arguments OwnProgram::with_carillon(int ranks, const Arguments& launcher_options,
+                                    const Arguments& arguments) const {
+  Arguments program = {own_path().string(), "exec", "--mpi", std::string(names_of(abi).name), "--",
+                       file.string()};
+  program.insert(program.end(), arguments.begin(), arguments.end());
+  return launch_command(launcher, ranks, launcher_options, program);
+}
+
+Arguments OwnProgram::alone(int ranks, const Arguments& arguments) const {
+  Arguments program = {file.string()};
+  program.insert(program.end(), arguments.begin(), arguments.end());
+  return launch_command(launcher, ranks, {}, program);
+}
+
+OwnProgram own_program_at(const Path& file) {
+  const Linkage linkage = find_linkage({file.string()});
+  require_interposer(linkage.abi);
+  return {linkage.abi, file, require_launcher(linkage)};
+}
+
+OwnProgram require_own_program(std::string_view name, Abi abi) {
+  const Path file = own_file(name, abi);
+  if (!std::filesystem::exists(file)) {
+    const AbiNames& names = names_of(abi);
+    fail("{} was not built for {}; install its compiler wrapper ({}) and build carillon again",
+         file.string(), names.title,
+         names.packages.empty() ? std::string("mpicc_abi")
+                                : fmt::format("Debian: apt-get install {}", names.packages));
+  }
+  return own_program_at(file);
+}
+
+std::vector<OwnProgram> own_programs(std::string_view name) {
+  std::vector<OwnProgram> programs;
+  for (const Abi abi : kAbis) {
+    const Path file = own_file(name, abi);
+    if (!std::filesystem::exists(file) || !std::filesystem::exists(interposer_path(abi))) continue;
+    try {
+      programs.push_back(own_program_at(file));
+    } catch (const Failure&) {
+      continue;  // its library or launcher has gone since it was built
+    }
+  }
+  if (programs.empty()) {
+    fail(
+        "no MPI found that {} was built for; install one (Debian: apt-get install openmpi-bin "
+        "libopenmpi-dev) and build carillon again",
+        name);
+  }
+  return programs;
+}
+
+}  // namespace carillon::cli
