@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# make        build everything into build/
-# make run    set up, build, and do the main job: a program with its own MPI, then with carillon
-# make test   set up, build, test
-.PHONY: all build setup run test format lint clean
+# make          build everything into build/
+# make run      set up, build, and do the main job: a program with its own MPI, then with carillon
+# make test     set up, build, test; e.g. make test CTEST="-L fast"
+# make lint     style, and clang-tidy
+# make format   clang-format every source file, in place
+.PHONY: all setup build run test format lint clean
+
+CTEST ?=
 
 all: build
 
@@ -11,19 +15,20 @@ setup:
 	@scripts/setup
 
 build: setup
-	@test -f build/build.ninja || cmake --preset release >/dev/null
+	@test -f build/build.ninja || cmake --preset release
 	@cmake --build build
 
 run: build
 	@scripts/demo
 
 test: build
-	@ctest --test-dir build --output-on-failure
+	@ctest --test-dir build --output-on-failure -j $$(nproc) $(CTEST)
 
-format:
+format: setup
 	@git ls-files '*.cc' '*.h' '*.c' | xargs clang-format -i
 
 lint: build
+	@scripts/check-style
 	@scripts/lint
 
 clean:

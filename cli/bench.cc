@@ -27,6 +27,7 @@ struct Options {
   std::string vs = "native";
   std::string format = "table";
   std::string buffer = "private";
+  std::string clock = "wtime";
   bool json = false;
 };
 
@@ -74,9 +75,9 @@ void print_table(const Options& options, const OwnProgram& program,
     }
     table.add(cells);
   }
-  std::printf("%d ranks, %s, %s buffers; time of a call on the slowest rank, medians\n%s",
-              options.job.ranks, program.launcher.version.c_str(), options.buffer.c_str(),
-              table.text().c_str());
+  std::printf("%d rank%s, %s, %s buffers; time of a call on the slowest rank, medians\n%s",
+              options.job.ranks, options.job.ranks == 1 ? "" : "s",
+              program.launcher.version.c_str(), options.buffer.c_str(), table.text().c_str());
 }
 
 // "Allreduce", "Reduce_scatter_block".
@@ -101,9 +102,17 @@ void print_osu(const std::vector<BenchRow>& rows) {
   }
 }
 
+// A virtual machine's cores may move under it; neighbours may come and go.
+bool differ(const Floor& before, const Floor& after) {
+  constexpr double kFactor = 1.5;
+  const double a = before.cache_line_ns.value_or(1), b = after.cache_line_ns.value_or(1);
+  return a > kFactor * b || b > kFactor * a;
+}
+
 int run(Options options) {
   require_settings();
   options.job.sizes = parse_sizes(options.sizes);
+  options.job.counter = options.clock == "tsc";
   options.job.shared = options.buffer == "shared";
   for (const std::string& name : options.job.collectives) {
     Collective collective{};
@@ -113,13 +122,15 @@ int run(Options options) {
   }
   if (options.job.collectives.empty()) options.job.collectives = all_collectives();
   const OwnProgram program = choose_program(options);
-  const Floor floor = measure_floor();
+  const Floor before = measure_floor();
   const std::vector<BenchRow> rows = run_bench(options.job, program, show_progress);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
-  const bool oversubscribed = options.job.ranks > floor.cores;
+  const Floor after = measure_floor();
+  const bool oversubscribed = options.job.ranks > before.cores;
   if (options.json) {
-    Json machine = to_json(floor);
+    Json machine = to_json(before);
     machine["oversubscribed"] = oversubscribed;
+    machine["afterwards"] = to_json(after);
     const Json answer = {
         {"results", rows},
         {"machine", machine},
@@ -128,8 +139,13 @@ int run(Options options) {
     return 0;
   }
   const bool osu = options.format == "osu";
-  std::printf("%s%s%s\n", osu ? "# " : "", to_text(floor).c_str(),
+  const char* const mark = osu ? "# " : "";
+  std::printf("%sfloor: %s%s\n", mark, to_text(before).c_str(),
               oversubscribed ? "; oversubscribed: more ranks than cores" : "");
+  if (differ(before, after)) {
+    std::printf("%safterwards: %s; the machine changed meanwhile, measure again\n", mark,
+                to_text(after).c_str());
+  }
   if (osu) {
     print_osu(rows);
   } else {
@@ -160,6 +176,10 @@ Action define_bench(CLI::App& app) {
   app.add_option("--buffer", options->buffer,
                  "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
       ->check(CLI::IsMember({"private", "shared"}))
+      ->capture_default_str();
+  app.add_option("--clock", options->clock,
+                 "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
+      ->check(CLI::IsMember({"wtime", "tsc"}))
       ->capture_default_str();
   app.add_option("--seconds", options->job.seconds, "to spend on each row, about")
       ->check(CLI::Range(0.001, 3600.0))

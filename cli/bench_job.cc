@@ -52,6 +52,7 @@ Arguments arguments_of(const BenchJob& job) {
   if (job.iterations > 0) {
     arguments.insert(arguments.end(), {"--iterations", std::to_string(job.iterations)});
   }
+  if (job.counter) arguments.emplace_back("--counter");
   if (job.shared) arguments.emplace_back("--shared");
   return arguments;
 }
@@ -64,13 +65,16 @@ std::vector<BenchRow> run_once(const BenchJob& job, const OwnProgram& program,
   std::vector<BenchRow> rows;
   RunOptions options;
   options.environment = setting.environment;
+  std::string error;
   options.line = [&](std::string_view line) {
     BenchRow row = BenchRow::parse(line, nullptr, false);
+    if (row.is_object() && row.contains("error")) error = row["error"];
     if (!row.is_object() || !row.contains("speedup")) return;  // the MPI's own words
     progress(row);
     rows.push_back(std::move(row));
   };
   const int status = run_program(command, options).status;
+  if (!error.empty()) throw Failure(error);
   if (status != 0) {
     fail("the measurement ended with status {}; its reason stands above. The command was: {}",
          status, shell_words(command));

@@ -38,7 +38,7 @@ constexpr std::array kCommands = {
     Command{"demo", "run a small program with its own MPI, then with carillon, and compare",
             "carillon demo -n 4", define_demo},
     Command{"list", "list the algorithms", "carillon list allreduce", define_list},
-    Command{"show", "print one rank's schedule",
+    Command{"show", "print one rank's schedule, or draw the team's",
             "carillon show allreduce.recursive_doubling --ranks 5 --rank 2 --bytes 64",
             define_show},
     Command{"verify", "prove algorithms correct",

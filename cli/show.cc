@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// carillon show: one rank's schedule of one call, as text (docs/schedule.md).
+// carillon show: one rank's schedule of one call, as text (docs/schedule.md), or a drawing of who
+// sends to whom in the whole team.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "algorithms/registry.h"
 #include "base/config.h"
 #include "command.h"
+#include "schedule/draw.h"
 #include "schedule/text.h"
 #include "support/calls.h"
 #include "support/failure.h"
@@ -21,47 +23,85 @@ struct Options {
   std::int64_t bytes = 8;
   std::int64_t slot_bytes = Limits{}.slot_bytes;
   bool in_place = false;
+  bool draw = false;
   bool json = false;
 };
 
-int run(const Options& options) {
-  const AlgorithmChoice choice = value_or_fail(parse_choice(options.id));
-  const Algorithm& algorithm = *choice.algorithm;
-  const bool reduces = has_reduction(algorithm.collective);
-  const std::int32_t element = reduces && options.bytes % 8 == 0 ? 8 : 1;
-  const Shared shared{algorithm.collective, options.ranks, options.root, options.bytes / element,
-                      element};
-  if (options.in_place && !in_place_allowed(shared, options.rank)) {
-    fail("MPI does not let rank {} ask for {} in place; leave out --in-place", options.rank,
-         collective_name(algorithm.collective));
+constexpr Rank kMaxDrawn = 256;  // more do not fit on any page
+
+// What all ranks of the call have in common.
+struct Example {
+  Example(const Options& options, const AlgorithmChoice& chosen)
+      : choice(chosen),
+        shared{.collective = chosen.algorithm->collective,
+               .ranks = options.ranks,
+               .root = options.root,
+               .count = options.bytes,
+               .element_bytes = 1},
+        limits{.slot_bytes = options.slot_bytes},
+        tables(shared, options.bytes) {
+    if (has_reduction(shared.collective) && options.bytes % 8 == 0) {
+      shared.count = options.bytes / 8;
+      shared.element_bytes = 8;
+    }
   }
+  [[nodiscard]] Local local(const Options& options, Rank rank) const {
+    return {.in_place = options.in_place && in_place_allowed(shared, rank),
+            .tables = tables.view()};
+  }
+  [[nodiscard]] Call call(const Options& options, Rank rank) const {
+    return {.shared = shared,
+            .local = local(options, rank),
+            .rank = rank,
+            .limits = limits,
+            .params = choice.params};
+  }
+
+  AlgorithmChoice choice;
+  Shared shared;
+  Limits limits;
+  EvenTables tables;
+};
+
+std::string drawing(const Options& options, const Example& example) {
+  if (options.ranks > kMaxDrawn) fail("at most {} ranks can be drawn", kMaxDrawn);
+  TeamCall team{.shared = example.shared, .limits = example.limits, .locals = {}};
+  for (Rank rank = 0; rank < options.ranks; ++rank) {
+    team.locals.push_back(example.local(options, rank));
+  }
+  return value_or_fail(draw(team, [&](Rank rank, std::int32_t, std::span<const std::int64_t>) {
+    return emit(*example.choice.algorithm, example.call(options, rank));
+  }));
+}
+
+int run(const Options& options) {
+  const Example example(options, value_or_fail(parse_choice(options.id)));
+  const Algorithm& algorithm = *example.choice.algorithm;
   if (options.rank >= options.ranks) {
     fail("rank {} is not in 0..{}", options.rank, options.ranks - 1);
   }
-  const EvenTables tables(shared, options.bytes);
-  const Call call{.shared = shared,
-                  .local = {.in_place = options.in_place, .tables = tables.view()},
-                  .rank = options.rank,
-                  .limits = {.slot_bytes = options.slot_bytes},
-                  .params = choice.params};
-  const Schedule schedule = value_or_fail(emit(algorithm, call));
-  const std::string text = to_text(schedule);
-  if (options.json) {
-    nlohmann::ordered_json json;
-    json["algorithm"] = algorithm.id;
-    json["ranks"] = options.ranks;
-    json["rank"] = options.rank;
-    json["root"] = options.root;
-    json["bytes"] = options.bytes;
-    json["ops"] = schedule.ops.size();
-    json["scratch_bytes"] = schedule.scratch_bytes;
-    json["schedule"] = text;
-    std::printf("%s\n", json.dump(2).c_str());
+  if (options.in_place && !in_place_allowed(example.shared, options.rank)) {
+    fail("MPI does not let rank {} ask for {} in place; leave out --in-place", options.rank,
+         collective_name(algorithm.collective));
+  }
+  const Schedule schedule = value_or_fail(emit(algorithm, example.call(options, options.rank)));
+  const std::string text = options.draw ? drawing(options, example) : to_text(schedule);
+  if (!options.json) {
+    std::printf("# %.*s: %.*s\n%s", static_cast<int>(algorithm.id.size()), algorithm.id.data(),
+                static_cast<int>(algorithm.description.size()), algorithm.description.data(),
+                text.c_str());
     return 0;
   }
-  std::printf("# %s: %.*s\n%s", std::string(algorithm.id).c_str(),
-              static_cast<int>(algorithm.description.size()), algorithm.description.data(),
-              text.c_str());
+  nlohmann::ordered_json json;
+  json["algorithm"] = algorithm.id;
+  json["ranks"] = options.ranks;
+  json["rank"] = options.rank;
+  json["root"] = options.root;
+  json["bytes"] = options.bytes;
+  json["ops"] = schedule.ops.size();
+  json["scratch_bytes"] = schedule.scratch_bytes;
+  json[options.draw ? "drawing" : "schedule"] = text;
+  std::printf("%s\n", json.dump(2).c_str());
   return 0;
 }
 
@@ -87,6 +127,7 @@ Action define_show(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   app.add_flag("--in-place", options->in_place, "the call is in place");
+  app.add_flag("--draw", options->draw, "draw who sends to whom, step by step, in the whole team");
   app.add_flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }

@@ -3,10 +3,12 @@
  * carillon-bench-MPI: the program that `carillon bench` starts, under that MPI's launcher and with
  * carillon's interposer. Rank 0 prints one JSON object a line per collective and size.
  *
- *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--seconds S] [--iterations N]
+ *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--counter] [--seconds S]
+ *                      [--iterations N]
  *
- * Ends with status 3, and says why, if carillon did not take the calls, and with 4 if it gave
- * another answer than the MPI: then there is nothing to compare.
+ * If carillon did not take the calls, or gave another answer than the MPI, there is nothing to
+ * compare: then it prints {"error": why} and ends. (With status 0: launchers add paragraphs of
+ * their own to others.)
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,11 +19,9 @@
 #include "cases.h"
 #include "measure.h"
 
-enum { WRONG_USE = 2, NOT_TAKEN = 3, NOT_EQUAL = 4 };
-
 struct options {
   char *collectives, *sizes;
-  int shared;
+  int shared, counter;
   struct effort effort;
 };
 
@@ -36,14 +36,11 @@ static int everywhere(int here) {
 }
 
 /* Ends the program on all ranks; rank 0 says why. */
-static void stop(int rank, int status, const char* what, const char* why) {
-  if (rank == 0) {
-    fflush(stdout);
-    fprintf(stderr, "carillon bench: %s: %s\n", what, why);
-  }
-  PMPI_Barrier(MPI_COMM_WORLD);
+static void stop(int rank, const char* what, const char* why) {
+  if (rank == 0) printf("{\"error\":\"%s: %s\"}\n", what, why);
+  fflush(stdout);
   MPI_Finalize();
-  exit(status);
+  exit(0);
 }
 
 static int parse(int argc, char** argv, struct options* options) {
@@ -53,6 +50,8 @@ static int parse(int argc, char** argv, struct options* options) {
     const int last = i + 1 == argc;
     if (strcmp(argv[i], "--shared") == 0) {
       options->shared = 1;
+    } else if (strcmp(argv[i], "--counter") == 0) {
+      options->counter = 1;
     } else if (last) {
       return 0;
     } else if (strcmp(argv[i], "--collectives") == 0) {
@@ -74,7 +73,7 @@ static void find_interposer(int rank) {
   taken_calls = (unsigned long long (*)(const char*))dlsym(RTLD_DEFAULT, "carillon_shim_taken");
   last_algorithm = (const char* (*)(void))dlsym(RTLD_DEFAULT, "carillon_shim_last_algorithm");
   if (everywhere(taken_calls != NULL)) return;
-  stop(rank, NOT_TAKEN, "carillon's interposer is not loaded on every rank",
+  stop(rank, "carillon's interposer is not loaded on every rank",
        "start this program with carillon bench, or with carillon exec");
 }
 
@@ -94,16 +93,16 @@ static void bench_one(const struct collective* collective, size_t bytes,
   struct call call;
   struct figures figures;
   const int created = call_create(collective, bytes, options->shared, &call);
-  if (!everywhere(created)) stop(call.rank, WRONG_USE, collective->name, "not enough memory");
+  if (!everywhere(created)) stop(call.rank, collective->name, "not enough memory");
   if (!everywhere(answers_agree(collective, &call))) {
-    stop(call.rank, NOT_EQUAL, collective->name,
+    stop(call.rank, collective->name,
          "carillon's answer is not that of the MPI (a defect of carillon: please report it)");
   }
   const unsigned long long before = taken_calls(collective->name);
   measure(collective, &call, &options->effort, &figures);
   const unsigned long long taken = taken_calls(collective->name) - before;
   if (!everywhere(taken >= (unsigned long long)figures.carillon_calls)) {
-    stop(call.rank, NOT_TAKEN, collective->name,
+    stop(call.rank, collective->name,
          "carillon left calls to the MPI, so there is nothing to compare; carillon run --stats "
          "says why");
   }
@@ -120,7 +119,7 @@ static void bench_all(struct options* options, int rank) {
   for (char* name = strtok_r(options->collectives, ",", &rest); name != NULL;
        name = strtok_r(NULL, ",", &rest)) {
     const struct collective* const collective = find_collective(name);
-    if (collective == NULL) stop(rank, WRONG_USE, name, "there is no such collective");
+    if (collective == NULL) stop(rank, name, "there is no such collective");
     const char* size = options->sizes;
     while (*size != '\0') {
       char* end = NULL;
@@ -139,10 +138,12 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (!parse(argc, argv, &options)) {
-    stop(rank, WRONG_USE, argv[0],
-         "use --collectives a,b --sizes 8,64 [--shared] [--seconds S] [--iterations N]");
+    stop(rank, argv[0],
+         "use --collectives a,b --sizes 8,64 [--shared] [--counter] [--seconds S] "
+         "[--iterations N]");
   }
   find_interposer(rank);
+  if (options.counter) measure_with_counter();
   bench_all(&options, rank);
   MPI_Finalize();
   return 0;

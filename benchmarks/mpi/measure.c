@@ -1,42 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
 
-#include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { WARM_UP_CALLS = 3, MIN_BATCHES = 7, MAX_BATCHES = 201, MAX_BATCH_CALLS = 1000 };
 static const double kBatchSeconds = 0.002;
 
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
+static int use_counter = 0;
+static double us_per_tick = 0;
 
-/* The processor's counter where it is one: reading the clock costs less than half as much, which
- * counts at 100 ns. It runs evenly on every machine of the last ten years. */
 #if defined(__x86_64__)
 #include <x86intrin.h>
-static inline uint64_t ticks(void) { return __rdtsc(); }
+static inline double ticks(void) { return (double)__rdtsc(); }
 #else
-static inline uint64_t ticks(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+static inline double ticks(void) { return PMPI_Wtime(); }
 #endif
 
-static double microseconds_per_tick(void) {
-  static double scale = 0;
-  if (scale > 0) return scale;
-  const double start = seconds_now();
-  const uint64_t first = ticks();
-  while (seconds_now() - start < 0.02) {
+void measure_with_counter(void) {
+  const double start = PMPI_Wtime(), first = ticks();
+  while (PMPI_Wtime() - start < 0.02) {
   }
-  const uint64_t last = ticks();
-  scale = (seconds_now() - start) * 1e6 / (double)(last - first);
-  return scale;
+  us_per_tick = (PMPI_Wtime() - start) * 1e6 / (ticks() - first);
+  use_counter = 1;
+}
+
+static inline double now_us(void) {
+  return use_counter ? ticks() * us_per_tick : PMPI_Wtime() * 1e6;
 }
 
 static inline void barrier(enum side side) {
@@ -54,15 +43,15 @@ static double run_batch(const struct collective* collective, const struct call* 
     barrier(side);
     collective->run(call, side);
   }
-  uint64_t sum = 0;
+  double sum_us = 0;
   for (int i = 0; i < calls; ++i) {
     barrier(side);
-    const uint64_t start = ticks();
+    const double start_us = now_us();
     collective->run(call, side);
-    sum += ticks() - start;
+    sum_us += now_us() - start_us;
   }
   barrier(side);
-  return (double)sum * microseconds_per_tick() / calls;
+  return sum_us / calls;
 }
 
 /* How many calls fit into kBatchSeconds, and how long a batch then is; as the slowest rank has it.
@@ -72,9 +61,9 @@ static int plan_batch(const struct collective* collective, const struct call* ca
   int calls = 1;
   double seconds = 0;
   for (;;) {
-    const double start = seconds_now();
+    const double start = PMPI_Wtime();
     run_batch(collective, call, side, calls);
-    const double mine = seconds_now() - start;
+    const double mine = PMPI_Wtime() - start;
     PMPI_Allreduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (seconds >= kBatchSeconds / 2 || calls >= MAX_BATCH_CALLS) break;
     calls = calls * 4 < MAX_BATCH_CALLS ? calls * 4 : MAX_BATCH_CALLS;

@@ -22,6 +22,10 @@ struct figures {
   long carillon_calls; /* made through MPI_*, warm-up included */
 };
 
+/* Reads the processor's time stamp counter, where there is one, instead of MPI_Wtime: that costs
+ * some 10 ns instead of 25. */
+void measure_with_counter(void);
+
 /* Collective. Every rank gets the same figures. */
 void measure(const struct collective* collective, const struct call* call,
              const struct effort* effort, struct figures* figures);

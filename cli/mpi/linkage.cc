@@ -36,11 +36,11 @@ Loaded parse_line(const std::string& line) {
 // will when the program runs.
 std::vector<Loaded> ask_loader(const std::string& loader, const Path& file) {
   RunOptions options;
-  options.environment = {{"LD_PRELOAD", std::nullopt}};
+  options.environment = {{"LD_PRELOAD", std::nullopt}, {"LD_TRACE_LOADED_OBJECTS", "1"}};
   options.drop_stderr = true;
   std::vector<Loaded> list;
   options.line = [&](std::string_view line) { list.push_back(parse_line(std::string(line))); };
-  run_program({loader, "--list", file.string()}, options);
+  run_program({loader, file.string()}, options);
   return list;
 }
 

@@ -150,7 +150,7 @@ nlohmann::ordered_json to_json(const Floor& floor) {
 }
 
 std::string to_text(const Floor& floor) {
-  std::string text = fmt::format("floor: {} core{}", floor.cores, floor.cores == 1 ? "" : "s");
+  std::string text = fmt::format("{} core{}", floor.cores, floor.cores == 1 ? "" : "s");
   if (floor.cache_line_ns) {
     text += fmt::format(", a cache line from core to core {:.0f} ns", *floor.cache_line_ns);
   }

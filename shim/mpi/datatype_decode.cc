@@ -165,9 +165,10 @@ std::optional<Layout> decode_named(MPI_Datatype type) {
 }
 
 int self_message_tag() {
-  static std::atomic<int> next{1};
-  static thread_local const int tag = next.fetch_add(1) & 0x3fff;  // threads must not cross
-  return tag;
+  constexpr int kTags = 16000;  // MPI promises 32767
+  static std::atomic<unsigned> next{0};
+  static thread_local const unsigned mine = next.fetch_add(1);  // threads must not cross
+  return kNeverSentTag + 1 + static_cast<int>(mine % kTags);
 }
 
 // A type of `bytes` bytes, more than an int can count.

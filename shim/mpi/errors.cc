@@ -12,7 +12,7 @@ namespace {
 
 // A class of our own, for what MPI has none: a peer is dead, or did not come.
 int peer_error_code() {
-  static const int code = [] {
+  static const int code = []() -> int {
     int error_class = MPI_ERR_OTHER, error_code = MPI_ERR_OTHER;
     if (host().Add_error_class(&error_class) != MPI_SUCCESS) return MPI_ERR_OTHER;
     if (host().Add_error_code(error_class, &error_code) != MPI_SUCCESS) return error_class;

@@ -31,14 +31,15 @@ void* host_data(const char* symbol);
 
 // Every function of the host that is ever called, but for the intercepted collectives.
 #define CARILLON_HOST_FUNCTIONS(X)                                                             \
-  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem)               \
+  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Cancel)     \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval)   \
   X(Comm_get_attr) X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler)          \
   X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_library_version) X(Group_free)             \
-  X(Group_translate_ranks) X(Init) X(Init_thread) X(Iprobe) X(Op_commutative) X(Op_free)       \
-  X(Query_thread) X(Reduce_local) X(Sendrecv) X(Test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)  \
-  X(Type_create_struct) X(Type_free) X(Type_get_contents) X(Type_get_envelope)                 \
-  X(Type_get_extent) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x)
+  X(Group_translate_ranks) X(Init) X(Init_thread) X(Irecv) X(Op_commutative) X(Op_free)        \
+  X(Query_thread) X(Reduce_local) X(Request_get_status) X(Sendrecv) X(Test) X(Type_commit)     \
+  X(Type_contiguous) X(Type_create_keyval) X(Type_create_struct) X(Type_free)                  \
+  X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) X(Type_get_true_extent)         \
+  X(Type_set_attr) X(Type_size_x) X(Wait)
 
 #ifdef CARILLON_LARGE_COUNTS
 #define CARILLON_HOST_LARGE_FUNCTIONS(X) X(Type_get_envelope_c)

@@ -3,8 +3,6 @@
 // The functions the program calls instead of its MPI's.
 #include <strings.h>
 
-#include <cstring>
-
 #include "communicator.h"
 #include "process.h"
 #include "reduction.h"
@@ -90,6 +88,14 @@ CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
   return carillon::shim::find_collective(name, &collective)
              ? carillon::shim::left_calls(collective)
              : 0;
+}
+
+// The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.
+CARILLON_EXPORT const char* carillon_shim_last_algorithm(void) {
+  const carillon::shim::ThreadCache& cache = carillon::shim::t_cache;
+  if (cache.comm_generation != carillon::shim::g_communicators.now()) return "";
+  const crl_team_h team = cache.communicator->team;
+  return team == nullptr ? "" : crl_team_last_algorithm(team);
 }
 
 }  // extern "C"

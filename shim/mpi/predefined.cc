@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predefined.h"
 
-#include <complex>
 #include <type_traits>
 #include <vector>
 
@@ -13,7 +12,7 @@ namespace {
 // How a row's carillon type is found. Fortran's default types have sizes that are options of its
 // compiler, so those rows go by the size the host reports.
 enum class Form : std::uint8_t {
-  kSigned, kUnsigned, kReal, kLongDouble, kBool, kLogical, kComplex, kLongComplex, kByte,
+  kSigned, kUnsigned, kFortranInteger, kReal, kLongDouble, kBool, kLogical, kComplex, kLongComplex, kByte,
   kPairOfIntegers, kPairOfReals, kFloatInt, kDoubleInt, kLongInt, kShortInt, kLongDoubleInt,
 };
 
@@ -26,6 +25,7 @@ TypeClass class_of(Form form) {
   switch (form) {
     case Form::kSigned:
     case Form::kUnsigned: return kInteger;
+    case Form::kFortranInteger: return kFortranInteger;
     case Form::kReal:
     case Form::kLongDouble: return kFloating;
     case Form::kBool:
@@ -47,7 +47,8 @@ std::optional<crl_dtype_t> by_size(std::int64_t size, crl_dtype_t first, std::in
 
 std::optional<crl_dtype_t> dtype_of(Form form, std::int64_t size) {
   switch (form) {
-    case Form::kSigned: return by_size(size, CRL_INT8, 1, 4);
+    case Form::kSigned:
+    case Form::kFortranInteger: return by_size(size, CRL_INT8, 1, 4);
     case Form::kUnsigned: return by_size(size, CRL_UINT8, 1, 4);
     case Form::kByte: return CRL_UINT8;
     case Form::kReal: return by_size(size, CRL_FLOAT32, 4, 2);
@@ -98,24 +99,24 @@ std::vector<Row> c_rows() {
 
 std::vector<Row> fortran_rows() {
   std::vector<Row> rows = {
-      {MPI_INTEGER, Form::kSigned}, {MPI_REAL, Form::kReal}, {MPI_DOUBLE_PRECISION, Form::kReal},
+      {MPI_INTEGER, Form::kFortranInteger}, {MPI_REAL, Form::kReal}, {MPI_DOUBLE_PRECISION, Form::kReal},
       {MPI_COMPLEX, Form::kComplex}, {MPI_DOUBLE_COMPLEX, Form::kComplex},
       {MPI_LOGICAL, Form::kLogical}, {MPI_2INTEGER, Form::kPairOfIntegers},
       {MPI_2REAL, Form::kPairOfReals}, {MPI_2DOUBLE_PRECISION, Form::kPairOfReals},
 #ifdef MPI_INTEGER1
-      {MPI_INTEGER1, Form::kSigned},
+      {MPI_INTEGER1, Form::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER2
-      {MPI_INTEGER2, Form::kSigned},
+      {MPI_INTEGER2, Form::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER4
-      {MPI_INTEGER4, Form::kSigned},
+      {MPI_INTEGER4, Form::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER8
-      {MPI_INTEGER8, Form::kSigned},
+      {MPI_INTEGER8, Form::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER16
-      {MPI_INTEGER16, Form::kSigned},
+      {MPI_INTEGER16, Form::kFortranInteger},
 #endif
 #ifdef MPI_REAL2
       {MPI_REAL2, Form::kReal},
@@ -188,10 +189,10 @@ Predefined predefined(int row) {
 }
 
 const PredefinedOp* find_predefined_op(MPI_Op op) {
-  static constexpr std::uint8_t kOrdered = kInteger | kFloating;
-  static constexpr std::uint8_t kNumbers = kInteger | kFloating | kComplex;
-  static constexpr std::uint8_t kBits = kInteger | kByte;
-  static constexpr std::uint8_t kTruths = kInteger | kLogical;
+  static constexpr std::uint8_t kOrdered = kInteger | kFortranInteger | kFloating;
+  static constexpr std::uint8_t kNumbers = kOrdered | kComplex;
+  static constexpr std::uint8_t kBits = kInteger | kFortranInteger | kByte;
+  static constexpr std::uint8_t kTruths = kInteger | kLogical;  // not Fortran's integers
   static const PredefinedOp all[] = {
       {MPI_SUM, CRL_SUM, kNumbers},   {MPI_PROD, CRL_PROD, kNumbers},
       {MPI_MIN, CRL_MIN, kOrdered},   {MPI_MAX, CRL_MAX, kOrdered},

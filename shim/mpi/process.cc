@@ -83,11 +83,13 @@ int first_rank(const std::vector<Hello>& all, Predicate predicate) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-// Called by carillon while it waits: gives the host progress, without ever receiving anything.
+// Called by carillon while it waits: gives the host progress, by looking at a receive that never
+// completes. (A probe on a communicator of one process makes none in MPICH; any number of threads
+// may look at one request.)
 void progress_host(void* /*arg*/) {
   const InsideHost guard;
-  int found = 0;
-  host().Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, process().self, &found, MPI_STATUS_IGNORE);
+  int done = 0;
+  host().Request_get_status(process().never_received, &done, MPI_STATUS_IGNORE);
 }
 
 int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
@@ -99,6 +101,8 @@ int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extr
   if (!running) return MPI_SUCCESS;
   crl_context_destroy(state.context);
   state.context = nullptr;
+  host().Cancel(&state.never_received);
+  host().Wait(&state.never_received, MPI_STATUS_IGNORE);
   host().Group_free(&state.world_group);
   host().Comm_free(&state.self);
   return MPI_SUCCESS;
@@ -133,6 +137,8 @@ crl_status_t make_context(Process& state, int thread_level) {
 bool make_host_objects(Process& state) {
   return host().Comm_dup(g_host.comm_self, &state.self) == MPI_SUCCESS &&
          host().Comm_set_errhandler(state.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+         host().Irecv(nullptr, 0, g_host.byte, 0, kNeverSentTag, state.self,
+                      &state.never_received) == MPI_SUCCESS &&
          host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS &&
          start_types() && start_communicators();
 }

@@ -12,12 +12,16 @@
 
 namespace carillon::shim {
 
+/// On Process::self; messages to oneself have others.
+inline constexpr int kNeverSentTag = 0;
+
 enum class Phase { kNotStarted, kOff, kRunning, kFinished };
 
 struct Process {
   std::atomic<Phase> phase = Phase::kNotStarted;
   crl_context_h context = nullptr;
   MPI_Comm self{};  // ours alone; its errors only return
+  MPI_Request never_received{};
   MPI_Group world_group{};
   int world_rank = 0, world_size = 0;
 };

@@ -32,8 +32,23 @@ std::size_t slot_of(const CallKey& key) {
   return (hash >> 32 ^ hash >> 57) % crl_team::kPrepared;
 }
 
+// What all ranks must give alike, mixed into a few bits. Types may differ where bytes do not, and
+// users' operators are known to their process only.
+std::uint16_t signature_of(const CallKey& key, std::int32_t element_bytes) {
+  const crl_op_t op = is_predefined(key.op) ? key.op : static_cast<crl_op_t>(CRL_OPS);
+  std::uint64_t hash = key.count * static_cast<std::uint64_t>(element_bytes);
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(key.collective), static_cast<std::uint64_t>(op),
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.root))}) {
+    hash = (hash ^ part) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 29;
+  }
+  return static_cast<std::uint16_t>(hash >> 48);
+}
+
 Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reduction) {
   if (crl_dtype_bytes(key.dtype) == 0) return invalid(key, "not a crl_dtype_t");
+  if (is_no_operator(key.op)) return invalid(key, "not a crl_op_t");
   if (!is_predefined(key.op)) {
     const auto& op = *reinterpret_cast<const UserOp*>(key.op);
     reduction.user = op.fn;
@@ -63,6 +78,7 @@ Status resolve(const crl_team& team, const CallKey& key, Shared& shared, Prepare
     call.element_bytes = static_cast<std::int32_t>(crl_dtype_bytes(key.dtype));
     shared.element_bytes = call.element_bytes;
   }
+  call.signature = signature_of(key, call.element_bytes);
   if (shared.element_bytes > team.team->limits().slot_bytes) {
     return {Code::kUnsupported, "elements of " + std::to_string(shared.element_bytes) +
                                     " bytes do not fit in a slot (CARILLON_SLOT_BYTES)"};
@@ -83,18 +99,18 @@ Status resolve(const crl_team& team, const CallKey& key, Shared& shared, Prepare
   return {};
 }
 
-Binding bind(const CallKey& key, std::int32_t element_bytes, const Reduction& reduction,
-             const Buffers& buffers, int rank) {
+Binding bind(const CallKey& key, const PreparedCall& call, const Buffers& buffers, int rank) {
   Binding binding{.input = buffers.in,
                   .output = buffers.out,
-                  .reduction = reduction,
-                  .element_bytes = element_bytes,
-                  .tables = buffers.tables};
+                  .reduction = call.reduction,
+                  .element_bytes = call.element_bytes,
+                  .tables = buffers.tables,
+                  .signature = call.signature};
   if (key.in_place) {
     const std::int64_t shift = in_place_shift(
         {.collective = key.collective,
          .count = static_cast<std::int64_t>(key.count),
-         .element_bytes = element_bytes},
+         .element_bytes = call.element_bytes},
         rank);
     if (key.collective == Collective::kScatter) {
       binding.output = static_cast<std::byte*>(const_cast<void*>(buffers.in)) - shift;
@@ -135,8 +151,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   }
   crl_request& run = team.blocking;
   team.last_algorithm = call.planned.algorithm;
-  run.prepare(*team.team,
-              bind(key, call.element_bytes, call.reduction, buffers, team.team->rank()));
+  run.prepare(*team.team, bind(key, call, buffers, team.team->rank()));
   run.set_plan(call.planned.plan);
   if (call.planned.plan->learned.length > 0) [[unlikely]] {
     Shared shared;
@@ -173,12 +188,11 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
     if (Status status = prepare_entry(team, key, call); !status.ok()) return report(status);
   }
   crl_request* const request = new_request(*team.context);
-  request->owner = &team;
+  request->context = team.context;
   request->key = key;
   request->shared = shared;
   request->stage = 0;
-  request->prepare(*team.team, bind(key, resolved.element_bytes, resolved.reduction, buffers,
-                                    team.team->rank()));
+  request->prepare(*team.team, bind(key, resolved, buffers, team.team->rank()));
   if (ready) {
     request->algorithm = team.last_algorithm = call.planned.algorithm;
     request->set_plan(call.planned.plan);
@@ -191,21 +205,44 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   return CRL_OK;
 }
 
+// Called while an exception is handled: the other members must not wait for this one.
+crl_status_t fail_team(crl_team& team, const CallKey& key) {
+  const Status status(Code::kNoMemory, std::string(collective_name(key.collective)) + " of " +
+                                           std::to_string(key.count) +
+                                           " elements or bytes: out of memory at rank " +
+                                           std::to_string(team.team->rank()));
+  const Engine::Lock lock(*team.context->engine);
+  if (team.team->state() != Team::State::kFailed) team.team->fail(status);
+  return report(status);
+}
+
 // One call, blocking or not (request_p null or not).
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p, bool blocking) {
   if (team == nullptr) [[unlikely]] return report(invalid(key, "the team is NULL"));
-  return blocking ? run_blocking(*team, key, buffers) : start(*team, key, buffers, request_p);
+  const bool scatter = key.collective == Collective::kScatter;
+  if ((scatter ? buffers.in : buffers.out) == CRL_IN_PLACE) [[unlikely]] {
+    return report(invalid(key, scatter ? "CRL_IN_PLACE can only be the output"
+                                       : "CRL_IN_PLACE can only be the input"));
+  }
+  try {
+    return blocking ? run_blocking(*team, key, buffers) : start(*team, key, buffers, request_p);
+  } catch (const std::exception&) {
+    return fail_team(*team, key);
+  }
 }
 
 CallKey key_of(Collective collective, const void* in, const void* out, std::size_t count,
                int root = 0, crl_dtype_t dtype = CRL_UINT8, crl_op_t op = CRL_SUM) {
   return {.collective = collective,
-          .in_place = in == CRL_IN_PLACE || out == CRL_IN_PLACE,
+          .in_place = (collective == Collective::kScatter ? out : in) == CRL_IN_PLACE,
           .dtype = dtype,
           .root = root,
           .count = count,
-          .op = op};
+          .op = op,
+          .op_id = is_predefined(op) || is_no_operator(op)
+                       ? 0
+                       : reinterpret_cast<const UserOp*>(op)->id};
 }
 
 crl_status_t bcast(crl_team_h team, void* buffer, std::size_t bytes, int root,
@@ -348,7 +385,7 @@ namespace {
 crl_status_t finish(crl_request_h* request_p) {
   crl_request* const request = *request_p;
   const crl_status_t status = carillon::report(request->status());
-  request->owner->context->spare_requests.push_back(request);
+  request->context->spare_requests.push_back(request);
   *request_p = nullptr;
   return status;
 }
@@ -357,18 +394,22 @@ crl_status_t finish(crl_request_h* request_p) {
 
 crl_status_t crl_request_test(crl_request_h* request_p) {
   if (*request_p == nullptr) return CRL_OK;
-  crl_request& request = **request_p;
-  carillon::Engine& engine = *request.owner->context->engine;
-  const carillon::Engine::Lock lock(engine);
-  if (!request.done()) engine.progress();
-  return request.done() ? finish(request_p) : CRL_IN_PROGRESS;
+  return carillon::guarded([&] {
+    crl_request& request = **request_p;
+    carillon::Engine& engine = *request.context->engine;
+    const carillon::Engine::Lock lock(engine);
+    if (!request.done()) engine.progress_and_watch();
+    return request.done() ? finish(request_p) : CRL_IN_PROGRESS;
+  });
 }
 
 crl_status_t crl_request_wait(crl_request_h* request_p) {
   if (*request_p == nullptr) return CRL_OK;
-  crl_request& request = **request_p;
-  carillon::Engine& engine = *request.owner->context->engine;
-  engine.wait(request);
-  const carillon::Engine::Lock lock(engine);
-  return finish(request_p);
+  return carillon::guarded([&] {
+    crl_request& request = **request_p;
+    carillon::Engine& engine = *request.context->engine;
+    engine.wait(request);
+    const carillon::Engine::Lock lock(engine);
+    return finish(request_p);
+  });
 }

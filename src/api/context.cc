@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Contexts, teams, memory and status of the C API.
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -53,6 +55,38 @@ const char* crl_last_error(void) { return carillon::g_last_error.c_str(); }
 
 const char* crl_version(void) { return "0.1.0"; }
 
+namespace {
+
+crl_status_t create_context(const crl_context_config_t& config, crl_context_h* context_p) {
+  auto settings = carillon::read_config();
+  if (!settings.ok()) return carillon::report(settings.status());
+  carillon::set_log_level(settings.value().log);
+  auto plans = carillon::PlanCache::create(settings.value());
+  if (!plans.ok()) return carillon::report(plans.status());
+  auto engine = Engine::create(config, settings.value());
+  if (!engine.ok()) return carillon::report(engine.status());
+  auto context = std::make_unique<crl_context>();
+  context->plans = std::move(plans.value());
+  context->engine = std::move(engine.value());
+  context->engine->set_stage_source(context.get());
+  *context_p = context.release();
+  return CRL_OK;
+}
+
+crl_status_t create_team(crl_context& context, const crl_oob_t& oob, crl_team_h* team_p) {
+  Engine& engine = *context.engine;
+  const Engine::Lock lock(engine);
+  auto team = std::make_unique<crl_team>();
+  team->context = &context;
+  team->team = std::make_unique<carillon::Team>(engine, oob);
+  engine.add_team(*team->team);
+  context.teams.push_back(team.get());
+  *team_p = team.release();
+  return CRL_OK;
+}
+
+}  // namespace
+
 crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_h* context_p) {
   if (config == nullptr || context_p == nullptr || config->oob.allgather_post == nullptr ||
       config->oob.allgather_test == nullptr || config->oob.rank < 0 ||
@@ -66,27 +100,17 @@ crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_
                              "crl_context_create: struct_bytes is not this library's "
                              "sizeof(crl_context_config_t); was it set?"});
   }
-  auto settings = carillon::read_config();
-  if (!settings.ok()) return carillon::report(settings.status());
-  carillon::set_log_level(settings.value().log);
-  auto plans = carillon::PlanCache::create(settings.value());
-  if (!plans.ok()) return carillon::report(plans.status());
-  auto engine = Engine::create(*config, settings.value());
-  if (!engine.ok()) return carillon::report(engine.status());
-  auto context = std::make_unique<crl_context>();
-  context->plans = std::move(plans.value());
-  context->engine = std::move(engine.value());
-  context->engine->set_stage_source(context.get());
-  *context_p = context.release();
-  return CRL_OK;
+  return carillon::guarded([&] { return create_context(*config, context_p); });
 }
 
 void crl_context_destroy(crl_context_h context) { delete context; }
 
 crl_status_t crl_context_progress(crl_context_h context) {
-  const Engine::Lock lock(*context->engine);
-  context->engine->progress();
-  return CRL_OK;
+  return carillon::guarded([&] {
+    const Engine::Lock lock(*context->engine);
+    context->engine->progress_and_watch();
+    return CRL_OK;
+  });
 }
 
 crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob, crl_team_h* team_p) {
@@ -96,26 +120,20 @@ crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob, crl_te
                              "crl_team_create: needs a context, an oob with a rank below its size, "
                              "and a place for the team"});
   }
-  Engine& engine = *context->engine;
-  const Engine::Lock lock(engine);
-  auto team = std::make_unique<crl_team>();
-  team->context = context;
-  team->team = std::make_unique<carillon::Team>(engine, *oob);
-  engine.add_team(*team->team);
-  context->teams.push_back(team.get());
-  *team_p = team.release();
-  return CRL_OK;
+  return carillon::guarded([&] { return create_team(*context, *oob, team_p); });
 }
 
 crl_status_t crl_team_test(crl_team_h team) {
-  const Engine::Lock lock(*team->context->engine);
-  team->context->engine->progress();
-  switch (team->team->state()) {
-    case carillon::Team::State::kAgreeing: return CRL_IN_PROGRESS;
-    case carillon::Team::State::kReady: return CRL_OK;
-    case carillon::Team::State::kFailed: break;
-  }
-  return carillon::report(team->team->status());
+  return carillon::guarded([&] {
+    const Engine::Lock lock(*team->context->engine);
+    team->context->engine->progress_and_watch();
+    switch (team->team->state()) {
+      case carillon::Team::State::kAgreeing: return CRL_IN_PROGRESS;
+      case carillon::Team::State::kReady: return CRL_OK;
+      case carillon::Team::State::kFailed: break;
+    }
+    return carillon::report(team->team->status());
+  });
 }
 
 void crl_team_destroy(crl_team_h team) {
@@ -137,8 +155,13 @@ const char* crl_team_last_algorithm(crl_team_h team) {
 }
 
 void* crl_alloc(crl_context_h context, size_t bytes) {
-  const Engine::Lock lock(*context->engine);
-  return context->engine->allocate_heap(bytes);
+  void* memory = nullptr;
+  (void)carillon::guarded([&] {
+    const Engine::Lock lock(*context->engine);
+    memory = context->engine->allocate_heap(bytes);
+    return CRL_OK;
+  });
+  return memory;
 }
 
 void crl_free(crl_context_h context, void* memory) {
@@ -156,15 +179,20 @@ crl_status_t crl_op_create(crl_op_fn_t fn, void* arg, int commutative, crl_op_t*
     return carillon::report(
         {Code::kInvalidArgument, "crl_op_create: needs a function and a place for the operator"});
   }
-  *op_p = reinterpret_cast<crl_op_t>(new carillon::UserOp{fn, arg, commutative != 0});
-  return CRL_OK;
+  static std::atomic<std::uint64_t> last_id{0};
+  return carillon::guarded([&] {
+    *op_p = reinterpret_cast<crl_op_t>(
+        new carillon::UserOp{fn, arg, commutative != 0, ++last_id});
+    return CRL_OK;
+  });
 }
 
 void crl_op_free(crl_op_t op) {
-  if (!carillon::is_predefined(op)) delete reinterpret_cast<carillon::UserOp*>(op);
+  if (!carillon::is_predefined(op) && !carillon::is_no_operator(op)) delete reinterpret_cast<carillon::UserOp*>(op);
 }
 
 int crl_op_supports(crl_op_t op, crl_dtype_t dtype) {
+  if (carillon::is_no_operator(op)) return 0;
   if (!carillon::is_predefined(op)) return crl_dtype_bytes(dtype) > 0 ? 1 : 0;
   if (dtype >= CRL_DTYPES) return 0;
   return carillon::find_kernel(static_cast<crl_op_kind_t>(op),

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct CallKey {
   std::int32_t root = 0;
   std::uint64_t count = 0;
   crl_op_t op = CRL_SUM;
+  std::uint64_t op_id = 0;  ///< of a user's operator: another one may get the same address later
   bool operator==(const CallKey&) const = default;
 };
 
@@ -34,6 +37,7 @@ struct PreparedCall {
   PlannedCall planned;  ///< empty plan: the entry is unused
   Reduction reduction;
   std::int32_t element_bytes = 1;
+  std::uint16_t signature = 0;
 };
 
 /// A user's operator. crl_op_t holds its address.
@@ -41,9 +45,12 @@ struct UserOp {
   crl_op_fn_t fn;
   void* arg;
   bool commutative;
+  std::uint64_t id;  ///< never the same twice
 };
 
 inline bool is_predefined(crl_op_t op) { return op < CRL_OPS; }
+/// No operator is there: memory never begins so low.
+inline bool is_no_operator(crl_op_t op) { return op >= CRL_OPS && op < 4096; }
 
 }  // namespace carillon
 
@@ -58,7 +65,7 @@ struct crl_context : carillon::StageSource {
 };
 
 struct crl_request : carillon::Run {
-  crl_team_h owner = nullptr;
+  crl_context_h context = nullptr;
   carillon::CallKey key;
   carillon::Shared shared;
   std::int32_t stage = 0;
@@ -79,5 +86,17 @@ namespace carillon {
 
 /// Keeps the message for crl_last_error and returns the code.
 crl_status_t report(const Status& status);
+
+/// Calls body() -> crl_status_t; nothing it throws crosses the C API.
+template <typename Body>
+crl_status_t guarded(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return report(Status(Code::kNoMemory, "out of memory"));
+  } catch (const std::exception& error) {
+    return report(Status(Code::kInternal, error.what()));
+  }
+}
 
 }  // namespace carillon

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
+#include <exception>
+#include <new>
+#include <string>
 
 #include "base/log.h"
 #include "engine/node.h"
@@ -16,6 +20,18 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr int kFirstPolls = 1000;            // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
+
+// What the run throws (a user's operator, or memory that cannot be had) ends the run.
+bool progress_run(Run& run, int polls) {
+  try {
+    return run.progress(polls);
+  } catch (const std::bad_alloc&) {
+    run.fail(Status(Code::kNoMemory, "out of memory in a collective"));
+  } catch (const std::exception& error) {
+    run.fail(Status(Code::kInternal, std::string("a collective threw: ") + error.what()));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -62,7 +78,7 @@ std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
 }
 
 void* Engine::allocate_heap(std::uint64_t bytes) {
-  if (!joined()) return nullptr;
+  if (!joined() || bytes > segment_->header().heap_bytes) return nullptr;
   const auto offset = heap_->allocate(std::max<std::uint64_t>(bytes, 1), shm::kPageBytes);
   return offset ? segment_->base() + *offset : nullptr;
 }
@@ -123,7 +139,7 @@ void Engine::begin_deferred() {
 
 bool Engine::move_on(Run& run, int polls) {
   if (run.done()) return true;
-  if (run.state() == Run::State::kDeferred || !run.progress(polls)) return false;
+  if (run.state() == Run::State::kDeferred || !progress_run(run, polls)) return false;
   Team& team = run.team();
   if (!run.status().ok()) {
     log(LogLevel::kError, run.status().to_string());
@@ -134,6 +150,7 @@ bool Engine::move_on(Run& run, int polls) {
     team.complete(run);
     return true;
   }
+  if (!team.oldest(run.collective())) return false;
   auto plan = stages_->plan(run);
   if (!plan.ok()) {
     team.fail(plan.status());
@@ -155,6 +172,18 @@ void Engine::progress(int polls) {
   bool ended = false;
   for (std::size_t i = 0; i < active_.size(); ++i) ended |= move_on(*active_[i], polls);
   if (ended) std::erase_if(active_, [](const Run* run) { return run->done(); });
+}
+
+void Engine::progress_and_watch() {
+  progress();
+  if (active_.empty() && agreeing_.empty()) return;
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::int64_t now_ms = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+  if (now_ms < next_watch_ms_) return;
+  // The first time, only the clock is set.
+  if (next_watch_ms_ != 0) check_peers();
+  next_watch_ms_ = now_ms + settings_.dead_peer_ms / 4;
 }
 
 void Engine::run_to_end(Run& run) {
@@ -193,6 +222,7 @@ void Engine::wait(Team& team) {
 }
 
 void Engine::check_peers() {
+  if (!joined()) return;
   for (Team* team : teams_) {
     if (team->state() == Team::State::kAgreeing) {
       for (int i = 0; i < segment_->ranks(); ++i) {
@@ -206,6 +236,8 @@ void Engine::check_peers() {
       team->check_peers();
     }
   }
+  // Whoever sees a failed run may at once use it again.
+  std::erase_if(active_, [](const Run* run) { return run->done(); });
 }
 
 }  // namespace carillon

@@ -48,6 +48,8 @@ class Engine {
   [[nodiscard]] bool in_heap(const void* memory, std::size_t bytes) const {
     return segment_->in_heap(node_rank_, memory, bytes);
   }
+  /// The node has more ranks than cores.
+  [[nodiscard]] bool crowded() const { return oversubscribed_; }
   /// The processes of the node could be joined; if not, no team can be served.
   [[nodiscard]] bool joined() const { return segment_ != nullptr; }
   void set_stage_source(StageSource* source) { stages_ = source; }
@@ -75,6 +77,8 @@ class Engine {
   /// Begins the run, or lets it wait for its turn on its team.
   void start(Run& run);
   void progress(int polls = 0);
+  /// For callers that poll: now and then looks for dead peers, too.
+  void progress_and_watch();
 
   // Blocking; without the Lock.
   /// Starts the run and returns when it has ended.
@@ -86,7 +90,9 @@ class Engine {
 
   std::optional<std::uint64_t> allocate_area(std::uint64_t bytes);
   void release_area(std::uint64_t offset) { areas_->release(offset); }
-  std::uint64_t new_generation() { return ++generation_; }
+  std::uint64_t new_generation() {
+    return generation_ = generation_ % (shm::kGenerations - 1) + 1;
+  }
   void* allocate_heap(std::uint64_t bytes);
   void free_heap(void* memory);
 
@@ -121,6 +127,7 @@ class Engine {
   std::vector<std::unique_ptr<Team>> retired_;
   std::vector<Run*> active_;     // begun or deferred, not yet ended
   int deferred_ = 0;              // of these, the deferred ones
+  std::int64_t next_watch_ms_ = 0;
 };
 
 }  // namespace carillon

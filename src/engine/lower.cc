@@ -21,6 +21,9 @@ class Lowering {
     plan_.slot_bytes = call_.limits.slot_bytes;
     plan_.learned = schedule_.learned;
     count_messages();
+    for (const ChannelUse& use : plan_.uses) {
+      if (use.count > INT32_MAX) fail("more messages than can be numbered (larger segments?)");
+    }
     releases_ = release_points(schedule_);
     for (const Strand& strand : schedule_.strands) {
       plan_.strand_starts.push_back(static_cast<std::uint32_t>(plan_.code.size()));
@@ -75,7 +78,7 @@ class Lowering {
       if (!outgoing(op.kind) && op.kind != OpKind::kWait && !stream) continue;
       ChannelUse& use = plan_.uses[use_of(op)];
       if (!stream) {
-        use.count += static_cast<std::int32_t>(iterations);
+        use.count += iterations;
       } else if (iterations != 1 || use.table != Table::kNone) {
         fail("a send or recv inside a loop, or after one of table-given length");
       } else {
@@ -85,7 +88,7 @@ class Lowering {
   }
 
   void count_stream(const Op& op, ChannelUse& use) {
-    stream_starts_.emplace(&op, use.count);
+    stream_starts_.emplace(&op, static_cast<std::int32_t>(use.count));
     std::int64_t length = 0;
     for (const Buffer& buffer : data(op)) {
       length += buffer.range.length;
@@ -96,7 +99,7 @@ class Lowering {
       use.table = buffer.table;
       use.entry = buffer.entry;
     }
-    if (use.table == Table::kNone) use.count += static_cast<std::int32_t>(stream_messages(length));
+    if (use.table == Table::kNone) use.count += stream_messages(length);
   }
 
   std::uint32_t slot_base(const Message& message) {

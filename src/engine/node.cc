@@ -123,9 +123,12 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   }
   place.oversubscribed = static_cast<std::size_t>(place.size) > cores.count();
 
+  shm::SegmentSizes own_sizes = sizes;
+  if (place.oversubscribed) own_sizes.pool_bytes = sizes.crowded_pool_bytes;
   Status opened = listener.status();
   if (listener.ok()) {
-    opened = open_segment(listener.value(), leader_name, timeout_s, sizes, place);
+    opened = open_segment(listener.value(), leader_name, timeout_s, own_sizes, place);
+    if (!opened.ok()) listener = opened;  // closed: whoever still asks need not wait
   }
   auto outcomes = exchange(oob, Outcome{opened.ok() ? 1 : 0}, timeout_s);
   if (!outcomes.ok()) return outcomes.status();

@@ -61,7 +61,7 @@ enum class Flow : std::uint8_t { kOutPair, kInPair, kOutAll, kInAll };
 struct ChannelUse {
   Flow flow = Flow::kOutPair;
   Rank peer = 0;
-  std::int32_t count = 0;
+  std::int64_t count = 0;
   /// The one send or recv of table-given length on it, whose count is known only at the call.
   Table table = Table::kNone;
   std::int32_t entry = 0;

@@ -33,6 +33,10 @@ inline void copy_bytes(void* to, const void* from, std::int64_t length) {
   }
 }
 
+bool incoming(const ChannelUse& channel) {
+  return channel.flow == Flow::kInPair || channel.flow == Flow::kInAll;
+}
+
 }  // namespace
 
 void Run::prepare(Team& team, const Binding& binding) {
@@ -94,6 +98,14 @@ std::int64_t Run::stream_messages(std::int64_t length) const {
 void Run::begin(std::uint64_t collective) {
   collective_ = collective;
   state_ = State::kRunning;
+  told_all_ = false;
+  take_numbers();
+}
+
+void Run::next_stage(const std::shared_ptr<const Plan>& plan) {
+  tell_all();
+  set_plan(plan);
+  told_all_ = false;
   take_numbers();
 }
 
@@ -120,11 +132,17 @@ void Run::take_numbers() {
 
 bool Run::progress(int polls) {
   bool finished = true;
+  // A strand that polls keeps the others from what the peer may be polling for.
+  if (strands_.size() > 1) polls = 0;
   for (Strand& strand : strands_) {
     if (!strand.finished && !advance(strand, polls)) finished = false;
   }
   if (state_ == State::kDone) return true;  // it failed
-  return finished && references_released();
+  if (!finished) return false;
+  if (references_.empty() || references_released()) return true;
+  // The readers may be waiting like this run: what they wrote is released before its end, too.
+  if (!told_all_ && team_->oldest(collective_)) tell_all();
+  return false;
 }
 
 bool Run::advance(Strand& strand, int polls) {
@@ -306,7 +324,7 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
   }
   // partner: the acquire load in poll() of each reader
   line.header.store(shm::make_header(static_cast<std::uint32_t>(number),
-                                     endpoint.lag(collective_), kind),
+                                     endpoint.lag(collective_), kind, signature()),
                     std::memory_order_release);
   if (to_all) {
     endpoint.use_all_line(number, collective_);
@@ -331,11 +349,13 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
     references_.push_back({in.use, number});
   } else {
     const int reader = channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
-    const shm::Pool::Chunk* const chunk =
-        engine.pool().take(bytes, &team_->endpoint(), reader, number, collective_);
-    if (chunk == nullptr) return false;
-    gather(engine.segment().base() + chunk->offset, in, strand, offset, length);
-    ref.offset = chunk->offset;
+    ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
+                                            .peer = reader,
+                                            .number = number,
+                                            .collective = collective_,
+                                            .acknowledged = uses_[in.use].count > shm::kWindow});
+    if (ref.offset == 0) return false;
+    gather(engine.segment().base() + ref.offset, in, strand, offset, length);
     *kind = shm::kChunk;
   }
   std::memcpy(line.payload, &ref, sizeof ref);
@@ -355,6 +375,10 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     if (i >= kTightPolls) pause_core();
     header = line.header.load(std::memory_order_acquire);
   }
+  if (shm::header_signature(header) != signature()) [[unlikely]] {
+    fail_mismatch(channel);
+    return false;
+  }
   shm::Endpoint::note_lag(peer, header, collective_);
   const std::uint8_t kind = shm::header_kind(header);
   if (kind <= kInlineBytes) {
@@ -366,6 +390,16 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   *received = {team_->engine().segment().base() + ref.offset,
                static_cast<std::int64_t>(ref.length)};
   return true;
+}
+
+void Run::fail_mismatch(const ChannelUse& channel) {
+  fail(Status(Code::kMismatch,
+              "rank " + std::to_string(channel.peer) + " of a team of " +
+                  std::to_string(team_->size()) + " sent data of another call than rank " +
+                  std::to_string(team_->rank()) + " makes (its collective " +
+                  std::to_string(collective_) +
+                  " on the team); do all ranks call the same collectives in the same order, with "
+                  "the same sizes, roots and operators?"));
 }
 
 void Run::release(std::uint16_t use, std::uint64_t number) {
@@ -382,23 +416,35 @@ void Run::release(std::uint16_t use, std::uint64_t number) {
   }
   state.ahead >>= 1;
   // Earlier collectives may still hold earlier messages: a count would cover those, too.
-  if (team_->oldest(collective_)) tell_release(plan_->uses[use], state);
+  // And where lines suffice, the writer needs no more than `done`.
+  if (state.count > shm::kWindow && team_->oldest(collective_)) {
+    tell(plan_->uses[use], state.first + state.released);
+  }
 }
 
-void Run::tell_release(const ChannelUse& channel, const Use& use) {
-  if (use.count <= shm::kWindow) return;  // the writer needs no more than `done`
+// All messages up to number `released` are released.
+void Run::tell(const ChannelUse& channel, std::uint64_t released) {
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
   shm::Counter& ack = channel.flow == Flow::kInAll ? *peer.all_in_ack : *peer.in_ack;
   // partner: the acquire loads in Endpoint::pair_released and all_released of the writer
-  ack.value.store(use.first + use.released, std::memory_order_release);
+  ack.value.store(released, std::memory_order_release);
   wake_readers(*team_, channel.peer);
+}
+
+void Run::tell_all() {
+  told_all_ = true;
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    if (!incoming(plan_->uses[i])) continue;
+    tell(plan_->uses[i], uses_[i].first + static_cast<std::uint64_t>(uses_[i].count));
+  }
 }
 
 void Run::tell_releases() {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
-    const Flow flow = plan_->uses[i].flow;
-    const bool incoming = flow == Flow::kInPair || flow == Flow::kInAll;
-    if (incoming && uses_[i].released > 0) tell_release(plan_->uses[i], uses_[i]);
+    const Use& use = uses_[i];
+    if (use.count > shm::kWindow && use.released > 0 && incoming(plan_->uses[i])) {
+      tell(plan_->uses[i], use.first + use.released);
+    }
   }
 }
 

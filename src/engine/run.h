@@ -34,6 +34,8 @@ struct Binding {
   Reduction reduction;
   std::int32_t element_bytes = 1;
   Tables tables;
+  /// Equal on all ranks if they make the same call; tells calls that do not fit together.
+  std::uint16_t signature = 0;
 };
 
 class Run {
@@ -45,6 +47,10 @@ class Run {
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] std::uint64_t collective() const { return collective_; }
   [[nodiscard]] Team& team() const { return *team_; }
+  /// Of this call in its place among the team's: the next equal call has another one.
+  [[nodiscard]] std::uint16_t signature() const {
+    return static_cast<std::uint16_t>(binding_.signature + collective_);
+  }
 
   /// Takes the call's buffers (they stay the caller's) and copies of its tables.
   void prepare(Team& team, const Binding& binding);
@@ -54,11 +60,9 @@ class Run {
   [[nodiscard]] bool has_plan() const { return plan_ != nullptr; }
   /// Takes the run's message numbers. Must happen in the same order on all ranks of a team.
   void begin(std::uint64_t collective);
-  /// Goes on with the plan of the next stage; scratch stays.
-  void next_stage(const std::shared_ptr<const Plan>& plan) {
-    set_plan(plan);
-    take_numbers();
-  }
+  /// Goes on with the plan of the next stage; scratch stays. Only the team's oldest may: it tells
+  /// that it has released all of this stage, whose channels the next one may use again.
+  void next_stage(const std::shared_ptr<const Plan>& plan);
   /// Moves on; true when the plan is finished. A wait polls `polls` times before it gives up.
   bool progress(int polls);
   /// Ends the run with an error.
@@ -105,8 +109,11 @@ class Run {
                    std::uint64_t number, std::int64_t offset, std::int64_t length,
                    std::uint8_t* kind);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
+  /// The message found belongs to another call.
+  void fail_mismatch(const ChannelUse& channel);
   void release(std::uint16_t use, std::uint64_t number);
-  void tell_release(const ChannelUse& channel, const Use& use);
+  void tell(const ChannelUse& channel, std::uint64_t released);
+  void tell_all();
   void copy(const Instruction& in, const Strand& strand);
   void reduce(const Instruction& in, const Strand& strand);
   void gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
@@ -128,6 +135,7 @@ class Run {
   std::shared_ptr<const Plan> plan_;
   Binding binding_;
   std::uint64_t collective_ = 0;
+  bool told_all_ = false;  // the strands are finished and everything read is acknowledged
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;

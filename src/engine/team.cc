@@ -19,6 +19,7 @@ struct Team::Hello {
   std::uint64_t generation = 0;
   std::int64_t slot_bytes = 0;
   std::uint64_t settings_hash = 0;
+  std::uint32_t crowded = 0;
   std::int32_t node_rank = 0;
   std::uint32_t version = 0;
 };
@@ -33,26 +34,31 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
       mine.segment_id = engine.segment().id();
       mine.area_offset = *area_;
       mine.generation = engine.new_generation();
+      shm::Endpoint::open_area(engine.segment(), *area_, mine.generation);
     }
     mine.node_rank = engine.node_rank();
   }
   mine.slot_bytes = engine.settings().slot_bytes;
+  mine.crowded = engine.crowded() ? 1 : 0;
   mine.settings_hash = std::hash<std::string>()(engine.settings().algorithm);
-  if (Status status = gather_->post(oob, mine); !status.ok()) fail(std::move(status));
+  if (Status status = gather_->post(oob, mine); !status.ok()) {
+    gather_.reset();
+    fail(std::move(status));
+  }
 }
 
 Team::~Team() {
-  if (area_ && endpoint_) engine_.pool().forget(&*endpoint_);
+  (void)gather_.release();  // not done: left alone for ever
+  if (endpoint_) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_);
 }
 
 void Team::progress_agreement() {
-  if (state_ != State::kAgreeing) return;
+  if (state() != State::kAgreeing) return;
   switch (gather_->test()) {
     case Code::kInProgress: return;
     case Code::kOk: agree(); return;
     default:
-      area_.reset();  // some members may think the team is ready: its memory is not used again
       fail(Status(Code::kSystem, "the bootstrap allgather of a team of " +
                                      std::to_string(size()) + " ranks failed"));
   }
@@ -60,9 +66,10 @@ void Team::progress_agreement() {
 
 // Every member sees the same values here, so every member comes to the same end.
 void Team::agree() {
+  const auto gather = std::move(gather_);
   std::vector<shm::Member> members;
-  const Hello& first = gather_->all().front();
-  for (const Hello& hello : gather_->all()) {
+  const Hello& first = gather->all().front();
+  for (const Hello& hello : gather->all()) {
     if (hello.version != shm::kVersion) {
       fail(Status(Code::kUnsupported, "members of the team run different versions of carillon"));
       return;
@@ -72,12 +79,12 @@ void Team::agree() {
       return;
     }
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
+    limits_.crowded = limits_.crowded || hello.crowded != 0;
     same_settings_ = same_settings_ && hello.settings_hash == first.settings_hash;
     members.push_back({hello.node_rank, hello.area_offset, hello.generation});
   }
-  gather_.reset();
   endpoint_.emplace(engine_.segment(), std::move(members), rank());
-  state_ = State::kReady;
+  state_.store(State::kReady, std::memory_order_release);
 }
 
 void Team::begin(Run& run) {
@@ -87,7 +94,7 @@ void Team::begin(Run& run) {
 }
 
 Run* Team::next_deferred() {
-  if (state_ != State::kReady || staged_ || waiting_.empty()) return nullptr;
+  if (state() != State::kReady || staged_ || waiting_.empty()) return nullptr;
   Run* const run = waiting_.front();
   waiting_.erase(waiting_.begin());
   return run;
@@ -95,45 +102,90 @@ Run* Team::next_deferred() {
 
 void Team::complete(Run& run) {
   run.set_state(Run::State::kDone);
-  bool told = false;
-  while (!in_flight_.empty() && in_flight_.front()->done()) {
-    endpoint_->set_done(in_flight_.front()->collective());
-    in_flight_.erase(in_flight_.begin());
-    told = true;
-  }
-  if (!told) return;
+  const std::uint64_t done = endpoint_->done();
+  in_flight_[run.collective() - done - 1] = nullptr;
+  if (in_flight_.front() != nullptr) return;
+  const auto still = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                  [](const Run* other) { return other != nullptr; });
+  endpoint_->set_done(done + static_cast<std::uint64_t>(still - in_flight_.begin()));
+  in_flight_.erase(in_flight_.begin(), still);
   if (!in_flight_.empty()) in_flight_.front()->tell_releases();
   wake_readers(*this, shm::Pool::kToAll);
 }
 
 void Team::fail(Status status) {
-  state_ = State::kFailed;
+  // Members that think the team is ready may write to its area: it is not used again.
+  if (gather_) area_.reset();
   status_ = std::move(status);
-  for (Run* run : in_flight_) run->fail(status_);
+  state_.store(State::kFailed, std::memory_order_release);
+  for (Run* run : in_flight_) {
+    if (run != nullptr) run->fail(status_);
+  }
   for (Run* run : waiting_) run->fail(status_);
   in_flight_.clear();
   waiting_.clear();
+  if (!endpoint_) return;
+  endpoint_->give_up(-static_cast<int>(status_.code()));
+  wake_readers(*this, shm::Pool::kToAll);
+}
+
+void Team::fail_ended(int rank, std::uint64_t collective, bool died) {
+  const int node_rank = endpoint_->peer(rank).node_rank;
+  fail(Status(Code::kPeerDead,
+              "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) +
+                  " (pid " + std::to_string(engine_.segment().state(node_rank).pid.load()) + ") " +
+                  (died ? "died" : "has destroyed its context") + "; collective " +
+                  std::to_string(collective) + " of the team cannot complete at rank " +
+                  std::to_string(this->rank())));
+}
+
+void Team::fail_mismatch(int rank, std::uint64_t collective) {
+  const std::string who = rank < 0 ? "all other ranks" : "rank " + std::to_string(rank);
+  const std::string me = "rank " + std::to_string(this->rank());
+  fail(Status(Code::kMismatch,
+              who + " of a team of " + std::to_string(size()) +
+                  (rank < 0 ? " completed" : " waits in") + " another call than " + me +
+                  " waits in (its collective " + std::to_string(collective) +
+                  " on the team); do all ranks call the same collectives in the same order, with "
+                  "the same sizes, roots and operators?"));
 }
 
 void Team::check_peers() {
   if (in_flight_.empty()) return;
   const std::uint64_t collective = in_flight_.front()->collective();
-  for (int i = 0; i < size(); ++i) {
+  const std::uint16_t signature = in_flight_.front()->signature();
+  endpoint_->tell_call(collective, signature);
+  bool alone = size() > 1;
+  for (int i = 0; i < size() && state() == State::kReady; ++i) {
+    if (i == rank()) continue;
     const int node_rank = endpoint_->peer(i).node_rank;
+    const bool died = engine_.segment().died(node_rank);
+    const bool left = engine_.segment().left(node_rank);
     // A member that completed the collective has done its part, whatever became of it.
-    if (!engine_.segment().died(node_rank) || endpoint_->completed_by(i) >= collective) continue;
-    fail(Status(Code::kPeerDead,
-                "rank " + std::to_string(i) + " of a team of " + std::to_string(size()) + " (pid " +
-                    std::to_string(engine_.segment().state(node_rank).pid.load()) +
-                    ") died; collective " + std::to_string(collective) +
-                    " of the team cannot complete at rank " + std::to_string(rank())));
-    log(LogLevel::kError, status_.to_string());
-    return;
+    if (endpoint_->completed_by(i) < collective) {
+      alone = false;
+      if (died || left) {
+        fail_ended(i, collective, died);
+      } else if (endpoint_->call_differs(i, collective, signature)) {
+        fail_mismatch(i, collective);
+      }
+    } else if (const int error = endpoint_->gave_up(i); error != 0) {
+      fail(Status(static_cast<Code>(-error),
+                  "rank " + std::to_string(i) + " gave up a team of " + std::to_string(size()) +
+                      " (its own message says why); collective " + std::to_string(collective) +
+                      " of the team cannot complete at rank " + std::to_string(rank())));
+    }
   }
+  // Everything this rank could wait for is there by now: after some polls it does not want it.
+  constexpr int kSure = 3;
+  alone_checks_ = alone && alone_ == collective ? alone_checks_ + 1 : 0;
+  alone_ = collective;
+  if (state() == State::kReady && alone_checks_ >= kSure) fail_mismatch(-1, collective);
+  if (state() == State::kFailed) log(LogLevel::kError, status_.to_string());
 }
 
 bool Team::quiet() {
-  if (state_ == State::kAgreeing) return false;
+  if (state() == State::kAgreeing) return false;
   return !endpoint_ || endpoint_->everybody_done(started_);
 }
 

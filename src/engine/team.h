@@ -4,6 +4,7 @@
 // collectives in flight on it in the order they were started.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -31,7 +32,8 @@ class Team {
 
   [[nodiscard]] int rank() const { return oob_.rank; }
   [[nodiscard]] int size() const { return oob_.size; }
-  [[nodiscard]] State state() const { return state_; }
+  /// Any thread; kReady and kFailed are final but for kReady to kFailed.
+  [[nodiscard]] State state() const { return state_.load(std::memory_order_acquire); }
   /// Why the team failed, if it did: at its making (equal on all members) or later.
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] Engine& engine() const { return engine_; }
@@ -46,7 +48,7 @@ class Team {
   /// Runs that can begin now; a run started before the team is ready, or behind one with further
   /// stages, waits its turn.
   [[nodiscard]] bool may_begin() const {
-    return state_ == State::kReady && waiting_.empty() && !staged_;
+    return state() == State::kReady && waiting_.empty() && !staged_;
   }
   void begin(Run& run);
   void defer(Run& run) {
@@ -62,7 +64,8 @@ class Team {
   [[nodiscard]] bool oldest(std::uint64_t collective) const {
     return endpoint_->done() + 1 == collective;
   }
-  /// Fails the team if a member died before it completed what is in flight.
+  /// Fails the team if what is in flight cannot end: a member died, left or gave up before it
+  /// completed it, or all others have completed it and this rank still waits.
   void check_peers();
   /// Ends everything on the team with an error, for good.
   void fail(Status status);
@@ -75,19 +78,25 @@ class Team {
  private:
   struct Hello;  // what members tell each other
   void agree();
+  void fail_ended(int rank, std::uint64_t collective, bool died);
+  void fail_mismatch(int rank, std::uint64_t collective);  // rank -1: with all others
 
   Engine& engine_;
   crl_oob_t oob_;
-  State state_ = State::kAgreeing;
+  std::atomic<State> state_ = State::kAgreeing;  // partner of each store: state()
   Status status_;
   Limits limits_;
   bool same_settings_ = true;
   bool staged_ = false;
   std::optional<std::uint64_t> area_;
-  std::unique_ptr<Gather<Hello>> gather_;
+  std::unique_ptr<Gather<Hello>> gather_;  // until it is done: the caller may write into it
   std::optional<shm::Endpoint> endpoint_;
   std::uint64_t started_ = 0;
-  std::vector<Run*> in_flight_;  // oldest first
+  /// From the oldest on, which is collective done + 1; null: complete, its run may serve another
+  /// call by now.
+  std::vector<Run*> in_flight_;
+  std::uint64_t alone_ = 0;  // the collective in flight that all others were seen to have completed
+  int alone_checks_ = 0;     // how often in a row
   std::vector<Run*> waiting_;
 };
 

@@ -85,6 +85,9 @@ struct Limits {
   std::int32_t inline_bytes = 56;   ///< a put up to this size costs one cache line
   std::int32_t window = 4;          ///< messages in flight per channel before a put must wait
   std::int32_t large_slots = 2;     ///< puts above inline_bytes a rank is guaranteed in flight
+  /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
+  /// on it.
+  bool crowded = false;
   bool operator==(const Limits&) const = default;
 };
 

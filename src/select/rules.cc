@@ -11,7 +11,10 @@ constexpr Rank kAnyRanks = Rule::kAnyRanks;
 constexpr std::int64_t kAnyBytes = Rule::kAnyBytes;
 constexpr std::int64_t kKiB = 1024;
 
+enum Where { kAnywhere, kCrowded };  // kCrowded: more ranks than cores
+
 struct Row {
+  Where where;
   Rank max_ranks;
   std::int64_t max_bytes;
   std::string_view choice;
@@ -19,49 +22,53 @@ struct Row {
 
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kRows = {
-    Row{kFewRanks, kAnyBytes, "barrier.flat"},
-    Row{kAnyRanks, kAnyBytes, "barrier.dissemination"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
 
-    Row{kFewRanks, kAnyBytes, "bcast.flat"},
-    Row{kAnyRanks, 2 * kKiB, "bcast.flat"},
-    Row{kAnyRanks, 64 * kKiB, "bcast.knomial:k=4"},
-    Row{kAnyRanks, kAnyBytes, "bcast.chain"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "bcast.flat"},
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "bcast.flat"},
+    Row{kAnywhere, kAnyRanks, 64 * kKiB, "bcast.knomial:k=4"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
-    Row{2, kAnyBytes, "reduce.flat"},
-    Row{kFewRanks, 2 * kKiB, "reduce.flat"},
-    Row{kFewRanks, kAnyBytes, "reduce.flat_blocks"},
-    Row{kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
-    Row{kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
+    Row{kAnywhere, 2, kAnyBytes, "reduce.flat"},
+    Row{kAnywhere, kFewRanks, 2 * kKiB, "reduce.flat"},
+    Row{kCrowded, kFewRanks, 64 * kKiB, "reduce.degree_k:k=15"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "reduce.flat_blocks"},
+    Row{kAnywhere, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
-    Row{kFewRanks, 2 * kKiB, "allreduce.flat"},
-    Row{kFewRanks, kAnyBytes, "allreduce.flat_blocks"},
-    Row{kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
-    Row{kAnyRanks, 512 * kKiB, "allreduce.reduce_scatter_allgather"},
-    Row{kAnyRanks, kAnyBytes, "allreduce.ring"},
-    Row{kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
+    Row{kAnywhere, kFewRanks, 2 * kKiB, "allreduce.flat"},
+    Row{kCrowded, kFewRanks, 64 * kKiB, "allreduce.degree_k:k=15"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "allreduce.flat_blocks"},
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
+    Row{kAnywhere, kAnyRanks, 512 * kKiB, "allreduce.reduce_scatter_allgather"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.ring"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
 
-    Row{kFewRanks, kAnyBytes, "allgather.flat"},
-    Row{kAnyRanks, 2 * kKiB, "allgather.bruck"},
-    Row{kAnyRanks, kAnyBytes, "allgather.ring"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "allgather.bruck"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "allgather.ring"},
 
-    Row{kFewRanks, kAnyBytes, "gather.flat"},
-    Row{kAnyRanks, 2 * kKiB, "gather.binomial"},
-    Row{kAnyRanks, kAnyBytes, "gather.flat"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "gather.flat"},
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "gather.binomial"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "gather.flat"},
 
-    Row{kFewRanks, kAnyBytes, "scatter.flat"},
-    Row{kAnyRanks, 2 * kKiB, "scatter.binomial"},
-    Row{kAnyRanks, kAnyBytes, "scatter.flat"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "scatter.flat"},
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "scatter.binomial"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "scatter.flat"},
 
-    Row{kFewRanks, kAnyBytes, "reduce_scatter_block.flat"},
-    Row{kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
-    Row{kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
-    Row{kAnyRanks, kAnyBytes, "reduce_scatter_block.flat"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "reduce_scatter_block.flat"},
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.flat"},
 
-    Row{kFewRanks, kAnyBytes, "alltoall.flat"},
-    Row{kAnyRanks, 256, "alltoall.bruck"},
-    Row{kAnyRanks, kAnyBytes, "alltoall.pairwise"},
+    Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
+    Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "alltoall.flat"},
+    Row{kAnywhere, kAnyRanks, 256, "alltoall.bruck"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
 
-    Row{kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
 };
 
 Rules built_in() {
@@ -69,7 +76,11 @@ Rules built_in() {
   for (const Row& row : kRows) {
     // The table above is right: rules_test.cc parses every row.
     const AlgorithmChoice choice = parse_choice(row.choice).value();
-    rules.rules.push_back({choice.algorithm->collective, row.max_ranks, row.max_bytes, choice});
+    rules.rules.push_back({.collective = choice.algorithm->collective,
+                           .crowded_only = row.where == kCrowded,
+                           .max_ranks = row.max_ranks,
+                           .max_bytes = row.max_bytes,
+                           .choice = choice});
   }
   return rules;
 }

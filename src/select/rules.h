@@ -18,6 +18,7 @@ struct Rule {
   static constexpr std::int64_t kAnyBytes = INT64_MAX;
 
   Collective collective = Collective::kBarrier;
+  bool crowded_only = false;  ///< only where there are more ranks than cores
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
   AlgorithmChoice choice;

@@ -12,18 +12,19 @@ bool can_do(const AlgorithmChoice& choice, const Shared& shared) {
 
 }  // namespace
 
-AlgorithmChoice select(const Shared& shared, const Limits& /*limits*/, const Rules& rules) {
+AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules) {
   for (const AlgorithmChoice& choice : rules.overrides) {
     if (can_do(choice, shared)) return choice;
   }
   const std::int64_t bytes = shared.block_bytes();
   for (const Rule& rule : rules.rules) {
+    if (rule.crowded_only && !limits.crowded) continue;
     if (shared.ranks <= rule.max_ranks && bytes <= rule.max_bytes && can_do(rule.choice, shared)) {
       return rule.choice;
     }
   }
   // Rules that somebody wrote without a last resort: take ours.
-  return &rules == &default_rules() ? AlgorithmChoice{} : select(shared, {}, default_rules());
+  return &rules == &default_rules() ? AlgorithmChoice{} : select(shared, limits, default_rules());
 }
 
 }  // namespace carillon

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 namespace mpi_test {
 namespace {
@@ -27,8 +25,6 @@ std::uint64_t counted(const char* symbol, const char* collective) {
   return counter == nullptr ? 0 : counter(collective);
 }
 
-bool bare() { return std::getenv("CARILLON_TEST_BARE") != nullptr; }
-
 }  // namespace
 
 void fail(const std::string& what) {
@@ -47,8 +43,9 @@ void begin(int argc, char** argv, int thread_level) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   if (provided < thread_level) fail("the MPI does not provide the thread level");
-  if (!bare() && find_counter("carillon_shim_taken") == nullptr) {
-    fail("the interposer is not loaded (LD_PRELOAD)");
+  if (find_counter("carillon_shim_taken") == nullptr) {
+    std::fputs("the interposer is not loaded (LD_PRELOAD)\n", stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
 }
 
@@ -70,7 +67,6 @@ MustTake::MustTake(const char* collective)
     : collective_(collective), taken_(taken(collective)), left_(left(collective)) {}
 
 MustTake::~MustTake() {
-  if (bare()) return;
   const std::uint64_t more = taken(collective_) - taken_;
   if (more != calls_ || left(collective_) != left_) {
     fail(std::string(collective_) + ": " + std::to_string(calls_) + " calls, but carillon took " +

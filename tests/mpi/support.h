@@ -23,7 +23,7 @@ inline void check(bool good, const std::string& what) {
   if (!good) fail(what);
 }
 
-/// Starts MPI; requires the interposer, unless CARILLON_TEST_BARE is set (to test the test).
+/// Starts MPI; gives up without the interposer.
 void begin(int argc, char** argv, int thread_level = MPI_THREAD_SINGLE);
 /// Ends MPI; the process's exit status: 0 if no check failed on any rank.
 int end();

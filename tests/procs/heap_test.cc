@@ -139,11 +139,13 @@ void work(int rank, Meeting& world, Meeting& meeting) {
   crl_context_h context = make_context(world, rank);
   crl_team_h team = make_team(context, meeting.oob(rank));
   constexpr std::size_t kCount = 12 << 20;  // 96 MiB on each rank
-  Heap heap(context, kCount);
-  ASSERT_NE(heap.data, nullptr);
-  if (rank == 0) heap.fill(0, 5);
-  expect_ok(crl_bcast(team, heap.data, kCount * 8, 0));
-  EXPECT_EQ(heap.values(), values_of(0, 5, kCount));
+  {
+    Heap heap(context, kCount);
+    ASSERT_NE(heap.data, nullptr);
+    if (rank == 0) heap.fill(0, 5);
+    expect_ok(crl_bcast(team, heap.data, kCount * 8, 0));
+    EXPECT_EQ(heap.values(), values_of(0, 5, kCount));
+  }
   crl_team_destroy(team);
   crl_context_destroy(context);
 }

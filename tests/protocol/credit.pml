@@ -46,25 +46,39 @@
 #define program(rank, a, b, c, d) \
   prog[rank * 4] = a; prog[rank * 4 + 1] = b; prog[rank * 4 + 2] = c; prog[rank * 4 + 3] = d
 
-#if defined(CHANNELS)
-/* One writer, two readers; channels 0: all of rank 0, 1: 0 to 1, 2: 1 to 0. */
+#if defined(ALL)
+/* One writer, two readers, channel 0: all of rank 0; rank 1 also writes to rank 0 (channel 2). */
 #define R 3
+#define T 1
+#define S 3
+#define CHUNKS 1
+#define FIRST_CHUNKS 1
+inline scenario() {
+  channel(0, 0, 0, 6); channel(2, 0, 1, 1);
+  collective(0, 0, 1); collective(1, 0, 2); collective(2, 0, 3);
+  /* 1: rank 0 passes on what it gets from rank 1: later collectives would overtake it */
+  op(0, 0, IN_(2, 1), OUT_(0, 1)); op(1, 0, OUT_(2, 1), IN_(0, 1)); op(2, 0, IN_(0, 1), 0);
+  /* 2: more messages than lines */
+  op(0, 1, OUT_(0, 3), 0); op(1, 1, IN_(0, 3), 0); op(2, 1, IN_(0, 3), 0);
+  /* 3: a short one, and back */
+  op(0, 2, OUT_(0, 2), IN_(2, 1)); op(1, 2, OUT_(2, 1), IN_(0, 2)); op(2, 2, IN_(0, 2), 0);
+  program(0, 0, 1, 2, NONE); program(1, 0, 1, 2, NONE); program(2, 0, 1, 2, NONE);
+}
+#elif defined(PAIR)
+/* The same between two ranks, with one collective more. Channel 1: 0 to 1, 2: 1 to 0. */
+#define R 2
 #define T 1
 #define S 4
 #define CHUNKS 1
 #define FIRST_CHUNKS 1
 inline scenario() {
-  channel(0, 0, 0, 6); channel(1, 0, 0, 2); channel(2, 0, 1, 1);
+  channel(1, 0, 0, 2); channel(2, 0, 1, 1);
   collective(0, 0, 1); collective(1, 0, 2); collective(2, 0, 3); collective(3, 0, 4);
-  /* 1: rank 0 passes on what it gets from rank 1: later collectives overtake it */
-  op(0, 0, IN_(2, 1), OUT_(0, 1)); op(1, 0, OUT_(2, 1), IN_(0, 1)); op(2, 0, IN_(0, 1), 0);
-  /* 2: more messages than lines */
-  op(0, 1, OUT_(0, 3), 0); op(1, 1, IN_(0, 3), 0); op(2, 1, IN_(0, 3), 0);
-  /* 3: the same on the pair channel, and one to all */
-  op(0, 2, OUT_(1, 3), OUT_(0, 1)); op(1, 2, IN_(1, 3), IN_(0, 1)); op(2, 2, IN_(0, 1), 0);
-  /* 4: back and forth */
-  op(0, 3, OUT_(1, 1), IN_(2, 1)); op(1, 3, OUT_(2, 1), IN_(1, 1));
-  program(0, 0, 1, 2, 3); program(1, 0, 1, 2, 3); program(2, 0, 1, 2, 3);
+  op(0, 0, IN_(2, 1), OUT_(1, 1)); op(1, 0, OUT_(2, 1), IN_(1, 1));
+  op(0, 1, OUT_(1, 3), 0);         op(1, 1, IN_(1, 3), 0);
+  op(0, 2, OUT_(1, 2), IN_(2, 3)); op(1, 2, OUT_(2, 3), IN_(1, 2));
+  op(0, 3, OUT_(1, 4), IN_(2, 1)); op(1, 3, OUT_(2, 1), IN_(1, 4));
+  program(0, 0, 1, 2, 3); program(1, 0, 1, 2, 3);
 }
 #elif defined(REFERENCES)
 /* Both ranks put their own memory; neither is done before the other has read it. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/oracle.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace carillon::test {
@@ -14,9 +15,8 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-std::byte data_byte(Rank rank, std::int64_t index) {
-  const auto key = static_cast<std::uint64_t>(rank) << 40 | static_cast<std::uint64_t>(index / 8);
-  return static_cast<std::byte>(mix(key + 1) >> (index % 8 * 8));
+std::uint64_t data_word(Rank rank, std::size_t index) {
+  return mix((static_cast<std::uint64_t>(rank) << 40 | index) + 1);
 }
 
 struct Affine {
@@ -118,8 +118,9 @@ Bytes input_of(const Case& problem, Rank rank) {
   const OwnedTables tables(problem, rank);
   Bytes bytes(static_cast<std::size_t>(
       input_bytes(problem.shared, {.in_place = false, .tables = tables.view()}, rank)));
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = data_byte(rank, static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+    const std::uint64_t word = data_word(rank, i / 8);
+    std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, bytes.size() - i));
   }
   return bytes;
 }

@@ -14,6 +14,8 @@ namespace carillon::shm {
 void register_for_wakeups();
 
 inline bool anybody_sleeps(const Segment& segment) {
+  // The caller's write comes first; that no core swaps the two is the sleeper's membarrier's work.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   // partner: the increment in Sleep
   return segment.header().sleepers.load(std::memory_order_relaxed) != 0;
 }

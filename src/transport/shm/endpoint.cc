@@ -4,6 +4,20 @@
 #include <algorithm>
 
 namespace carillon::shm {
+namespace {
+
+// As if the messages before number 0 had been written and released.
+void start_lines(LineUse (&uses)[kWindow]) {
+  for (std::uint64_t line = 0; line < kWindow; ++line) uses[line].number = line - kWindow;
+}
+
+}  // namespace
+
+void Endpoint::open_area(Segment& segment, std::uint64_t offset, std::uint64_t generation) {
+  auto* const area = reinterpret_cast<Progress*>(segment.base() + offset + AreaLayout::progress());
+  // partner: refresh_done, by way of the exchange in which the team agrees
+  area->done.store(generation << kDoneBits, std::memory_order_release);
+}
 
 Endpoint::Endpoint(Segment& segment, std::vector<Member> members, int rank)
     : peers_(members.size()), rank_(rank) {
@@ -16,7 +30,7 @@ Endpoint::Endpoint(Segment& segment, std::vector<Member> members, int rank)
     return reinterpret_cast<Counter*>(at(member, offset));
   };
   generation_ = members[me].generation;
-  my_done_ = counter(me, AreaLayout::done());
+  mine_ = reinterpret_cast<Progress*>(at(me, AreaLayout::progress()));
   all_lines_ = reinterpret_cast<Line*>(at(me, AreaLayout::all_lines()));
   for (std::size_t i = 0; i < members.size(); ++i) {
     Peer& peer = peers_[i];
@@ -25,17 +39,19 @@ Endpoint::Endpoint(Segment& segment, std::vector<Member> members, int rank)
     peer.out_lines = reinterpret_cast<Line*>(at(i, layout.pair_lines(me)));
     peer.in_lines = reinterpret_cast<const Line*>(at(me, layout.pair_lines(i)));
     peer.all_lines = reinterpret_cast<const Line*>(at(i, AreaLayout::all_lines()));
-    peer.done = counter(i, AreaLayout::done());
+    peer.progress = reinterpret_cast<const Progress*>(at(i, AreaLayout::progress()));
     peer.out_ack = counter(i, layout.pair_ack(me));
     peer.all_ack = counter(i, layout.all_ack(me));
     peer.in_ack = counter(me, layout.pair_ack(i));
     peer.all_in_ack = counter(me, layout.all_ack(i));
+    start_lines(peer.out_used);
   }
+  start_lines(all_used_);
 }
 
 void Endpoint::refresh_done(Peer& peer) {
   // partner: set_done of the peer; what it read before is not read again
-  const std::uint64_t word = peer.done->value.load(std::memory_order_acquire);
+  const std::uint64_t word = peer.progress->done.load(std::memory_order_acquire);
   if (word >> kDoneBits != peer.generation) {
     peer.known_done = kDoneMask;  // the peer is done with the whole team
   } else {
@@ -47,7 +63,7 @@ bool Endpoint::pair_released(Peer& to, std::uint64_t number, std::uint64_t colle
   if (collective <= to.known_done) return true;
   refresh_done(to);
   if (collective <= to.known_done) return true;
-  // partner: the store in Run::release of the peer
+  // partner: the store in Run::tell of the peer
   return to.out_ack->value.load(std::memory_order_acquire) > number;
 }
 
@@ -60,7 +76,7 @@ bool Endpoint::all_released(std::uint64_t number, std::uint64_t collective) {
     if (collective > reader.known_done) refresh_done(reader);
     least = std::min(least, reader.known_done);
     if (collective > reader.known_done &&
-        // partner: the store in Run::release of the reader
+        // partner: the store in Run::tell of the reader
         reader.all_ack->value.load(std::memory_order_acquire) <= number) {
       released = false;
       break;

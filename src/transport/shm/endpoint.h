@@ -3,16 +3,17 @@
 // One rank's channels of one team in shared memory: who may write which line when.
 //
 // The credit protocol. Messages of a channel are numbered; message n lives in line n % kWindow.
-// Its line may be written once every reader has released message n - kWindow. The writer knows
-// that from (cheapest first)
+// Its line may be written once message n - kWindow has been written (several collectives in flight
+// write out of turn) and every reader has released it. The writer knows that from (cheapest first)
 //   1. what readers told it in passing: every header carries the writer's `done`, so a message
 //      received from a peer says which collectives the peer has completed;
 //   2. the reader's `done` counter: a collective completed has released all its messages;
 //   3. the reader's ack counter of the channel, kept only by collectives that put more messages
-//      on it than it has lines.
+//      on it than it has lines, or whose own end waits for others to read (references).
+//      Only a reader's oldest collective tells it: it covers the earlier ones' messages.
 // A window is per team and channel, so that no team can starve another; the numbers are assigned
 // when a collective starts, so that its place in the window is its own whatever runs beside it.
-// protocol/credit.pml under tests is the model of this file.
+// protocol/credit.pml and area.pml under tests are the models of this file.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,12 @@ struct Member {
   std::uint64_t generation = 0;
 };
 
+/// What was last written to a line.
+struct LineUse {
+  std::uint64_t number = 0;
+  std::uint64_t collective = 0;
+};
+
 /// One other member of the team (or this rank itself), as seen from here. Lines and counters
 /// point into shared memory.
 struct Peer {
@@ -37,11 +44,11 @@ struct Peer {
   const Line* in_lines = nullptr;   ///< the peer's to this rank; in this rank's area
   const Line* all_lines = nullptr;  ///< the peer's messages to all
   std::uint64_t known_done = 0;     ///< collectives of the team it is known to have completed
-  std::uint64_t line_used[kWindow] = {};  ///< the collective that last used each out line
+  LineUse out_used[kWindow] = {};         ///< of each out line
   std::uint64_t out_next = 0;             ///< numbers for collectives yet to start
   std::uint64_t in_next = 0;
   std::uint64_t all_in_next = 0;
-  const Counter* done = nullptr;
+  const Progress* progress = nullptr;
   std::uint64_t generation = 0;
   const Counter* out_ack = nullptr;  ///< the peer's count of this rank's pair messages
   const Counter* all_ack = nullptr;  ///< the peer's count of this rank's messages to all
@@ -53,6 +60,8 @@ struct Peer {
 class Endpoint {
  public:
   Endpoint(Segment& segment, std::vector<Member> members, int rank);
+  /// Makes a new area, all zero, this rank's; before any other member is told of it.
+  static void open_area(Segment& segment, std::uint64_t offset, std::uint64_t generation);
 
   [[nodiscard]] int size() const { return static_cast<int>(peers_.size()); }
   [[nodiscard]] int rank() const { return rank_; }
@@ -68,23 +77,42 @@ class Endpoint {
   [[nodiscard]] std::uint64_t done() const { return done_; }
   void set_done(std::uint64_t done) {
     done_ = done;
-    my_done_->value.store(generation_ << kDoneBits | done, std::memory_order_release);
+    mine_->done.store(generation_ << kDoneBits | done, std::memory_order_release);
+  }
+  /// This rank will touch nothing of the team any more; `error` (1..15) is for the others to read.
+  void give_up(int error) { set_done(kDoneMask - static_cast<std::uint64_t>(error)); }
+  /// The error with which the member gave up, or 0.
+  [[nodiscard]] int gave_up(int rank) {
+    const std::uint64_t done = completed_by(rank);
+    return done >= kGaveUp ? static_cast<int>(kDoneMask - done) : 0;
+  }
+
+  /// For ranks that have waited for long: tells what for, and whether the member waits in another
+  /// call than this as the same collective of the team.
+  void tell_call(std::uint64_t collective, std::uint16_t signature) {
+    mine_->call.store(collective << 16 | signature, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool call_differs(int rank, std::uint64_t collective, std::uint16_t signature) {
+    const std::uint64_t call = peer(rank).progress->call.load(std::memory_order_relaxed);
+    return call >> 16 == collective && (call & 0xFFFF) != signature;
   }
 
   /// May the line of message `number` be written? The collective that then writes it says so.
   bool pair_line_free(Peer& to, std::uint64_t number) {
-    const std::uint64_t used = to.line_used[number % kWindow];
-    return used <= to.known_done || pair_released(to, number - kWindow, used);
+    const LineUse& last = to.out_used[number % kWindow];
+    return last.number == number - kWindow &&
+           (last.collective <= to.known_done || pair_released(to, last.number, last.collective));
   }
   static void use_pair_line(Peer& to, std::uint64_t number, std::uint64_t collective) {
-    to.line_used[number % kWindow] = collective;
+    to.out_used[number % kWindow] = {number, collective};
   }
   bool all_line_free(std::uint64_t number) {
-    const std::uint64_t used = all_used_[number % kWindow];
-    return used <= all_known_done_ || all_released(number - kWindow, used);
+    const LineUse& last = all_used_[number % kWindow];
+    return last.number == number - kWindow &&
+           (last.collective <= all_known_done_ || all_released(last.number, last.collective));
   }
   void use_all_line(std::uint64_t number, std::uint64_t collective) {
-    all_used_[number % kWindow] = collective;
+    all_used_[number % kWindow] = {number, collective};
   }
 
   /// Has the peer released this pair message of that collective?
@@ -119,11 +147,11 @@ class Endpoint {
   std::vector<Peer> peers_;
   int rank_;
   Line* all_lines_ = nullptr;
-  Counter* my_done_ = nullptr;
+  Progress* mine_ = nullptr;
   std::uint64_t generation_ = 0;
   std::uint64_t done_ = 0;
   std::uint64_t all_next_ = 0;
-  std::uint64_t all_used_[kWindow] = {};
+  LineUse all_used_[kWindow] = {};
   std::uint64_t all_known_done_ = 0;  // the least of the peers' known_done
 };
 

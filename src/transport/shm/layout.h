@@ -9,10 +9,10 @@
 //              part:  control (team areas) | pool (chunks) | heap (crl_alloc)
 //
 //   team area, one per team and rank, in the rank's control memory
-//   +------+--------------+-----------------------------+----------+---------+
-//   | done | all lines x4 | pair lines x4 of each peer  | pair acks| all acks|
-//   +------+--------------+-----------------------------+----------+---------+
-//   The owner writes `done`, its all lines and the acks; peer p writes the pair lines of p.
+//   +----------+--------------+-----------------------------+----------+---------+
+//   | progress | all lines x4 | pair lines x4 of each peer  | pair acks| all acks|
+//   +----------+--------------+-----------------------------+----------+---------+
+//   The owner writes its progress, its all lines and the acks; peer p writes the pair lines of p.
 //
 // Only offsets from the segment's start are stored: every process maps it somewhere else.
 #pragma once
@@ -36,6 +36,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 ///   bits 0-31   message number + 1, modulo 2^32; never equal to the number the line held before
 ///   bits 32-39  lag: the writer's current collective minus its `done`; 255: unknown
 ///   bits 40-47  kind: 0..56 inline payload of that many bytes; kChunk: payload is a ChunkRef
+///   bits 48-63  signature of the writer's call: the reader's differs if the ranks' calls do
 struct alignas(kCacheLine) Line {
   std::atomic<std::uint64_t> header;
   std::byte payload[kInlineBytes];
@@ -52,9 +53,9 @@ struct ChunkRef {
 };
 
 inline constexpr std::uint64_t make_header(std::uint32_t number, std::uint32_t lag,
-                                           std::uint8_t kind) {
+                                           std::uint8_t kind, std::uint16_t signature) {
   return static_cast<std::uint64_t>(number + 1) | (static_cast<std::uint64_t>(lag) << 32) |
-         (static_cast<std::uint64_t>(kind) << 40);
+         (static_cast<std::uint64_t>(kind) << 40) | (static_cast<std::uint64_t>(signature) << 48);
 }
 inline constexpr std::uint32_t header_tag(std::uint64_t header) {
   return static_cast<std::uint32_t>(header);
@@ -66,25 +67,38 @@ inline constexpr std::uint8_t header_kind(std::uint64_t header) {
   return static_cast<std::uint8_t>(header >> 40);
 }
 
+inline constexpr std::uint16_t header_signature(std::uint64_t header) {
+  return static_cast<std::uint16_t>(header >> 48);
+}
+
 /// A counter alone in its cache line.
 struct alignas(kCacheLine) Counter {
   std::atomic<std::uint64_t> value;
 };
 
-/// `done`: generation of the area (upper 24 bits) and how many collectives of the team its owner
-/// has completed, all earlier ones included (lower 40 bits). Stored with release at the end of a
-/// collective; a writer that wants to reuse a line or a chunk loads it with acquire. An area that
-/// has another generation than the one agreed on belongs to a later team: its owner has seen every
-/// member of the earlier one finish.
-inline constexpr int kDoneBits = 40;
+/// `done`: generation of the area (upper 20 bits, never 0) and how many collectives of the team
+/// its owner has completed, all earlier ones included (lower 44 bits). Stored with release at the
+/// end of a collective; a writer that wants to reuse a line or a chunk loads it with acquire. An
+/// area that has another generation than the one agreed on belongs to a later team: its owner has
+/// seen every member of the earlier one finish. The generation is there before any member is told
+/// of the area. A count of kDoneMask - e says that the owner gave the team up, with error -e: it
+/// will read and write nothing of the team any more.
+inline constexpr int kDoneBits = 44;
 inline constexpr std::uint64_t kDoneMask = (UINT64_C(1) << kDoneBits) - 1;
+inline constexpr std::uint64_t kGenerations = UINT64_C(1) << (64 - kDoneBits);
+inline constexpr std::uint64_t kGaveUp = kDoneMask - 15;  ///< this and more: gave up
+struct alignas(kCacheLine) Progress {
+  std::atomic<std::uint64_t> done;
+  /// What a rank that has waited for long waits in: collective (upper 48 bits) and signature.
+  std::atomic<std::uint64_t> call;
+};
 
 /// Offsets inside a team area of `size` ranks.
 struct AreaLayout {
   std::size_t size;
 
-  static constexpr std::size_t done() { return 0; }
-  static constexpr std::size_t all_lines() { return sizeof(Counter); }
+  static constexpr std::size_t progress() { return 0; }
+  static constexpr std::size_t all_lines() { return sizeof(Progress); }
   [[nodiscard]] constexpr std::size_t pair_lines(std::size_t writer) const {
     return all_lines() + (1 + writer) * kWindow * sizeof(Line);
   }

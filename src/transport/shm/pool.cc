@@ -28,13 +28,14 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
 }
 
 bool Pool::busy(Chunk& chunk) {
-  if (chunk.endpoint == nullptr) return false;
+  Letter& letter = chunk.letter;
+  if (letter.endpoint == nullptr) return false;
   const bool released =
-      chunk.peer == kToAll
-          ? chunk.endpoint->all_released(chunk.number, chunk.collective)
-          : chunk.endpoint->pair_released(chunk.endpoint->peer(chunk.peer), chunk.number,
-                                          chunk.collective);
-  if (released) chunk.endpoint = nullptr;
+      letter.peer == kToAll
+          ? letter.endpoint->all_released(letter.number, letter.collective)
+          : letter.endpoint->pair_released(letter.endpoint->peer(letter.peer), letter.number,
+                                           letter.collective);
+  if (released) letter.endpoint = nullptr;
   return !released;
 }
 
@@ -49,37 +50,39 @@ Pool::Chunk* Pool::find_free(Ring& ring) {
   return nullptr;
 }
 
-Pool::Chunk* Pool::grow(Ring& ring, const Endpoint* endpoint) {
-  const auto held = std::count_if(ring.chunks.begin(), ring.chunks.end(), [&](Chunk& chunk) {
-    return chunk.endpoint == endpoint && busy(chunk);
-  });
-  if (held >= guaranteed_ || reserve_ + ring.bytes > reserve_end_) return nullptr;
+Pool::Chunk* Pool::grow(Ring& ring, const Letter& wanted) {
+  if (wanted.endpoint->done() + 1 != wanted.collective) return nullptr;
+  const auto held = [&](Chunk& chunk) {
+    return chunk.letter.endpoint == wanted.endpoint && chunk.letter.acknowledged &&
+           chunk.letter.collective <= wanted.collective && busy(chunk);
+  };
+  if (wanted.acknowledged &&
+      std::count_if(ring.chunks.begin(), ring.chunks.end(), held) >= guaranteed_) {
+    return nullptr;
+  }
   // The ring may be searched further ahead than find_free did before it grows.
   const auto spare = std::find_if(ring.chunks.begin(), ring.chunks.end(),
                                   [](Chunk& chunk) { return !busy(chunk); });
   if (spare != ring.chunks.end()) return &*spare;
+  if (reserve_ + ring.bytes > reserve_end_) return nullptr;
   ring.chunks.push_back({.offset = reserve_});
   reserve_ += ring.bytes;
   return &ring.chunks.back();
 }
 
-Pool::Chunk* Pool::take(std::uint64_t bytes, Endpoint* endpoint, int peer, std::uint64_t number,
-                        std::uint64_t collective) {
+std::uint64_t Pool::take(std::uint64_t bytes, const Letter& letter) {
   Ring& ring = bytes <= kSmallBytes && small_.bytes <= large_.bytes ? small_ : large_;
   Chunk* chunk = find_free(ring);
-  if (chunk == nullptr) chunk = grow(ring, endpoint);
-  if (chunk == nullptr) return nullptr;
-  chunk->endpoint = endpoint;
-  chunk->peer = peer;
-  chunk->number = number;
-  chunk->collective = collective;
-  return chunk;
+  if (chunk == nullptr) chunk = grow(ring, letter);
+  if (chunk == nullptr) return 0;
+  chunk->letter = letter;
+  return chunk->offset;
 }
 
 void Pool::forget(const Endpoint* endpoint) {
   for (Ring* ring : {&small_, &large_}) {
     for (Chunk& chunk : ring->chunks) {
-      if (chunk.endpoint == endpoint) chunk.endpoint = nullptr;
+      if (chunk.letter.endpoint == endpoint) chunk.letter.endpoint = nullptr;
     }
   }
 }

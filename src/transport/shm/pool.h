@@ -5,8 +5,11 @@
 // passed: a ring smaller than the readers' caches would make every write fetch the line back from
 // one of them (docs/performance.md has the measurement).
 //
-// A chunk is free when its message is released; nobody frees it. Every team is sure of
-// `guaranteed` chunks: if others hold the whole pool, it grows.
+// A chunk is free when its message is released; nobody frees it. If others hold the whole pool, it
+// grows for the oldest collective of each team, so that none can starve another: by a chunk for
+// every message that the readers release only at the end of the collective, and by `guaranteed`
+// chunks for those they acknowledge one by one. (Later collectives can wait: the oldest does not
+// wait for them.)
 #pragma once
 
 #include <cstdint>
@@ -24,22 +27,26 @@ class Pool {
   static constexpr std::uint64_t kSmallBytes = 8192;
   static constexpr int kToAll = -1;
 
-  struct Chunk {
-    std::uint64_t offset = 0;  ///< from the segment's start
-    Endpoint* endpoint = nullptr;
-    std::int32_t peer = 0;  ///< the reader, or kToAll
+  /// The message that a chunk holds.
+  struct Letter {
+    Endpoint* endpoint = nullptr;  ///< null: none
+    std::int32_t peer = 0;         ///< the reader, or kToAll
     std::uint64_t number = 0;
     std::uint64_t collective = 0;
+    bool acknowledged = false;  ///< readers tell the release of this very message
   };
 
-  /// A free chunk of at least `bytes` (at most chunk_bytes) for the given message; null if
-  /// there is none now. Taken as soon as returned.
-  Chunk* take(std::uint64_t bytes, Endpoint* endpoint, int peer, std::uint64_t number,
-              std::uint64_t collective);
+  /// Offset from the segment's start of a free chunk of at least `bytes` (at most chunk_bytes) for
+  /// the given message; 0 if there is none now. Taken as soon as returned.
+  std::uint64_t take(std::uint64_t bytes, const Letter& letter);
   /// The endpoint is about to go, and all its messages are released.
   void forget(const Endpoint* endpoint);
 
  private:
+  struct Chunk {
+    std::uint64_t offset = 0;
+    Letter letter;
+  };
   struct Ring {
     std::vector<Chunk> chunks;
     std::size_t next = 0;
@@ -48,7 +55,7 @@ class Pool {
 
   static bool busy(Chunk& chunk);
   Chunk* find_free(Ring& ring);
-  Chunk* grow(Ring& ring, const Endpoint* endpoint);
+  Chunk* grow(Ring& ring, const Letter& wanted);
 
   Ring small_, large_;
   std::uint64_t reserve_;

@@ -131,7 +131,11 @@ Status Segment::enter(int rank) {
 }
 
 void Segment::leave(int rank) {
-  state(rank).left.store(1, std::memory_order_release);  // partner: died()
+  state(rank).left.store(1, std::memory_order_release);  // partner: left()
+}
+
+bool Segment::left(int rank) const {
+  return state(rank).left.load(std::memory_order_acquire) != 0;  // partner: leave()
 }
 
 bool Segment::died(int rank) const {
@@ -146,7 +150,7 @@ bool Segment::died(int rank) const {
   lock.l_len = 1;
   if (fcntl(fd_.get(), F_GETLK, &lock) != 0) return false;  // cannot tell
   if (lock.l_type != F_UNLCK) return false;
-  return other.left.load(std::memory_order_acquire) == 0;  // partner: leave()
+  return !left(rank);
 }
 
 }  // namespace carillon::shm

@@ -19,6 +19,8 @@ namespace carillon::shm {
 struct SegmentSizes {
   std::uint64_t control_bytes = 64 << 20;  ///< address space; pages count when touched
   std::uint64_t pool_bytes = 4 << 20;
+  /// The pool where ranks share cores: the pools of all of them compete for the same caches.
+  std::uint64_t crowded_pool_bytes = 1 << 20;
   std::uint64_t reserve_bytes = 256 << 20;  ///< what the pool may grow by
   std::uint64_t heap_bytes = INT64_C(1) << 30;
 };
@@ -53,6 +55,7 @@ class Segment {
   Status enter(int rank);
   /// Declares that `rank` ends in good order.
   void leave(int rank);
+  [[nodiscard]] bool left(int rank) const;
   /// True if the process that entered as `rank` has ended without leaving.
   [[nodiscard]] bool died(int rank) const;
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The commands that need no MPI: list, show, verify, info; help; wrong use and wrong settings.
+import unittest
+
+from support import CliTest, main, run
+
+COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "info"]
+
+
+class Help(CliTest):
+    def test_every_command_has_help_with_an_example(self):
+        for command in COMMANDS:
+            self.assertRegex(self.ok(command, "--help").out, r"Examples?:\n  .*carillon " + command)
+
+    def test_version(self):
+        self.assertRegex(self.ok("--version").out, r"^carillon \d+\.\d+\.\d+\n$")
+
+    def test_wrong_use(self):
+        self.fails("which command", status=2)
+        self.fails("no command frobnicate", "frobnicate", status=2)
+        self.fails("--frob", "list", "--frob", status=2)
+        self.fails("which program", "run", status=2)
+        self.fails("which program", "exec", "--stats", "--", status=2)
+        self.fails("--frob", "run", "--frob", "true", status=2)
+
+
+class List(CliTest):
+    def test_json_has_every_algorithm_with_its_parameters(self):
+        rows = {row["id"]: row for row in self.ok("list", "--json").json["algorithms"]}
+        self.assertIn("barrier.dissemination", rows)
+        self.assertTrue(rows["allreduce.ring"]["needs_commutative"])
+        self.assertEqual(rows["allreduce.degree_k"]["parameters"]["k"]["min"], 1)
+        for name, row in rows.items():
+            self.assertEqual(name.split(".")[0], row["collective"])
+            self.assertTrue(row["description"])
+
+    def test_of_one_collective(self):
+        rows = self.ok("list", "bcast", "--json").json["algorithms"]
+        self.assertEqual({row["collective"] for row in rows}, {"bcast"})
+        self.assertIn("bcast.chain", self.ok("list", "bcast").out)
+
+    def test_unknown_collective(self):
+        self.fails("no collective \"allgatherall\"; there are barrier", "list", "allgatherall")
+
+
+class Show(CliTest):
+    def test_text(self):
+        text = self.ok("show", "bcast.binomial", "--ranks", 4, "--rank", 3, "--bytes", 64).out
+        self.assertIn("schedule ranks 4 rank 3", text)
+        self.assertIn("wait", text)
+
+    def test_drawing(self):
+        drawing = self.ok("show", "bcast.binomial", "--ranks", 4, "--draw").out
+        self.assertRegex(drawing, r"step 1 .*0->")
+
+    def test_json(self):
+        row = self.ok("show", "alltoallv.pairwise", "--ranks", 3, "--json").json
+        self.assertEqual((row["algorithm"], row["ranks"]), ("alltoallv.pairwise", 3))
+
+    def test_errors(self):
+        self.fails("no algorithm \"bcast.fast\"; there are bcast.flat", "show", "bcast.fast")
+        self.fails("k=1 is not in 2..", "show", "bcast.knomial:k=1")
+        self.fails("no parameter k", "show", "bcast.flat:k=3")
+        self.fails("rank 4 is not in 0..3", "show", "bcast.flat", "--ranks", 4, "--rank", 4)
+        self.fails("root 9 is not in 0..3", "show", "bcast.flat", "--ranks", 4, "--root", 9)
+        self.fails("in place", "show", "scatter.flat", "--rank", 1, "--in-place")
+
+
+class Verify(CliTest):
+    def test_all(self):
+        answer = self.ok("verify", "--ranks", "1-3", "--json").json
+        self.assertGreater(answer["verified"], 1000)
+        self.assertEqual(answer["failed"], [])
+
+    def test_one(self):
+        out = self.ok("verify", "allreduce.degree_k:k=4", "bcast.chain", "--ranks", "7").out
+        self.assertRegex(out, r"^\d+ proofs of 2 algorithms for 7 ranks, 0 failed\n$")
+
+    def test_errors(self):
+        self.fails("no algorithm \"nothing\"", "verify", "nothing")
+        self.fails("not a range", "verify", "--ranks", "9-2")
+        self.fails("not a range", "verify", "--ranks", "many")
+        self.fails("too many", "verify", "--ranks", "1-100000")
+
+
+class Info(CliTest):
+    def test_json(self):
+        info = self.ok("info", "--json").json
+        names = {row["name"] for row in info["settings"]}
+        self.assertIn("CARILLON_ALGORITHM", names)
+        self.assertEqual([row["name"] for row in info["mpis"]], ["openmpi", "mpich", "mpiabi"])
+        self.assertGreaterEqual(info["machine"]["cores"], 1)
+
+    def test_settings_in_force(self):
+        out = self.ok("info", "--config", CARILLON_SPIN_US="7").out
+        self.assertRegex(out, r"CARILLON_SPIN_US +7 ")
+        self.assertRegex(self.ok("info").out, r"^carillon ")
+
+
+class BadSettings(CliTest):
+    """A bad CARILLON_* value: one line that names it, before anything runs."""
+
+    def test_values(self):
+        for words in (["exec", "true"], ["run", "true"], ["bench"], ["demo"]):
+            self.fails("CARILLON_SLOT_BYTES=12x", *words, CARILLON_SLOT_BYTES="12x")
+            self.fails("no algorithm \"allreduce.foo\"; there are allreduce.flat", *words,
+                       CARILLON_ALGORITHM="allreduce=foo")
+            self.fails("k=0", *words, CARILLON_ALGORITHM="allreduce=degree_k:k=0")
+            self.fails("CARILLON_LOG=loud", *words, CARILLON_LOG="loud")
+            self.fails("CARILLON=maybe", *words, CARILLON="maybe")
+
+    def test_unknown_setting_is_a_warning(self):
+        done = run("exec", "true", CARILLON_ALGORTIHM="x")
+        self.assertIn("no setting CARILLON_ALGORTIHM", done.err)
+
+
+class Bench(CliTest):
+    def test_errors(self):
+        self.fails("no collective \"allgatherall\"", "bench", "allgatherall")
+        self.fails("not a size", "bench", "--sizes", "8x")
+        self.fails("not a size", "bench", "--sizes", "4096M")
+        self.fails("no sizes", "bench", "--sizes", "")
+        self.fails("--ranks", "bench", "-n", 0, status=2)
+        self.fails("--ranks", "bench", "-n", 1000000, status=2)
+        self.fails("--format", "bench", "--format", "xml", status=2)
+        self.fails("no MPI \"lam\"", "bench", "--mpi", "lam")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The commands that start MPI programs: run, exec, bench, demo; and what they say of programs that
+# they cannot start. Parts for MPIs that are not here are skipped.
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from support import CARILLON, CliTest, main, run
+
+ROOT_FLAG = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+
+
+def mpis():
+    rows = run("info", "--json").json["mpis"]
+    return [row for row in rows if row["interposer"] and row["launcher"]
+            and program("collectives", row["name"]).exists()]
+
+
+def program(name, mpi):
+    return CARILLON.parent / f"{name}-{mpi}"
+
+
+MPIS = mpis()
+
+
+class Run(CliTest):
+    def test_finds_mpi_and_launcher_and_takes_the_calls(self):
+        for mpi in MPIS:
+            done = self.ok("run", "-n", 2, "--stats", program("collectives", mpi["name"]))
+            self.assertRegex(done.out, r"(?m)^allreduce +8 B")
+            self.assertRegex(done.err, r"Allreduce +\d+ +0\n")
+
+    def test_own_options_end_at_the_program(self):
+        for mpi in MPIS:
+            name = program("collectives", mpi["name"])
+            for words in ([name, "-n", "7", "--", "--json"], ["--", name, "-n", "7", "--", "--json"]):
+                out = self.ok("run", "-n", 3, "--dry-run", *words).out
+                self.assertIn(" -n 3 ", out)
+                self.assertTrue(out.endswith(f"-- {name} -n 7 -- --json\n"), out)
+
+    def test_status_of_the_program(self):
+        for mpi in MPIS:
+            done = run("run", "-n", 1, "--mpi", mpi["name"], "false")
+            self.assertNotEqual(done.status, 0)
+
+    def test_launcher_options(self):
+        for mpi in MPIS:
+            out = self.ok("run", "-n", 2, "--dry-run", "--launcher-options", "-x A=1",
+                          program("collectives", mpi["name"])).out
+            self.assertIn(" -x A=1 ", out)
+
+    def test_too_many_ranks(self):
+        self.fails("not in range 1 to 4096", "run", "-n", 100000, "true", status=2)
+
+    def test_inside_a_launcher(self):
+        self.fails("carillon exec", "run", "true", OMPI_COMM_WORLD_RANK="0")
+
+
+class Python(CliTest):
+    def interpreter(self):
+        for name in ("/usr/bin/python3", sys.executable):
+            if subprocess.run([name, "-c", "import mpi4py"], capture_output=True).returncode == 0:
+                return name
+        self.skipTest("no Python with mpi4py")
+
+    def test_interpreter_and_script(self):
+        python = self.interpreter()
+        code = ("import sys\nfrom mpi4py import MPI\n"
+                "sys.stdout.write(f'sum {MPI.COMM_WORLD.allreduce(1)}\\n')\n")
+        script = self.file("script.py", f"#!{python}\n{code}")
+        for words in ([python, "-c", code], [python, script], [script]):
+            done = self.ok("run", "-n", 2, "--stats", *words)
+            self.assertEqual(done.out.count("sum 2\n"), 2, done.out)
+            self.assertIn("carillon: collectives of rank 0 of 2", done.err)
+
+    def test_without_mpi4py(self):
+        python = self.file("bin/python3", "#!/bin/sh\nexit 1\n")
+        self.fails("no mpi4py.*--mpi openmpi", "run", "-n", 1, python, "x.py")
+        script = self.file("script.py", "#!/usr/bin/env python3\n")
+        self.fails("no mpi4py", "run", script, PATH=f"{python.parent}:/usr/bin:/bin")
+
+
+class Refused(CliTest):
+    """Programs that cannot be run, or have no MPI: the cause and the remedy."""
+
+    def test_no_program(self):
+        self.fails("no program nothing-of-the-kind", "run", "nothing-of-the-kind", status=127)
+        self.fails("no program", "exec", "./nothing-of-the-kind", status=127)
+        self.file("app")
+        done = run("run", "app", cwd=self.folder)
+        self.assertIn("did you mean ./app", done.err)
+
+    def test_not_executable(self):
+        self.fails("chmod", "run", self.file("data", "x", 0o644), status=126)
+        self.fails("is a folder", "run", self.folder, status=126)
+        self.fails("neither a program nor a script", "run", self.file("text", "hello\n"))
+
+    def test_not_linked_with_mpi(self):
+        for command in ("run", "exec"):
+            self.fails("not linked with MPI.*--mpi", command, self.compile("plain"))
+
+    def test_statically_linked(self):
+        self.fails("statically linked", "run", self.compile("static", "-static"))
+
+    def test_shell_script(self):
+        script = self.file("job.sh", "#!/bin/sh\nexit 0\n")
+        self.fails("script for /bin/sh.*--mpi openmpi", "run", script)
+        for mpi in MPIS:
+            self.ok("exec", "--mpi", mpi["name"], script)
+
+    def test_foreign_processor(self):
+        elf = bytearray(Path("/proc/self/exe").read_bytes()[:4096])
+        elf[18:20] = (0xF3, 0) if elf[18] != 0xF3 else (0x3E, 0)
+        path = self.folder / "foreign"
+        path.write_bytes(elf)
+        path.chmod(0o755)
+        self.fails("another kind of processor", "run", path)
+
+    def test_library_not_found(self):
+        path = self.linked_with("libmpi_abi.so.99")
+        shutil.rmtree(self.folder / "mpi")
+        self.fails("loader does not find; add its folder to LD_LIBRARY_PATH", "run", path)
+
+    def test_unknown_mpi(self):
+        self.fails("libmpi.so.20.*no interposer for", "run", self.linked_with("libmpi.so.20"))
+        self.fails("no MPI \"lam\"; there are openmpi", "run", "--mpi", "lam", "true")
+
+    def test_no_interposer(self):
+        lonely = self.folder / "bin" / "carillon"
+        lonely.parent.mkdir()
+        shutil.copy(CARILLON, lonely)
+        for soname in ("libmpi.so.40", "libmpi.so.12", "libmpi_abi.so.0"):
+            self.fails("no interposer for .* was not built", "run", self.linked_with(soname),
+                       cli=lonely)
+
+    def test_no_launcher(self):
+        for mpi, soname in (("openmpi", "libmpi.so.40"), ("mpich", "libmpi.so.12")):
+            if mpi in [row["name"] for row in MPIS]:
+                self.fails("no launcher.*srun -n 4 carillon exec", "run", self.linked_with(soname),
+                           PATH=str(self.folder))
+
+    def fails(self, *words, **options):
+        cli = options.pop("cli", CARILLON)
+        if cli == CARILLON:
+            return super().fails(*words, **options)
+        done = run(*words[1:], cli=cli)
+        self.assertNotEqual(done.status, 0)
+        self.assertRegex(done.err, words[0])
+        return done
+
+
+class Exec(CliTest):
+    def test_under_a_launcher(self):
+        for mpi in MPIS:
+            extra = ROOT_FLAG + ["--oversubscribe"] if mpi["name"] == "openmpi" else []
+            done = subprocess.run(
+                [mpi["launcher"], "-n", "2", *extra, CARILLON, "exec", "--stats",
+                 program("collectives", mpi["name"])], capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, r"Allreduce +\d+ +0\n")
+            self.assertTrue(done.stdout.startswith("barrier"), done.stdout)
+
+    def test_keeps_other_preloads_and_stdout(self):
+        for mpi in MPIS:
+            done = self.ok("exec", "--mpi", mpi["name"], "printenv", "LD_PRELOAD",
+                           LD_PRELOAD="libm.so.6")
+            self.assertEqual(done.out, f"{mpi['interposer']}:libm.so.6\n")
+
+    def test_status_of_the_program(self):
+        for mpi in MPIS:
+            done = run("exec", "--mpi", mpi["name"], "sh", "-c", "exit 5")
+            self.assertEqual((done.status, done.out), (5, ""))
+
+
+class Bench(CliTest):
+    KEYS = {"collective", "algorithm", "ranks", "bytes", "latency_us", "native_us", "speedup"}
+
+    def test_json(self):
+        for mpi in MPIS:
+            answer = self.ok("bench", "allreduce", "bcast", "-n", 2, "--sizes", "8,4K", "--vs",
+                             "native", "--mpi", mpi["name"], "--iterations", 20, "--json").json
+            rows = answer["results"]
+            self.assertEqual([(r["collective"], r["bytes"]) for r in rows],
+                             [("allreduce", 8), ("allreduce", 4096), ("bcast", 8), ("bcast", 4096)])
+            for row in rows:
+                self.assertLessEqual(self.KEYS, set(row))
+                self.assertEqual(row["ranks"], 2)
+                self.assertGreater(row["latency_us"], 0)
+                self.assertGreater(row["speedup"], 0)
+            self.assertGreaterEqual(answer["machine"]["cores"], 1)
+
+    def test_all_collectives_and_buffers(self):
+        for mpi in MPIS:
+            for buffer in ("private", "shared"):
+                rows = self.ok("bench", "-n", 3, "--sizes", "5,64", "--mpi", mpi["name"],
+                               "--iterations", 2, "--buffer", buffer, "--json").json["results"]
+                self.assertEqual(len(rows), 1 + 9 * 2)
+
+    def test_formats(self):
+        for mpi in MPIS[:1]:
+            words = ["bench", "allreduce", "--sizes", "8", "--iterations", "20"]
+            self.assertRegex(self.ok(*words).out, r"floor: .*\n(.*\n)*allreduce +8 ")
+            osu = self.ok(*words, "--format", "osu").out
+            self.assertRegex(osu, r"# Size +Avg Latency\(us\)\n8 +\d+\.\d\d\n")
+            best = self.ok(*words, "--native-best", "--json").json["results"][0]
+            self.assertLessEqual(best["native_us"], best["native_default_us"])
+
+    def test_fails_if_carillon_does_not_take_the_calls(self):
+        for mpi in MPIS:
+            self.fails("nothing to compare", "bench", "allreduce", "--sizes", "8", "--mpi",
+                       mpi["name"], CARILLON="off")
+
+
+class Demo(CliTest):
+    def test_json(self):
+        for mpi in MPIS:
+            answer = self.ok("demo", "-n", 2, "--mpi", mpi["name"], "--json").json["demo"]
+            self.assertEqual([(one["mpi"], one["problem"]) for one in answer], [(mpi["name"], "")])
+            self.assertTrue(all(row["equal"] for row in answer[0]["results"]))
+
+    def test_fails_if_carillon_does_not_take_the_calls(self):
+        for mpi in MPIS[:1]:
+            done = run("demo", "-n", 2, "--mpi", mpi["name"], CARILLON="off")
+            self.assertEqual(done.status, 1)
+            self.assertIn("did not take the calls", done.err)
+
+
+if __name__ == "__main__":
+    main()

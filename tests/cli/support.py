@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the tests of the command share: running it, and small programs to run it on.
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+CARILLON = Path(os.environ.get("CARILLON_CLI", "build/bin/carillon")).resolve()
+
+
+class Done:
+    """A finished command."""
+
+    def __init__(self, process):
+        self.status, self.out, self.err = process.returncode, process.stdout, process.stderr
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def clean_environment(extra):
+    """This one's without settings and without signs of a launcher, so that tests are alike."""
+    drop = re.compile(r"CARILLON|OMPI_COMM_|PMI_|PMIX_")
+    environment = {k: v for k, v in os.environ.items() if not drop.match(k)}
+    environment.update(extra)
+    return environment
+
+
+def run(*words, cli=CARILLON, cwd=None, **environment):
+    """Runs carillon with these arguments and extra variables."""
+    process = subprocess.run([str(cli), *map(str, words)], env=clean_environment(environment),
+                             cwd=cwd, capture_output=True, text=True, timeout=120)
+    return Done(process)
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="carillon-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def ok(self, *words, **environment):
+        done = run(*words, **environment)
+        self.assertEqual(done.status, 0, f"{words}: {done.out}{done.err}")
+        return done
+
+    def fails(self, pattern, *words, status=None, **environment):
+        """It must end with a status, one line on stderr that matches, and nothing on stdout."""
+        done = run(*words, **environment)
+        self.assertNotEqual(done.status, 0, words)
+        self.assertNotEqual(done.status, 70, done.err)
+        if status is not None:
+            self.assertEqual(done.status, status, done.err)
+        self.assertEqual(done.out, "", words)
+        lines = done.err.strip().split("\n")
+        self.assertTrue(lines[0].startswith("carillon: "), done.err)
+        self.assertRegex(done.err, pattern)
+        self.assertLessEqual(len(lines), 2, done.err)
+        return done
+
+    def file(self, name, text="", mode=0o755):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    def compile(self, name, *options, source="int main(void) { return 0; }\n"):
+        """A C program; skips the test if that is not possible here."""
+        code = self.file(name + ".c", source, 0o644)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(["cc", str(code), "-o", str(path), *map(str, options)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            self.skipTest(f"cannot compile with {options}: {done.stderr[:200]}")
+        return path
+
+    def linked_with(self, soname, folder="mpi/lib"):
+        """A program linked with an empty library of this name, which the loader will find."""
+        library = self.compile(f"{folder}/{soname}", "-shared", "-fPIC", f"-Wl,-soname,{soname}",
+                               source="int MPI_Init(void) { return 0; }\n")
+        return self.compile("program-" + soname, library, f"-Wl,-rpath,{library.parent}",
+                            source="int MPI_Init(void);\nint main(void) { return MPI_Init(); }\n")
+
+
+def main():
+    unittest.main(verbosity=2)

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Communicators made in every way: carillon must take their collectives, and get them right; those
+// it cannot take must still work. Handles that come back, leaks, and the end of MPI.
+#include <dirent.h>
+
+#include <cstring>
+#include <initializer_list>
+
+#include "support.h"
+
+namespace mpi_test {
+namespace {
+
+// A few collectives, each with values that depend on the rank.
+void exercise(MPI_Comm comm, const std::string& how) {
+  if (comm == MPI_COMM_NULL) return;
+  MustTake barrier("barrier"), bcast("bcast"), allreduce("allreduce"), allgather("allgather");
+  int rank = 0, size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  MPI_Barrier(comm);
+  barrier.expect();
+  for (int root = 0; root < size; ++root) {
+    int number = rank == root ? 1000 + root : -1;
+    MPI_Bcast(&number, 1, MPI_INT, root, comm);
+    bcast.expect();
+    check(number == 1000 + root, how + ": bcast from " + std::to_string(root));
+  }
+  int mine = rank + 1, sum = 0;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  allreduce.expect();
+  check(sum == size * (size + 1) / 2, how + ": allreduce");
+  std::vector<int> all(static_cast<std::size_t>(size), -1);
+  MPI_Allgather(&rank, 1, MPI_INT, all.data(), 1, MPI_INT, comm);
+  allgather.expect();
+  for (int i = 0; i < size; ++i) {
+    check(all[static_cast<std::size_t>(i)] == i, how + ": allgather");
+  }
+}
+
+void exercise_and_free(MPI_Comm comm, const std::string& how) {
+  exercise(comm, how);
+  if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+}
+
+void test_duplicates() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  exercise(MPI_COMM_WORLD, "world");
+  exercise(MPI_COMM_SELF, "self");
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  exercise_and_free(comm, "dup");
+  MPI_Comm_dup(MPI_COMM_SELF, &comm);
+  exercise_and_free(comm, "dup of self");
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &comm);
+  exercise_and_free(comm, "dup_with_info");
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  exercise_and_free(comm, "idup");
+}
+
+void test_splits() {
+  const int rank = world_rank();
+  MPI_Comm half = MPI_COMM_NULL, comm = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  exercise(half, "split, backwards");
+  int half_rank = 0;
+  MPI_Comm_rank(half, &half_rank);
+  MPI_Comm_split(half, half_rank / 2, half_rank, &comm);
+  exercise_and_free(comm, "split of a split");
+  exercise_and_free(half, "split, again");
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 1, rank, &comm);
+  exercise_and_free(comm, "split without rank 0");
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &comm);
+  exercise_and_free(comm, "split_type");
+}
+
+void test_groups() {
+  MPI_Group world{}, some{};
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> ranks;
+  for (int i = world_size() - 1; i >= 0; i -= 2) ranks.push_back(i);
+  MPI_Group_incl(world, static_cast<int>(ranks.size()), ranks.data(), &some);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_create(MPI_COMM_WORLD, some, &comm);
+  exercise_and_free(comm, "create");
+  comm = MPI_COMM_NULL;
+  int in_group = MPI_UNDEFINED;
+  MPI_Group_rank(some, &in_group);
+  if (in_group != MPI_UNDEFINED) MPI_Comm_create_group(MPI_COMM_WORLD, some, 17, &comm);
+  exercise_and_free(comm, "create_group");
+  MPI_Group_free(&some);
+  MPI_Group_free(&world);
+}
+
+void test_topologies() {
+  const int size = world_size();
+  MPI_Comm comm = MPI_COMM_NULL, row = MPI_COMM_NULL;
+  int dims[2] = {0, 0}, periodic[2] = {1, 0}, keep[2] = {0, 1};
+  MPI_Dims_create(size, 2, dims);
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periodic, 1, &comm);
+  exercise(comm, "cart");
+  MPI_Cart_sub(comm, keep, &row);
+  exercise_and_free(row, "cart_sub");
+  MPI_Comm_free(&comm);
+  std::vector<int> index, edges;
+  for (int i = 0; i < size; ++i) {
+    edges.push_back((i + 1) % size);
+    index.push_back(static_cast<int>(edges.size()));
+  }
+  MPI_Graph_create(MPI_COMM_WORLD, size, index.data(), edges.data(), 0, &comm);
+  exercise_and_free(comm, "graph");
+  const int from = (world_rank() + size - 1) % size, to = (world_rank() + 1) % size;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &comm);
+  exercise_and_free(comm, "dist_graph");
+}
+
+// An intercommunicator is the MPI's; what is merged from it is carillon's again.
+void test_intercommunicators() {
+  if (world_size() < 2) return;
+  const int side = world_rank() % 2;
+  MPI_Comm half = MPI_COMM_NULL, inter = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, side, world_rank(), &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - side, 5, &inter);
+  const std::uint64_t taken_before = taken("allreduce"), left_before = left("allreduce");
+  int one = 1, sum = 0, others = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
+  MPI_Comm_remote_size(inter, &others);
+  check(sum == others, "allreduce on an intercommunicator");
+  MPI_Barrier(inter);
+  int number = side == 0 ? 42 : -1;
+  const int root = side == 1 ? 0 : world_rank() == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  MPI_Bcast(&number, 1, MPI_INT, root, inter);
+  check(number == 42, "bcast on an intercommunicator");
+  check(taken("allreduce") == taken_before && left("allreduce") == left_before + 1,
+        "an intercommunicator's allreduce must be left to the MPI");
+  MPI_Intercomm_merge(inter, side, &merged);
+  exercise_and_free(merged, "intercomm_merge");
+  MPI_Comm_free(&inter);
+  exercise_and_free(half, "half of an intercommunicator");
+}
+
+int open_files() {
+  int count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (folder != nullptr && readdir(folder) != nullptr) ++count;
+  if (folder != nullptr) closedir(folder);
+  return count;
+}
+
+// Communicators that come and go: their handles come back, and nothing stays behind.
+void test_many() {
+  int before = 0;
+  for (int i = 0; i < 300; ++i) {
+    if (i == 50) before = open_files();
+    MPI_Comm comm = MPI_COMM_NULL;
+    const bool whole = i % 3 != 0;
+    MPI_Comm_split(MPI_COMM_WORLD, whole ? 0 : world_rank() % 2, world_rank(), &comm);
+    int size = 0, one = 1, sum = 0;
+    MPI_Comm_size(comm, &size);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    check(sum == size, "allreduce on one of many communicators");
+    if (i % 4 == 0) {  // rank 0 may leave before the others have begun
+      MPI_Bcast(&sum, 1, MPI_INT, 0, comm);
+    }
+    MPI_Comm_free(&comm);
+  }
+  check(open_files() <= before + 2, "file descriptors leak");
+}
+
+// Several at once, used in turn.
+void test_alternating() {
+  std::vector<MPI_Comm> comms(40, MPI_COMM_NULL);
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      int number = world_rank() == 0 ? static_cast<int>(i) + round : -1;
+      MPI_Bcast(&number, 1, MPI_INT, 0, comms[i]);
+      check(number == static_cast<int>(i) + round, "bcast on communicators in turn");
+    }
+  }
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
+// Memory of MPI_Alloc_mem, which carillon may provide, in collectives and beyond.
+void test_memory() {
+  std::vector<int*> all;
+  for (const int count : {1, 1000, 300000}) {
+    int* numbers = nullptr;
+    MPI_Alloc_mem(count * static_cast<MPI_Aint>(sizeof(int)), MPI_INFO_NULL, &numbers);
+    for (int i = 0; i < count; ++i) numbers[i] = world_rank() == 0 ? i : -1;
+    MPI_Bcast(numbers, count, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < count; ++i) check(numbers[i] == i, "bcast from MPI_Alloc_mem");
+    all.push_back(numbers);
+  }
+  for (int* numbers : all) MPI_Free_mem(numbers);
+}
+
+// A library that ends itself in MPI_Finalize, with collectives.
+int end_of_library(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (sum != world_size()) MPI_Abort(MPI_COMM_WORLD, 3);
+  MPI_Barrier(MPI_COMM_SELF);
+  return MPI_SUCCESS;
+}
+
+void prepare_end() {
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_of_library, &keyval, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  MPI_Comm leaked = MPI_COMM_NULL;  // on purpose
+  MPI_Comm_dup(MPI_COMM_WORLD, &leaked);
+  exercise(leaked, "a communicator that is never freed");
+}
+
+}  // namespace
+}  // namespace mpi_test
+
+int main(int argc, char** argv) {
+  mpi_test::begin(argc, argv);
+  mpi_test::test_duplicates();
+  mpi_test::test_splits();
+  mpi_test::test_groups();
+  mpi_test::test_topologies();
+  mpi_test::test_intercommunicators();
+  mpi_test::test_many();
+  mpi_test::test_alternating();
+  mpi_test::test_memory();
+  mpi_test::prepare_end();
+  return mpi_test::end();
+}
