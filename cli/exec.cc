@@ -24,8 +24,18 @@ void put_first(const std::string& library) {
   setenv("LD_PRELOAD", (any ? library + ":" + before : library).c_str(), 1);
 }
 
+// Rank 0 of its launcher, as far as that says; one voice is enough.
+bool is_first_rank() {
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    const char* const rank = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+    if (rank != nullptr) return std::string(rank) == "0";
+  }
+  return true;
+}
+
 int run(const Options& options, const Arguments& program) {
   require_settings();
+  if (is_first_rank()) warn_of_unknown_settings();
   require_program(program[0]);
   const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
   put_first(require_interposer(abi).string());

@@ -24,21 +24,6 @@ bool parse_number(std::string_view text, Number* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-void warn_of_unknown_settings() {
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    const std::string_view name = text.substr(0, text.find('='));
-    if (!name.starts_with("CARILLON_")) continue;
-    const auto known = all_settings();
-    if (std::any_of(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; })) {
-      continue;
-    }
-    std::fprintf(stderr,
-                 "carillon: warning: there is no setting %.*s; carillon info --config lists them\n",
-                 static_cast<int>(name.size()), name.data());
-  }
-}
-
 }  // namespace
 
 const CLI::Range kRanks(1, kMaxRanksStarted);
@@ -73,7 +58,21 @@ void require_settings() {
     fail("CARILLON_ALGORITHM={}: {}", config.algorithm, rules.status().message());
   }
   require_interposer_settings();
-  warn_of_unknown_settings();
+}
+
+void warn_of_unknown_settings() {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    const std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("CARILLON_")) continue;
+    const auto known = all_settings();
+    if (std::any_of(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; })) {
+      continue;
+    }
+    std::fprintf(stderr,
+                 "carillon: warning: there is no setting %.*s; carillon info --config lists them\n",
+                 static_cast<int>(name.size()), name.data());
+  }
 }
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {

@@ -21,9 +21,10 @@ extern const CLI::Range kRanks;
 /// stands after the command's own options. Fails if there is none (unless help is asked for).
 Arguments cut_program(const CLI::App& command, Arguments* arguments);
 
-/// Fails with one line if a CARILLON_* variable has a value that cannot be; warns on stderr of
-/// one that there is not.
+/// Fails with one line if a CARILLON_* variable has a value that cannot be.
 void require_settings();
+/// Says on stderr which CARILLON_* variables mean nothing: slips, most likely.
+void warn_of_unknown_settings();
 
 /// "8,4096,64K,1M": sizes in bytes; fails if they are not.
 std::vector<std::int64_t> parse_sizes(const std::string& text);

@@ -47,8 +47,9 @@ int copy_no_type_attribute(MPI_Datatype /*type*/, int /*keyval*/, void* /*extra*
 // Asks the host whether it would communicate with the type (it may be not committed, or no type
 // at all), on our own communicator, whose errors only return.
 bool usable(MPI_Datatype type) {
-  return host().Sendrecv(nullptr, 0, type, MPI_PROC_NULL, 0, nullptr, 0, type, MPI_PROC_NULL, 0,
-                         process().self, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+  std::byte nothing{};
+  int position = 0;
+  return host().Pack(&nothing, 0, type, &nothing, 1, &position, process().self) == MPI_SUCCESS;
 }
 
 void find_layout(TypeInfo& info) {

@@ -52,7 +52,14 @@ std::string library_path() {
   return found && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-// Whether the host has the ABI this file was compiled for. Handles of one ABI crash another.
+[[noreturn]] void give_up(const char* why) {
+  std::fprintf(stderr, "carillon: %s\n", why);
+  _exit(1);
+}
+
+// Whether the host has the ABI this file was compiled for: its handles would crash another's. Null,
+// or what to say.
+#define kRemedy "carillon run and carillon exec choose the right one"
 const char* find_misfit() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING * 4] = "";
   int length = 0;
@@ -60,11 +67,11 @@ const char* find_misfit() {
   [[maybe_unused]] const bool open_mpi = std::strstr(version, "Open MPI") != nullptr;
   const bool standard_abi = library_path().find("libmpi_abi") != std::string::npos;
 #if defined(OPEN_MPI)
-  if (!open_mpi || standard_abi) return "the program's MPI is not Open MPI";
+  if (!open_mpi || standard_abi) return "LD_PRELOAD has the interposer for Open MPI, but the program's MPI is another; " kRemedy;
 #elif defined(MPI_ABI_VERSION) || defined(MPI_ABI)
-  if (!standard_abi) return "the program's MPI does not have the standard ABI of MPI 5";
+  if (!standard_abi) return "LD_PRELOAD has the interposer for the MPI 5 ABI, but the program's MPI is another; " kRemedy;
 #else
-  if (open_mpi || standard_abi) return "the program's MPI does not have the ABI of MPICH";
+  if (open_mpi || standard_abi) return "LD_PRELOAD has the interposer for MPICH, but the program's MPI is another; " kRemedy;
 #endif
   return nullptr;
 }
@@ -79,11 +86,8 @@ void* host_data(const char* symbol) {
 void find_host() {
   g_library = find_library();
   if (g_library == nullptr) {
-    static constexpr char kMessage[] =
-        "carillon: an MPI function was called, but no MPI library is loaded; is the program linked "
-        "with one?\n";
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
-    _exit(1);
+    give_up("an MPI function was called, but no MPI library is loaded; is the program linked with "
+            "one?");
   }
 #define CARILLON_LOOK_UP(name) look_up(g_host.name, "PMPI_" #name);
 #define CARILLON_COLLECTIVE(name, ...) CARILLON_LOOK_UP(name)
@@ -93,12 +97,7 @@ void find_host() {
 #undef CARILLON_COLLECTIVE
 #undef CARILLON_LOOK_UP
   g_host.ready = true;
-  const char* const misfit = find_misfit();
-  g_host.fits = misfit == nullptr;
-  if (!g_host.fits) {
-    g_host.misfit = misfit;
-    return;
-  }
+  if (const char* const misfit = find_misfit()) give_up(misfit);
   g_host.comm_world = MPI_COMM_WORLD;
   g_host.comm_self = MPI_COMM_SELF;
   g_host.comm_null = MPI_COMM_NULL;

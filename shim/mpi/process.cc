@@ -23,19 +23,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kForwardUs = 100000;
+
 // What every rank tells every other in MPI_Init. A rank without the interposer tells nothing.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
   std::uint32_t magic = kMagic;
-  std::uint8_t on = 1;
-  std::uint8_t settings_are_wrong = 0;
-  std::uint8_t started = 0;  // of the second round: carillon's context is there
-  std::uint8_t reserved = 0;
+  std::uint16_t on = 1;
+  std::uint16_t started = 0;  // of the second round: carillon's context is there
 };
 
 [[noreturn]] void end_job() {
+  usleep(kForwardUs);  // launchers drop what they have not yet forwarded
   host().Abort(g_host.comm_world, 1);
   _exit(1);
+}
+
+// Mostly all ranks have the same settings: then rank 0's line comes first, and alone.
+[[noreturn]] void end_job_over_settings(const Process& process, const char* what) {
+  if (process.world_rank != 0) usleep(2 * kForwardUs);
+  say("%s", what);
+  end_job();
 }
 
 constexpr char kMissing[] =
@@ -145,12 +153,8 @@ bool make_host_objects(Process& state) {
 
 // All ranks together: on, or off with one line that says why.
 bool agree_to_start(const Process& state, const Settings& settings) {
-  const auto all = exchange(state, settings,
-                            {.on = settings.on, .settings_are_wrong = !settings.error.empty()});
-  if (!settings.error.empty()) say("%s", settings.error.c_str());
-  if (first_rank(all, [](const Hello& hello) { return hello.settings_are_wrong != 0; }) >= 0) {
-    end_job();
-  }
+  if (!settings.error.empty()) end_job_over_settings(state, settings.error.c_str());
+  const auto all = exchange(state, settings, {.on = settings.on});
   const int off = first_rank(all, [](const Hello& hello) { return hello.on == 0; });
   const int on = first_rank(all, [](const Hello& hello) { return hello.on != 0; });
   if (off >= 0 && on == state.world_rank) {
@@ -162,16 +166,12 @@ bool agree_to_start(const Process& state, const Settings& settings) {
 bool start_together(Process& state, const Settings& settings, int thread_level) {
   const crl_status_t status = make_host_objects(state) ? make_context(state, thread_level)
                                                        : CRL_ERR_SYSTEM;
-  const auto all = exchange(state, settings,
-                            {.settings_are_wrong = status == CRL_ERR_INVALID_ARGUMENT,
-                             .started = status == CRL_OK});
+  // The library may have found this before it met the other ranks: they would wait.
+  if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
+  const auto all = exchange(state, settings, {.started = status == CRL_OK});
   const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
   if (failed < 0) return true;
-  if (status != CRL_OK) say("rank %d: %s", state.world_rank, crl_last_error());
-  if (first_rank(all, [](const Hello& hello) { return hello.settings_are_wrong != 0; }) >= 0) {
-    end_job();
-  }
-  if (failed == state.world_rank) say("off on all ranks, because it could not start");
+  if (failed == state.world_rank) say("off on all ranks: %s", crl_last_error());
   if (status == CRL_OK) crl_context_destroy(state.context);
   return false;
 }
@@ -187,11 +187,6 @@ void start_process() {
   Process& state = process();
   if (state.phase != Phase::kNotStarted) return;
   const InsideHost guard;
-  if (!g_host.fits) {
-    say("off: %s; carillon run chooses the right interposer", g_host.misfit);
-    state.phase = Phase::kOff;
-    return;
-  }
   const Settings settings = read_settings();
   int thread_level = MPI_THREAD_SINGLE;
   host().Query_thread(&thread_level);

@@ -2,7 +2,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <ctime>
 #include <exception>
 #include <new>
@@ -71,9 +71,20 @@ Engine::~Engine() {
 
 std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
   reap_teams();
-  const auto offset = areas_->allocate(bytes, shm::kCacheLine);
-  // Nobody writes here before the members have agreed on the new team.
-  if (offset) std::memset(segment_->base() + *offset, 0, bytes);
+  std::vector<std::uint64_t>& spare = spare_areas_[bytes];
+  std::optional<std::uint64_t> offset;
+  if (spare.empty()) {
+    offset = areas_->allocate(bytes, shm::kCacheLine);
+    if (!offset) return offset;
+  } else {
+    offset = spare.back();
+    spare.pop_back();
+  }
+  // Nobody writes here before the members have agreed on the new team; somebody may read.
+  auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(segment_->base() + *offset);
+  for (std::uint64_t i = 0; i < bytes / sizeof *words; ++i) {
+    words[i].store(0, std::memory_order_relaxed);
+  }
   return offset;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -89,7 +90,9 @@ class Engine {
   void wait(Team& team);
 
   std::optional<std::uint64_t> allocate_area(std::uint64_t bytes);
-  void release_area(std::uint64_t offset) { areas_->release(offset); }
+  void release_area(std::uint64_t offset, std::uint64_t bytes) {
+    spare_areas_[bytes].push_back(offset);
+  }
   std::uint64_t new_generation() {
     return generation_ = generation_ % (shm::kGenerations - 1) + 1;
   }
@@ -121,6 +124,9 @@ class Engine {
   StageSource* stages_ = nullptr;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<OffsetAllocator> areas_, heap_;
+  /// By size: members of an earlier team may still look at an area's counters, so that these
+  /// stay in their places.
+  std::map<std::uint64_t, std::vector<std::uint64_t>> spare_areas_;
   std::uint64_t generation_ = 0;
   std::vector<Team*> teams_;      // in use
   std::vector<Team*> agreeing_;   // of these, the ones not ready yet

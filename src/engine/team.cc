@@ -27,9 +27,8 @@ struct Team::Hello {
 Team::Team(Engine& engine, const crl_oob_t& oob)
     : engine_(engine), oob_(oob), gather_(std::make_unique<Gather<Hello>>()) {
   Hello mine{.version = shm::kVersion};
-  const auto members = static_cast<std::size_t>(oob.size);
   if (engine.joined()) {
-    area_ = engine.allocate_area(shm::AreaLayout{members}.bytes());
+    area_ = engine.allocate_area(area_bytes());
     if (area_) {
       mine.segment_id = engine.segment().id();
       mine.area_offset = *area_;
@@ -50,7 +49,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
 Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
   if (endpoint_) engine_.pool().forget(&*endpoint_);
-  if (area_) engine_.release_area(*area_);
+  if (area_) engine_.release_area(*area_, area_bytes());
 }
 
 void Team::progress_agreement() {

@@ -72,11 +72,12 @@ class Team {
 
   /// For the end: true once no member will touch this rank's area any more.
   bool quiet();
-  [[nodiscard]] std::optional<std::uint64_t> area() const { return area_; }
-  [[nodiscard]] std::uint64_t started() const { return started_; }
 
  private:
   struct Hello;  // what members tell each other
+  [[nodiscard]] std::uint64_t area_bytes() const {
+    return shm::AreaLayout{static_cast<std::size_t>(oob_.size)}.bytes();
+  }
   void agree();
   void fail_ended(int rank, std::uint64_t collective, bool died);
   void fail_mismatch(int rank, std::uint64_t collective);  // rank -1: with all others

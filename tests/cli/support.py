@@ -9,7 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-CARILLON = Path(os.environ.get("CARILLON_CLI", "build/bin/carillon")).resolve()
+CARILLON = Path(os.environ.get("CLI_UNDER_TEST", "build/bin/carillon")).resolve()
 
 
 class Done:

@@ -2,8 +2,8 @@
 //
 // Wrong arguments: the error class, and the calls of the error handler, must be those of the MPI
 // alone. Every case is run through MPI_ and through PMPI_.
+#include <cstdio>
 #include <functional>
-#include <utility>
 
 #include "support.h"
 
@@ -39,7 +39,7 @@ struct Case {
 
 void compare(const Case& test) {
   const Answer theirs = answer_of(test.theirs), ours = answer_of(test.ours);
-  if (world_rank() == 0 && theirs.error_class == MPI_SUCCESS) {
+  if (world_rank() == 0 && theirs.error_class == MPI_SUCCESS && theirs.handled == 0) {
     std::fprintf(stderr, "note: this MPI accepts: %s\n", test.name.c_str());
   }
   check(ours.error_class == theirs.error_class && ours.handled == theirs.handled,
@@ -57,21 +57,30 @@ std::vector<Case> counts_and_roots(MPI_Comm comm) {
   int* const in = g_in;
   int* const out = g_out;
   const int size = world_size();
-  return {
+  std::vector<Case> cases = {
       CASE("bcast, negative count", Bcast(in, -1, MPI_INT, 0, comm)),
       CASE("bcast, root too large", Bcast(in, 1, MPI_INT, size, comm)),
       CASE("bcast, negative root", Bcast(in, 1, MPI_INT, -5, comm)),
-      CASE("reduce, negative count", Reduce(in, out, -1, MPI_INT, MPI_SUM, 0, comm)),
       CASE("reduce, root too large", Reduce(in, out, 1, MPI_INT, MPI_SUM, size, comm)),
+      CASE("gather, root too large", Gather(in, 1, MPI_INT, out, 1, MPI_INT, size + 3, comm)),
+      CASE("scatter, root too large", Scatter(in, 1, MPI_INT, out, 1, MPI_INT, size, comm)),
+  };
+#if defined(OPEN_MPI)  // some MPICHs do not look at these, and crash
+  std::vector<Case> more = {
+      CASE("allreduce, no type", Allreduce(in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, comm)),
+      CASE("reduce, logical and of doubles", Reduce(in, out, 1, MPI_DOUBLE, MPI_LAND, 0, comm)),
+      CASE("reduce, negative count", Reduce(in, out, -1, MPI_INT, MPI_SUM, 0, comm)),
       CASE("allreduce, negative count", Allreduce(in, out, -3, MPI_INT, MPI_SUM, comm)),
       CASE("gather, negative count", Gather(in, -1, MPI_INT, out, -1, MPI_INT, 0, comm)),
-      CASE("gather, root too large", Gather(in, 1, MPI_INT, out, 1, MPI_INT, size + 3, comm)),
       CASE("scatter, negative count", Scatter(in, -1, MPI_INT, out, -1, MPI_INT, 0, comm)),
       CASE("allgather, negative count", Allgather(in, -1, MPI_INT, out, 1, MPI_INT, comm)),
       CASE("alltoall, negative count", Alltoall(in, 1, MPI_INT, out, -1, MPI_INT, comm)),
       CASE("reduce_scatter_block, negative count",
            Reduce_scatter_block(in, out, -1, MPI_INT, MPI_SUM, comm)),
   };
+  cases.insert(cases.end(), more.begin(), more.end());
+#endif
+  return cases;
 }
 
 std::vector<Case> types_and_ops(MPI_Comm comm) {
@@ -79,7 +88,6 @@ std::vector<Case> types_and_ops(MPI_Comm comm) {
   int* const out = g_out;
   return {
       CASE("bcast, no type", Bcast(in, 1, MPI_DATATYPE_NULL, 0, comm)),
-      CASE("allreduce, no type", Allreduce(in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, comm)),
       CASE("allreduce, no operator", Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, comm)),
       CASE("reduce, no operator", Reduce(in, out, 1, MPI_INT, MPI_OP_NULL, 0, comm)),
       CASE("allreduce, bits of doubles", Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, comm)),
@@ -87,7 +95,6 @@ std::vector<Case> types_and_ops(MPI_Comm comm) {
       CASE("allreduce, minloc of ints", Allreduce(in, out, 1, MPI_INT, MPI_MINLOC, comm)),
       CASE("allreduce, max of complex",
            Allreduce(in, out, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX, comm)),
-      CASE("reduce, logical and of doubles", Reduce(in, out, 1, MPI_DOUBLE, MPI_LAND, 0, comm)),
       CASE("allreduce, replace", Allreduce(in, out, 1, MPI_INT, MPI_REPLACE, comm)),
       CASE("allgather, no type", Allgather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, comm)),
       CASE("alltoall, no type", Alltoall(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, comm)),
@@ -100,7 +107,7 @@ std::vector<Case> types_and_ops(MPI_Comm comm) {
 
 std::vector<Case> places(MPI_Comm comm) {
   int* const in = g_in;
-  int* const out = g_out;
+  [[maybe_unused]] int* const out = g_out;
   std::vector<Case> cases = {
       CASE("allreduce into MPI_IN_PLACE", Allreduce(in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm)),
       CASE("allgather into MPI_IN_PLACE",
@@ -190,9 +197,9 @@ void test_handlers() {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, handler);
-  test_all(comm);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);  // some errors are raised there
   MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  test_all(comm);
   for (const Case& test : null_communicator()) compare(test);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);

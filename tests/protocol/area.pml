@@ -4,8 +4,8 @@
  * refresh_done, Team::quiet, Pool::busy on a chunk of an earlier team.
  *
  * Two ranks make TEAMS teams one after the other; on each, rank 0 sends LAST messages to rank 1,
- * one per collective, and so runs ahead; each has a window of one line and shares one chunk with
- * all teams. A rank retires a team as soon as it has done its part, and takes a new area for the
+ * one per collective, and so runs ahead: in turn through a line of its own area (channel all) and
+ * one of rank 1's (pair), each a window of one, and the second through the only chunk. A rank retires a team as soon as it has done its part, and takes a new area for the
  * next one: the lowest that is free, which is often the one before last.
  *
  * Proved: nobody writes to a line or a chunk that a reader needs, or to an area that has become
@@ -13,25 +13,29 @@
  * (no deadlock with two areas a rank).
  */
 #define TEAMS 4
-#define LAST 2
+#define LAST 3
 #define AREAS 2
 #define NONE 255
 #define GEN(t) ((t) + 1)
 
 /* Shared memory: rank * AREAS + area. */
 byte gen[2 * AREAS], done[2 * AREAS]; /* one word */
-byte line_tag[2 * AREAS];             /* rank 1's: the line that rank 0 writes */
+byte line_tag[2 * AREAS];             /* the line that rank 0 writes */
 byte g_team[2 * AREAS], g_line_team[2 * AREAS];
 bool g_unread[2 * AREAS];
 
 /* The exchange: area of each rank for each team. */
 byte told[2 * TEAMS];
+bool ready;
 
 /* Rank 0's chunk: the message it holds. */
 byte chunk_team, chunk_collective;
 bool g_chunk_unread;
 
 #define AREA(r, t) ((r) * AREAS + told[(r) * TEAMS + (t)])
+#define HOME(k) (1 - (k) % 2) /* whose area has the line */
+#define LINE(t, k) (HOME(k) * AREAS + told[HOME(k) * TEAMS + (t)])
+#define IN_CHUNK(k) ((k) == 2)
 #ifdef MUT_NO_GENERATION
 #define DONE(r, t, k) (done[AREA(r, t)] >= (k))
 #else
@@ -70,7 +74,7 @@ inline set_done(r, t, k) {
 active proctype writer() {
   byte t, k, a;
   byte owner[AREAS];
-  told[0] != 0; /* after init */
+  ready;
   owner[0] = NONE; owner[1] = NONE;
   do
   :: t < TEAMS ->
@@ -78,15 +82,20 @@ active proctype writer() {
     k = 1;
     do
     :: k <= LAST ->
-      k == 1 || DONE(1, t, k - 1); /* pair_line_free */
-      chunk_team == NONE || (chunk_team != NONE && DONE(1, chunk_team, chunk_collective));
+      k <= 2 || DONE(1, t, k - 2); /* pair_line_free, all_line_free */
+      !IN_CHUNK(k) || chunk_team == NONE ||
+          (chunk_team != NONE && DONE(1, chunk_team, chunk_collective));
       d_step { /* payload */
-        assert(g_team[AREA(1, t)] == t && !g_unread[AREA(1, t)]);
-        g_unread[AREA(1, t)] = true; g_line_team[AREA(1, t)] = t;
-        assert(!g_chunk_unread);
-        g_chunk_unread = true; chunk_team = t; chunk_collective = k
+        assert(g_team[LINE(t, k)] == t && !g_unread[LINE(t, k)]);
+        g_unread[LINE(t, k)] = true; g_line_team[LINE(t, k)] = t;
+        if
+        :: IN_CHUNK(k) ->
+          assert(!g_chunk_unread);
+          g_chunk_unread = true; chunk_team = t; chunk_collective = k
+        :: else
+        fi
       };
-      line_tag[AREA(1, t)] = k;
+      line_tag[LINE(t, k)] = k;
       set_done(0, t, k);
       k++
     :: else -> break
@@ -99,7 +108,7 @@ active proctype writer() {
 active proctype reader() {
   byte t, k, a;
   byte owner[AREAS];
-  told[0] != 0;
+  ready;
   owner[0] = NONE; owner[1] = NONE;
   do
   :: t < TEAMS ->
@@ -107,11 +116,16 @@ active proctype reader() {
     k = 1;
     do
     :: k <= LAST ->
-      line_tag[AREA(1, t)] == k;
+      line_tag[LINE(t, k)] == k;
       d_step {
-        assert(g_line_team[AREA(1, t)] == t && g_unread[AREA(1, t)]);
-        assert(g_chunk_unread && chunk_team == t && chunk_collective == k);
-        g_unread[AREA(1, t)] = false; g_chunk_unread = false
+        assert(g_line_team[LINE(t, k)] == t && g_unread[LINE(t, k)]);
+        g_unread[LINE(t, k)] = false;
+        if
+        :: IN_CHUNK(k) ->
+          assert(g_chunk_unread && chunk_team == t && chunk_collective == k);
+          g_chunk_unread = false
+        :: else
+        fi
       };
       set_done(1, t, k);
       k++
@@ -135,6 +149,7 @@ init {
     do
     :: i > 0 -> i--; told[i] = NONE
     :: else -> break
-    od
+    od;
+    ready = true
   }
 }

@@ -65,7 +65,7 @@ inline scenario() {
   program(0, 0, 1, 2, NONE); program(1, 0, 1, 2, NONE); program(2, 0, 1, 2, NONE);
 }
 #elif defined(PAIR)
-/* The same between two ranks, with one collective more. Channel 1: 0 to 1, 2: 1 to 0. */
+/* The same between two ranks, with one collective that rank 1 ends at once. Channel 1: 0 to 1, 2: 1 to 0. */
 #define R 2
 #define T 1
 #define S 4
@@ -75,9 +75,9 @@ inline scenario() {
   channel(1, 0, 0, 2); channel(2, 0, 1, 1);
   collective(0, 0, 1); collective(1, 0, 2); collective(2, 0, 3); collective(3, 0, 4);
   op(0, 0, IN_(2, 1), OUT_(1, 1)); op(1, 0, OUT_(2, 1), IN_(1, 1));
-  op(0, 1, OUT_(1, 3), 0);         op(1, 1, IN_(1, 3), 0);
-  op(0, 2, OUT_(1, 2), IN_(2, 3)); op(1, 2, OUT_(2, 3), IN_(1, 2));
-  op(0, 3, OUT_(1, 4), IN_(2, 1)); op(1, 3, OUT_(2, 1), IN_(1, 4));
+  op(0, 1, IN_(2, 1), 0);          op(1, 1, OUT_(2, 1), 0);
+  op(0, 2, OUT_(1, 3), IN_(2, 1)); op(1, 2, OUT_(2, 1), IN_(1, 3));
+  op(0, 3, OUT_(1, 4), IN_(2, 3)); op(1, 3, IN_(1, 4), OUT_(2, 3));
   program(0, 0, 1, 2, 3); program(1, 0, 1, 2, 3);
 }
 #elif defined(REFERENCES)
