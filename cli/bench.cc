@@ -40,6 +40,7 @@ OwnProgram choose_program(const Options& options) {
 
 std::vector<std::string> all_collectives() {
   std::vector<std::string> names;
+  names.reserve(kCollectives);
   for (int i = 0; i < kCollectives; ++i) {
     names.emplace_back(collective_name(static_cast<Collective>(i)));
   }
@@ -160,7 +161,7 @@ Action define_bench(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all");
   app.add_option("-n,--ranks", options->job.ranks, "number of ranks")
-      ->check(kRanks)
+      ->check(ranks_range())
       ->capture_default_str();
   app.add_option("--sizes", options->sizes,
                  "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")

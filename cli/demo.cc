@@ -153,7 +153,7 @@ int run(const Options& options) {
 Action define_demo(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("-n,--ranks", options->ranks, "number of ranks")
-      ->check(kRanks)
+      ->check(ranks_range())
       ->capture_default_str();
   app.add_option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: all that are found");
   app.add_flag("--json", options->json, "print JSON");

@@ -67,7 +67,7 @@ int run(const Options& options, const Arguments& program) {
 Action define_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
-      ->check(kRanks);
+      ->check(ranks_range());
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why");
   app.add_option("--mpi", options->mpi,

@@ -58,6 +58,7 @@ std::string text_of(const Case& c) {
 Status prove(const Case& c) {
   TeamCall team{.shared = c.shared, .limits = c.limits};
   std::vector<UnevenTables> tables;
+  tables.reserve(static_cast<std::size_t>(c.shared.ranks));
   for (Rank rank = 0; rank < c.shared.ranks; ++rank) {
     tables.emplace_back(c.shared, c.shared.block_bytes(), rank);
   }

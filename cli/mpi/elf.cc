@@ -53,7 +53,7 @@ void read_elf(std::ifstream& file, ProgramFile* program) {
     if (segment.p_type == PT_INTERP && segment.p_filesz < 4096) {
       std::string name(segment.p_filesz, '\0');
       if (read_at(file, segment.p_offset, name.data(), name.size())) {
-        program->loader = name.c_str();  // up to the terminating zero
+        program->loader = name.substr(0, name.find('\0'));
       }
     }
   }

@@ -131,6 +131,7 @@ Arguments launch_command(const Launcher& launcher, int ranks, const Arguments& e
 
 std::vector<Installed> installed_mpis() {
   std::vector<Installed> list;
+  list.reserve(kAbis.size());
   for (const Abi abi : kAbis) {
     list.push_back({.abi = abi,
                     .launcher = find_launcher({abi, {}}),

@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 

@@ -26,7 +26,7 @@ bool parse_number(std::string_view text, Number* value) {
 
 }  // namespace
 
-const CLI::Range kRanks(1, kMaxRanksStarted);
+CLI::Range ranks_range() { return {1, kMaxRanksStarted}; }
 
 Arguments cut_program(const CLI::App& command, Arguments* arguments) {
   const auto takes_value = [&](const std::string& name) {
@@ -43,7 +43,7 @@ Arguments cut_program(const CLI::App& command, Arguments* arguments) {
   at = std::min(at, arguments->size());
   const bool marked = at < arguments->size() && (*arguments)[at] == "--";
   const auto cut = arguments->begin() + static_cast<std::ptrdiff_t>(at);
-  const Arguments program(cut + (marked ? 1 : 0), arguments->end());
+  Arguments program(cut + (marked ? 1 : 0), arguments->end());
   arguments->erase(cut, arguments->end());
   if (program.empty()) {
     throw Failure(fmt::format("which program? Try carillon {} --help", command.get_name()),

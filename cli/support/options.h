@@ -15,7 +15,7 @@ namespace carillon::cli {
 /// The most ranks that are started on one machine: a slip of the finger should not.
 inline constexpr int kMaxRanksStarted = 4096;
 /// For ->check(): 1 to kMaxRanksStarted.
-extern const CLI::Range kRanks;
+CLI::Range ranks_range();
 
 /// Takes PROGRAM ARGS..., with or without "--" before it, off the arguments of a command: what
 /// stands after the command's own options. Fails if there is none (unless help is asked for).

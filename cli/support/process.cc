@@ -105,7 +105,7 @@ Path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
 Path library_folder() {
 #ifdef CARILLON_LIBDIR
-  const Path installed = own_path().parent_path().parent_path() / CARILLON_LIBDIR;
+  Path installed = own_path().parent_path().parent_path() / CARILLON_LIBDIR;
   std::error_code ignored;
   if (std::filesystem::exists(installed / "libcarillon.so", ignored)) return installed;
 #endif

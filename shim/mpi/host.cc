@@ -61,7 +61,7 @@ std::string library_path() {
 // or what to say.
 #define kRemedy "carillon run and carillon exec choose the right one"
 const char* find_misfit() {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING * 4] = "";
+  char version[1 << 14] = "";  // the other ABI's text may be longer than this one allows
   int length = 0;
   if (g_host.Get_library_version != nullptr) g_host.Get_library_version(version, &length);
   [[maybe_unused]] const bool open_mpi = std::strstr(version, "Open MPI") != nullptr;

@@ -73,7 +73,7 @@ struct crl_request : carillon::Run {
 };
 
 struct crl_team {
-  static constexpr std::size_t kPrepared = 32;
+  static constexpr std::size_t kPrepared = 16;
 
   crl_context* context = nullptr;
   std::unique_ptr<carillon::Team> team;

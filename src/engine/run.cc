@@ -463,6 +463,22 @@ bool Run::references_released() {
   return true;
 }
 
+bool Run::waits_in_vain(int rank) const {
+  const shm::Peer& peer = team_->endpoint().peer(rank);
+  return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
+    const Instruction& in = plan_->code[strand.at];
+    if (strand.finished || (in.action != Action::kWait && in.action != Action::kRecv)) return false;
+    const ChannelUse& channel = plan_->uses[in.use];
+    if (channel.peer != rank) return false;
+    const std::uint64_t number = number_of(in, strand) + static_cast<std::uint64_t>(strand.stream);
+    const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
+    // partner: the release store in write_message of the peer
+    const std::uint64_t header =
+        lines[number % shm::kWindow].header.load(std::memory_order_acquire);
+    return shm::header_tag(header) != static_cast<std::uint32_t>(number + 1);
+  });
+}
+
 void Run::fail(Status status) {
   status_ = std::move(status);
   state_ = State::kDone;

@@ -68,6 +68,9 @@ class Run {
   /// Ends the run with an error.
   void fail(Status status);
   void set_state(State state) { state_ = state; }
+  /// Is this run waiting for a message of `rank` that is not there? In vain, then, if that rank
+  /// has completed the collective.
+  [[nodiscard]] bool waits_in_vain(int rank) const;
 
   /// The run has become the team's oldest: counts kept back so far may be told.
   void tell_releases();

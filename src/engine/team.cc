@@ -139,11 +139,9 @@ void Team::fail_ended(int rank, std::uint64_t collective, bool died) {
 }
 
 void Team::fail_mismatch(int rank, std::uint64_t collective) {
-  const std::string who = rank < 0 ? "all other ranks" : "rank " + std::to_string(rank);
-  const std::string me = "rank " + std::to_string(this->rank());
   fail(Status(Code::kMismatch,
-              who + " of a team of " + std::to_string(size()) +
-                  (rank < 0 ? " completed" : " waits in") + " another call than " + me +
+              "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) +
+                  " waits in or has ended another call than rank " + std::to_string(this->rank()) +
                   " waits in (its collective " + std::to_string(collective) +
                   " on the team); do all ranks call the same collectives in the same order, with "
                   "the same sizes, roots and operators?"));
@@ -151,10 +149,9 @@ void Team::fail_mismatch(int rank, std::uint64_t collective) {
 
 void Team::check_peers() {
   if (in_flight_.empty()) return;
-  const std::uint64_t collective = in_flight_.front()->collective();
-  const std::uint16_t signature = in_flight_.front()->signature();
-  endpoint_->tell_call(collective, signature);
-  bool alone = size() > 1;
+  const Run& oldest = *in_flight_.front();
+  const std::uint64_t collective = oldest.collective();
+  endpoint_->tell_call(collective, oldest.signature());
   for (int i = 0; i < size() && state() == State::kReady; ++i) {
     if (i == rank()) continue;
     const int node_rank = endpoint_->peer(i).node_rank;
@@ -162,10 +159,9 @@ void Team::check_peers() {
     const bool left = engine_.segment().left(node_rank);
     // A member that completed the collective has done its part, whatever became of it.
     if (endpoint_->completed_by(i) < collective) {
-      alone = false;
       if (died || left) {
         fail_ended(i, collective, died);
-      } else if (endpoint_->call_differs(i, collective, signature)) {
+      } else if (endpoint_->call_differs(i, collective, oldest.signature())) {
         fail_mismatch(i, collective);
       }
     } else if (const int error = endpoint_->gave_up(i); error != 0) {
@@ -173,13 +169,10 @@ void Team::check_peers() {
                   "rank " + std::to_string(i) + " gave up a team of " + std::to_string(size()) +
                       " (its own message says why); collective " + std::to_string(collective) +
                       " of the team cannot complete at rank " + std::to_string(rank())));
+    } else if (oldest.waits_in_vain(i)) {
+      fail_mismatch(i, collective);
     }
   }
-  // Everything this rank could wait for is there by now: after some polls it does not want it.
-  constexpr int kSure = 3;
-  alone_checks_ = alone && alone_ == collective ? alone_checks_ + 1 : 0;
-  alone_ = collective;
-  if (state() == State::kReady && alone_checks_ >= kSure) fail_mismatch(-1, collective);
   if (state() == State::kFailed) log(LogLevel::kError, status_.to_string());
 }
 

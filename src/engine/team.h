@@ -65,7 +65,7 @@ class Team {
     return endpoint_->done() + 1 == collective;
   }
   /// Fails the team if what is in flight cannot end: a member died, left or gave up before it
-  /// completed it, or all others have completed it and this rank still waits.
+  /// completed it, is in another call, or has completed it without what this rank waits for.
   void check_peers();
   /// Ends everything on the team with an error, for good.
   void fail(Status status);
@@ -80,7 +80,7 @@ class Team {
   }
   void agree();
   void fail_ended(int rank, std::uint64_t collective, bool died);
-  void fail_mismatch(int rank, std::uint64_t collective);  // rank -1: with all others
+  void fail_mismatch(int rank, std::uint64_t collective);
 
   Engine& engine_;
   crl_oob_t oob_;
@@ -96,8 +96,6 @@ class Team {
   /// From the oldest on, which is collective done + 1; null: complete, its run may serve another
   /// call by now.
   std::vector<Run*> in_flight_;
-  std::uint64_t alone_ = 0;  // the collective in flight that all others were seen to have completed
-  int alone_checks_ = 0;     // how often in a row
   std::vector<Run*> waiting_;
 };
 
