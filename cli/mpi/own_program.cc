@@ -57,9 +57,9 @@ std::vector<OwnProgram> own_programs(std::string_view name) {
   }
   if (programs.empty()) {
     fail(
-        "no MPI found that {} was built for; install one (Debian: apt-get install openmpi-bin "
-        "libopenmpi-dev) and build carillon again",
-        name);
+        "there is no {}-openmpi, -mpich or -mpiabi with its MPI in {}; install an MPI (Debian: "
+        "apt-get install openmpi-bin libopenmpi-dev) and build carillon again",
+        name, own_path().parent_path().string());
   }
   return programs;
 }

@@ -315,7 +315,9 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
   if (to_all ? !endpoint.all_line_free(number) : !endpoint.pair_line_free(peer, number)) {
     return false;
   }
-  shm::Line& line = (to_all ? endpoint.all_lines() : peer.out_lines)[number % shm::kWindow];
+  // A pointer of its own: GCC 12 drops the index of (a ? b : c)[i] under -fsanitize=undefined.
+  shm::Line* const lines = to_all ? endpoint.all_lines() : peer.out_lines;
+  shm::Line& line = lines[number % shm::kWindow];
   auto kind = static_cast<std::uint8_t>(length);
   if (length <= static_cast<std::int64_t>(kInlineBytes)) {
     gather(line.payload, in, strand, offset, length);
