@@ -23,7 +23,8 @@ constexpr std::size_t kPage = 4096;
 class Buffers {
  public:
   Buffers(std::size_t bytes, std::size_t offset)
-      : stride_(((bytes + offset) / kPage + 1) * kPage + 256), offset_(offset),
+      : stride_(((bytes + offset) / kPage + 1) * kPage + 256),
+        offset_(offset),
         memory_(3 * stride_ + kPage) {}
   std::byte* at(std::size_t i) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
@@ -65,24 +66,33 @@ void copy(benchmark::State& state) {
 const std::vector<std::vector<std::int64_t>> kStreams = {{4 << 10, 64 << 10, 1 << 20}, {0, 16}};
 
 BENCHMARK_CAPTURE(run, sum_double_tiny, CRL_SUM, CRL_FLOAT64, true)
-    ->ArgNames({"bytes", "offset"})->ArgsProduct({{8, 16, 24, 32, 64, 128}, {0}});
+    ->ArgNames({"bytes", "offset"})
+    ->ArgsProduct({{8, 16, 24, 32, 64, 128}, {0}});
 BENCHMARK_CAPTURE(run, min_int8_tiny, CRL_MIN, CRL_INT8, true)
-    ->ArgNames({"bytes", "offset"})->ArgsProduct({{1, 7, 63}, {0}});
+    ->ArgNames({"bytes", "offset"})
+    ->ArgsProduct({{1, 7, 63}, {0}});
 BENCHMARK(copy)->ArgNames({"bytes", "offset"})->ArgsProduct(kStreams);
 BENCHMARK_CAPTURE(run, sum_float, CRL_SUM, CRL_FLOAT32, false)
-    ->ArgNames({"bytes", "offset"})->ArgsProduct(kStreams);
+    ->ArgNames({"bytes", "offset"})
+    ->ArgsProduct(kStreams);
 BENCHMARK_CAPTURE(run, sum_float_in_place, CRL_SUM, CRL_FLOAT32, true)
-    ->ArgNames({"bytes", "offset"})->ArgsProduct(kStreams);
+    ->ArgNames({"bytes", "offset"})
+    ->ArgsProduct(kStreams);
 BENCHMARK_CAPTURE(run, max_double, CRL_MAX, CRL_FLOAT64, false)
-    ->ArgNames({"bytes", "offset"})->Args({64 << 10, 0});
+    ->ArgNames({"bytes", "offset"})
+    ->Args({64 << 10, 0});
 BENCHMARK_CAPTURE(run, prod_int64, CRL_PROD, CRL_INT64, false)
-    ->ArgNames({"bytes", "offset"})->Args({64 << 10, 0});
+    ->ArgNames({"bytes", "offset"})
+    ->Args({64 << 10, 0});
 BENCHMARK_CAPTURE(run, prod_complex_double, CRL_PROD, CRL_COMPLEX_FLOAT64, false)
-    ->ArgNames({"bytes", "offset"})->Args({64 << 10, 0});
+    ->ArgNames({"bytes", "offset"})
+    ->Args({64 << 10, 0});
 BENCHMARK_CAPTURE(run, land_int32, CRL_LAND, CRL_INT32, false)
-    ->ArgNames({"bytes", "offset"})->Args({64 << 10, 0});
+    ->ArgNames({"bytes", "offset"})
+    ->Args({64 << 10, 0});
 BENCHMARK_CAPTURE(run, maxloc_double_int, CRL_MAXLOC, CRL_FLOAT64_INT, false)
-    ->ArgNames({"bytes", "offset"})->Args({64 << 10, 0});
+    ->ArgNames({"bytes", "offset"})
+    ->Args({64 << 10, 0});
 
 }  // namespace
 

@@ -46,11 +46,11 @@ typedef enum {
 } crl_status_t;
 
 /* A short English name, e.g. "peer dead". Never NULL. */
-CRL_API const char *crl_status_string(crl_status_t status);
+CRL_API const char* crl_status_string(crl_status_t status);
 /* The message of this thread's last failed call; valid until its next one. Never NULL. */
-CRL_API const char *crl_last_error(void);
+CRL_API const char* crl_last_error(void);
 /* "0.1.0" */
-CRL_API const char *crl_version(void);
+CRL_API const char* crl_version(void);
 
 /* ---- Bootstrap -------------------------------------------------------------------------- */
 
@@ -58,19 +58,19 @@ CRL_API const char *crl_version(void);
  * non-blocking allgather among `size` members, of which the caller is `rank`. Only the thread
  * that calls into the context calls it. */
 typedef struct {
-  void *arg;
+  void* arg;
   int rank;
   int size;
   /* Starts to gather `bytes` bytes from every member into out (size * bytes, in rank order). Both
    * buffers stay valid until the request is done. 0, or an error of the caller's own. */
-  int (*allgather_post)(void *arg, const void *in, void *out, size_t bytes, void **request_p);
+  int (*allgather_post)(void* arg, const void* in, void* out, size_t bytes, void** request_p);
   /* 0: done, and the request is gone. 1: in progress. Other: failed, and the request is gone. */
-  int (*allgather_test)(void *arg, void *request);
+  int (*allgather_test)(void* arg, void* request);
 } crl_oob_t;
 
-typedef struct crl_context *crl_context_h;
-typedef struct crl_team *crl_team_h;
-typedef struct crl_request *crl_request_h;
+typedef struct crl_context* crl_context_h;
+typedef struct crl_team* crl_team_h;
+typedef struct crl_request* crl_request_h;
 
 typedef struct {
   size_t struct_bytes; /* sizeof(crl_context_config_t), for later versions of it */
@@ -79,15 +79,15 @@ typedef struct {
   crl_oob_t oob;
   /* Called, outside any lock, every few hundred polls while a call blocks, so that e.g. the host
    * MPI makes progress. May be NULL. */
-  void (*idle)(void *arg);
-  void *idle_arg;
+  void (*idle)(void* arg);
+  void* idle_arg;
   int threaded;
   int dead_peer_ms; /* 0: the default, 1000 */
 } crl_context_config_t;
 
 /* Collective over config->oob; blocks. Reads CARILLON_* settings. */
-CRL_API crl_status_t crl_context_create(const crl_context_config_t *config,
-                                        crl_context_h *context_p);
+CRL_API crl_status_t crl_context_create(const crl_context_config_t* config,
+                                        crl_context_h* context_p);
 /* Local. All requests must be complete; teams not destroyed are destroyed. */
 CRL_API void crl_context_destroy(crl_context_h context);
 /* Moves everything in flight on the context on, without blocking. Returns the first error of a
@@ -97,8 +97,8 @@ CRL_API crl_status_t crl_context_progress(crl_context_h context);
 /* Collective over oob, and non-blocking: exchanges go on with any progress of the context; the
  * team can be used at once, collectives started before it is ready wait for it. oob is copied;
  * what its arg points to must live until crl_team_test says the team is ready or failed. */
-CRL_API crl_status_t crl_team_create(crl_context_h context, const crl_oob_t *oob,
-                                     crl_team_h *team_p);
+CRL_API crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob,
+                                     crl_team_h* team_p);
 /* CRL_OK: ready. CRL_IN_PROGRESS. CRL_ERR_UNSUPPORTED: the members agreed that carillon cannot
  * serve this team (members on other nodes, or with different versions or settings): every member
  * gets this answer; destroy the team and use something else. Makes progress. */
@@ -109,25 +109,40 @@ CRL_API void crl_team_destroy(crl_team_h team);
 CRL_API int crl_team_rank(crl_team_h team);
 CRL_API int crl_team_size(crl_team_h team);
 /* Id of the algorithm of the team's last started collective, e.g. "allreduce.flat"; "" if none. */
-CRL_API const char *crl_team_last_algorithm(crl_team_h team);
+CRL_API const char* crl_team_last_algorithm(crl_team_h team);
 
 /* Memory that all processes of the node can read directly, which spares a copy when it is the
  * input of bcast and its like. NULL if the node's share is used up. Not collective. */
-CRL_API void *crl_alloc(crl_context_h context, size_t bytes);
-CRL_API void crl_free(crl_context_h context, void *memory);
+CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
+CRL_API void crl_free(crl_context_h context, void* memory);
 
 /* ---- Types and operators ---------------------------------------------------------------- */
 
 typedef enum {
-  CRL_INT8, CRL_INT16, CRL_INT32, CRL_INT64,
-  CRL_UINT8, CRL_UINT16, CRL_UINT32, CRL_UINT64,
-  CRL_FLOAT32, CRL_FLOAT64, CRL_LONG_DOUBLE,
-  CRL_BOOL,                                             /* C99 _Bool */
-  CRL_COMPLEX_FLOAT32, CRL_COMPLEX_FLOAT64, CRL_COMPLEX_LONG_DOUBLE,
+  CRL_INT8,
+  CRL_INT16,
+  CRL_INT32,
+  CRL_INT64,
+  CRL_UINT8,
+  CRL_UINT16,
+  CRL_UINT32,
+  CRL_UINT64,
+  CRL_FLOAT32,
+  CRL_FLOAT64,
+  CRL_LONG_DOUBLE,
+  CRL_BOOL, /* C99 _Bool */
+  CRL_COMPLEX_FLOAT32,
+  CRL_COMPLEX_FLOAT64,
+  CRL_COMPLEX_LONG_DOUBLE,
   /* value and index, laid out as the C struct { value; int; } (for CRL_MINLOC, CRL_MAXLOC) */
-  CRL_FLOAT32_INT, CRL_FLOAT64_INT, CRL_LONG_INT, CRL_INT_INT, CRL_SHORT_INT,
+  CRL_FLOAT32_INT,
+  CRL_FLOAT64_INT,
+  CRL_LONG_INT,
+  CRL_INT_INT,
+  CRL_SHORT_INT,
   CRL_LONG_DOUBLE_INT,
-  CRL_FLOAT32_FLOAT32, CRL_FLOAT64_FLOAT64,             /* Fortran's 2REAL, 2DOUBLE PRECISION */
+  CRL_FLOAT32_FLOAT32,
+  CRL_FLOAT64_FLOAT64, /* Fortran's 2REAL, 2DOUBLE PRECISION */
   CRL_DTYPES
 } crl_dtype_kind_t;
 
@@ -138,9 +153,18 @@ typedef uint32_t crl_dtype_t;
 CRL_API size_t crl_dtype_bytes(crl_dtype_t dtype);
 
 typedef enum {
-  CRL_SUM, CRL_PROD, CRL_MIN, CRL_MAX,
-  CRL_BAND, CRL_BOR, CRL_BXOR, CRL_LAND, CRL_LOR, CRL_LXOR,
-  CRL_MINLOC, CRL_MAXLOC,
+  CRL_SUM,
+  CRL_PROD,
+  CRL_MIN,
+  CRL_MAX,
+  CRL_BAND,
+  CRL_BOR,
+  CRL_BXOR,
+  CRL_LAND,
+  CRL_LOR,
+  CRL_LXOR,
+  CRL_MINLOC,
+  CRL_MAXLOC,
   CRL_OPS
 } crl_op_kind_t;
 
@@ -148,8 +172,8 @@ typedef enum {
 typedef uintptr_t crl_op_t;
 
 /* right[i] = left[i] (op) right[i] for `count` elements; left holds the lower ranks' part. */
-typedef void (*crl_op_fn_t)(void *arg, const void *left, void *right, size_t count);
-CRL_API crl_status_t crl_op_create(crl_op_fn_t fn, void *arg, int commutative, crl_op_t *op_p);
+typedef void (*crl_op_fn_t)(void* arg, const void* left, void* right, size_t count);
+CRL_API crl_status_t crl_op_create(crl_op_fn_t fn, void* arg, int commutative, crl_op_t* op_p);
 CRL_API void crl_op_free(crl_op_t op);
 /* 1 if op is defined for dtype, else 0. */
 CRL_API int crl_op_supports(crl_op_t op, crl_dtype_t dtype);
@@ -158,59 +182,59 @@ CRL_API int crl_op_supports(crl_op_t op, crl_dtype_t dtype);
 
 /* As input: the data stands in the output, where the result of this rank goes (allgather, gather
  * at the root: in this rank's block; scatter, as output at the root: the root's block stays). */
-#define CRL_IN_PLACE ((void *)(intptr_t)-1)
+#define CRL_IN_PLACE ((void*)(intptr_t)-1)
 
 /* Blocking. `bytes` and `count` are one block: the whole vector for bcast, reduce and allreduce,
  * one rank's share otherwise (so that the large side holds team size blocks in rank order). */
 CRL_API crl_status_t crl_barrier(crl_team_h team);
-CRL_API crl_status_t crl_bcast(crl_team_h team, void *buffer, size_t bytes, int root);
-CRL_API crl_status_t crl_reduce(crl_team_h team, const void *in, void *out, size_t count,
+CRL_API crl_status_t crl_bcast(crl_team_h team, void* buffer, size_t bytes, int root);
+CRL_API crl_status_t crl_reduce(crl_team_h team, const void* in, void* out, size_t count,
                                 crl_dtype_t dtype, crl_op_t op, int root);
-CRL_API crl_status_t crl_allreduce(crl_team_h team, const void *in, void *out, size_t count,
+CRL_API crl_status_t crl_allreduce(crl_team_h team, const void* in, void* out, size_t count,
                                    crl_dtype_t dtype, crl_op_t op);
-CRL_API crl_status_t crl_allgather(crl_team_h team, const void *in, void *out, size_t bytes);
-CRL_API crl_status_t crl_gather(crl_team_h team, const void *in, void *out, size_t bytes, int root);
-CRL_API crl_status_t crl_scatter(crl_team_h team, const void *in, void *out, size_t bytes,
+CRL_API crl_status_t crl_allgather(crl_team_h team, const void* in, void* out, size_t bytes);
+CRL_API crl_status_t crl_gather(crl_team_h team, const void* in, void* out, size_t bytes, int root);
+CRL_API crl_status_t crl_scatter(crl_team_h team, const void* in, void* out, size_t bytes,
                                  int root);
-CRL_API crl_status_t crl_reduce_scatter_block(crl_team_h team, const void *in, void *out,
+CRL_API crl_status_t crl_reduce_scatter_block(crl_team_h team, const void* in, void* out,
                                               size_t count, crl_dtype_t dtype, crl_op_t op);
-CRL_API crl_status_t crl_alltoall(crl_team_h team, const void *in, void *out, size_t bytes);
+CRL_API crl_status_t crl_alltoall(crl_team_h team, const void* in, void* out, size_t bytes);
 /* Byte counts and byte offsets per peer; the arrays may be reused when the call returns, also
  * that of the non-blocking form. No CRL_IN_PLACE. */
-CRL_API crl_status_t crl_alltoallv(crl_team_h team, const void *in, const int64_t *send_bytes,
-                                   const int64_t *send_offsets, void *out,
-                                   const int64_t *recv_bytes, const int64_t *recv_offsets);
+CRL_API crl_status_t crl_alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                                   const int64_t* send_offsets, void* out,
+                                   const int64_t* recv_bytes, const int64_t* recv_offsets);
 
 /* Non-blocking: the same, and a request that crl_request_test or crl_request_wait completes. */
-CRL_API crl_status_t crl_ibarrier(crl_team_h team, crl_request_h *request_p);
-CRL_API crl_status_t crl_ibcast(crl_team_h team, void *buffer, size_t bytes, int root,
-                                crl_request_h *request_p);
-CRL_API crl_status_t crl_ireduce(crl_team_h team, const void *in, void *out, size_t count,
+CRL_API crl_status_t crl_ibarrier(crl_team_h team, crl_request_h* request_p);
+CRL_API crl_status_t crl_ibcast(crl_team_h team, void* buffer, size_t bytes, int root,
+                                crl_request_h* request_p);
+CRL_API crl_status_t crl_ireduce(crl_team_h team, const void* in, void* out, size_t count,
                                  crl_dtype_t dtype, crl_op_t op, int root,
-                                 crl_request_h *request_p);
-CRL_API crl_status_t crl_iallreduce(crl_team_h team, const void *in, void *out, size_t count,
-                                    crl_dtype_t dtype, crl_op_t op, crl_request_h *request_p);
-CRL_API crl_status_t crl_iallgather(crl_team_h team, const void *in, void *out, size_t bytes,
-                                    crl_request_h *request_p);
-CRL_API crl_status_t crl_igather(crl_team_h team, const void *in, void *out, size_t bytes,
-                                 int root, crl_request_h *request_p);
-CRL_API crl_status_t crl_iscatter(crl_team_h team, const void *in, void *out, size_t bytes,
-                                  int root, crl_request_h *request_p);
-CRL_API crl_status_t crl_ireduce_scatter_block(crl_team_h team, const void *in, void *out,
+                                 crl_request_h* request_p);
+CRL_API crl_status_t crl_iallreduce(crl_team_h team, const void* in, void* out, size_t count,
+                                    crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p);
+CRL_API crl_status_t crl_iallgather(crl_team_h team, const void* in, void* out, size_t bytes,
+                                    crl_request_h* request_p);
+CRL_API crl_status_t crl_igather(crl_team_h team, const void* in, void* out, size_t bytes, int root,
+                                 crl_request_h* request_p);
+CRL_API crl_status_t crl_iscatter(crl_team_h team, const void* in, void* out, size_t bytes,
+                                  int root, crl_request_h* request_p);
+CRL_API crl_status_t crl_ireduce_scatter_block(crl_team_h team, const void* in, void* out,
                                                size_t count, crl_dtype_t dtype, crl_op_t op,
-                                               crl_request_h *request_p);
-CRL_API crl_status_t crl_ialltoall(crl_team_h team, const void *in, void *out, size_t bytes,
-                                   crl_request_h *request_p);
-CRL_API crl_status_t crl_ialltoallv(crl_team_h team, const void *in, const int64_t *send_bytes,
-                                    const int64_t *send_offsets, void *out,
-                                    const int64_t *recv_bytes, const int64_t *recv_offsets,
-                                    crl_request_h *request_p);
+                                               crl_request_h* request_p);
+CRL_API crl_status_t crl_ialltoall(crl_team_h team, const void* in, void* out, size_t bytes,
+                                   crl_request_h* request_p);
+CRL_API crl_status_t crl_ialltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                                    const int64_t* send_offsets, void* out,
+                                    const int64_t* recv_bytes, const int64_t* recv_offsets,
+                                    crl_request_h* request_p);
 
 /* CRL_IN_PROGRESS, or the collective's status; the request is then gone and *request_p NULL.
  * Makes progress. */
-CRL_API crl_status_t crl_request_test(crl_request_h *request_p);
+CRL_API crl_status_t crl_request_test(crl_request_h* request_p);
 /* Blocks until then. */
-CRL_API crl_status_t crl_request_wait(crl_request_h *request_p);
+CRL_API crl_status_t crl_request_wait(crl_request_h* request_p);
 
 #ifdef __cplusplus
 }

@@ -13,25 +13,45 @@ namespace carillon::shim {
 
 /// Every collective that is intercepted, in the order of kRules.
 enum class Collective : std::uint8_t {
-  kBarrier, kBcast, kReduce, kAllreduce, kReduceScatterBlock,
-  kAllgather, kGather, kScatter, kAlltoall, kAlltoallv,
-  kAllgatherv, kGatherv, kScatterv, kReduceScatter, kScan, kExscan, kAlltoallw,
-  kIbarrier, kIbcast, kIreduce, kIallreduce, kIallgather, kIalltoall, kIalltoallv,
+  kBarrier,
+  kBcast,
+  kReduce,
+  kAllreduce,
+  kReduceScatterBlock,
+  kAllgather,
+  kGather,
+  kScatter,
+  kAlltoall,
+  kAlltoallv,
+  kAllgatherv,
+  kGatherv,
+  kScatterv,
+  kReduceScatter,
+  kScan,
+  kExscan,
+  kAlltoallw,
+  kIbarrier,
+  kIbcast,
+  kIreduce,
+  kIallreduce,
+  kIallgather,
+  kIalltoall,
+  kIalltoallv,
 };
 inline constexpr std::size_t kCollectives = 24;
 
 /// Why a call was left to the host. Every reason but the last two is the same on all ranks.
 enum class Reason : std::uint8_t {
-  kNone,             // it was not left
-  kNotTaken,         // carillon does not do this collective yet
-  kOff,              // CARILLON=off on some rank, or carillon could not start
-  kNotInitialised,   // before MPI_Init or after carillon's end in MPI_Finalize
+  kNone,            // it was not left
+  kNotTaken,        // carillon does not do this collective yet
+  kOff,             // CARILLON=off on some rank, or carillon could not start
+  kNotInitialised,  // before MPI_Init or after carillon's end in MPI_Finalize
   kIntercommunicator,
-  kOtherWorld,       // the communicator has processes of another MPI_COMM_WORLD
-  kNotServed,        // the team agreed that carillon cannot serve it (several nodes, versions)
-  kReduction,        // an operator and type that only the host may know
-  kNested,           // the host called it while carillon called the host
-  kSuspect,          // wrong arguments: the host answers
+  kOtherWorld,  // the communicator has processes of another MPI_COMM_WORLD
+  kNotServed,   // the team agreed that carillon cannot serve it (several nodes, versions)
+  kReduction,   // an operator and type that only the host may know
+  kNested,      // the host called it while carillon called the host
+  kSuspect,     // wrong arguments: the host answers
 };
 inline constexpr std::size_t kReasons = 10;
 
@@ -66,36 +86,78 @@ struct Rule {
 
 inline constexpr Rule kRules[kCollectives] = {
     {"Barrier", Kind::kBarrier},
-    {"Bcast", Kind::kData, true, {At::kRoot}, {At::kNotRoot}, InPlace::kNever,
+    {"Bcast",
+     Kind::kData,
+     true,
+     {At::kRoot},
+     {At::kNotRoot},
+     InPlace::kNever,
      [](crl_team_h team, const void* in, void* out, std::size_t bytes, int root) {
        return crl_bcast(team, out != nullptr ? out : const_cast<void*>(in), bytes, root);
      }},
-    {"Reduce", Kind::kReduction, true, {At::kAll}, {At::kRoot}, InPlace::kInput, nullptr,
+    {"Reduce",
+     Kind::kReduction,
+     true,
+     {At::kAll},
+     {At::kRoot},
+     InPlace::kInput,
+     nullptr,
      [](crl_team_h team, const void* in, void* out, std::size_t count, crl_dtype_t dtype,
         crl_op_t op, int root) { return crl_reduce(team, in, out, count, dtype, op, root); }},
-    {"Allreduce", Kind::kReduction, false, {At::kAll}, {At::kAll}, InPlace::kInput, nullptr,
+    {"Allreduce",
+     Kind::kReduction,
+     false,
+     {At::kAll},
+     {At::kAll},
+     InPlace::kInput,
+     nullptr,
      [](crl_team_h team, const void* in, void* out, std::size_t count, crl_dtype_t dtype,
         crl_op_t op, int /*root*/) { return crl_allreduce(team, in, out, count, dtype, op); }},
-    {"Reduce_scatter_block", Kind::kReduction, false, {At::kAll, true}, {At::kAll},
-     InPlace::kInput, nullptr,
+    {"Reduce_scatter_block",
+     Kind::kReduction,
+     false,
+     {At::kAll, true},
+     {At::kAll},
+     InPlace::kInput,
+     nullptr,
      [](crl_team_h team, const void* in, void* out, std::size_t count, crl_dtype_t dtype,
-        crl_op_t op, int /*root*/) {
-       return crl_reduce_scatter_block(team, in, out, count, dtype, op);
-     }},
-    {"Allgather", Kind::kData, false, {At::kAll}, {At::kAll, true}, InPlace::kInput,
+        crl_op_t op,
+        int /*root*/) { return crl_reduce_scatter_block(team, in, out, count, dtype, op); }},
+    {"Allgather",
+     Kind::kData,
+     false,
+     {At::kAll},
+     {At::kAll, true},
+     InPlace::kInput,
      [](crl_team_h team, const void* in, void* out, std::size_t bytes, int /*root*/) {
        return crl_allgather(team, in, out, bytes);
      }},
     {"Gather", Kind::kData, true, {At::kAll}, {At::kRoot, true}, InPlace::kInput, &crl_gather},
     {"Scatter", Kind::kData, true, {At::kRoot, true}, {At::kAll}, InPlace::kOutput, &crl_scatter},
-    {"Alltoall", Kind::kData, false, {At::kAll, true}, {At::kAll, true}, InPlace::kInput,
+    {"Alltoall",
+     Kind::kData,
+     false,
+     {At::kAll, true},
+     {At::kAll, true},
+     InPlace::kInput,
      [](crl_team_h team, const void* in, void* out, std::size_t bytes, int /*root*/) {
        return crl_alltoall(team, in, out, bytes);
      }},
     {"Alltoallv", Kind::kBlocks, false, {At::kAll, true}, {At::kAll, true}, InPlace::kInput},
-    {"Allgatherv"}, {"Gatherv"}, {"Scatterv"}, {"Reduce_scatter"}, {"Scan"}, {"Exscan"},
-    {"Alltoallw"}, {"Ibarrier"}, {"Ibcast"}, {"Ireduce"}, {"Iallreduce"}, {"Iallgather"},
-    {"Ialltoall"}, {"Ialltoallv"},
+    {"Allgatherv"},
+    {"Gatherv"},
+    {"Scatterv"},
+    {"Reduce_scatter"},
+    {"Scan"},
+    {"Exscan"},
+    {"Alltoallw"},
+    {"Ibarrier"},
+    {"Ibcast"},
+    {"Ireduce"},
+    {"Iallreduce"},
+    {"Iallgather"},
+    {"Ialltoall"},
+    {"Ialltoallv"},
 };
 
 constexpr const Rule& rule_of(Collective collective) {

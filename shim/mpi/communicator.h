@@ -21,7 +21,7 @@ struct Communicator {
   Reason reason = Reason::kNone;
   crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
   Bootstrap bootstrap;
-  std::size_t place = 0;  // in the list of all
+  std::size_t place = 0;             // in the list of all
   std::vector<std::int64_t> tables;  // of byte counts and offsets, for one call at a time
   std::atomic<std::uint64_t> taken[kCollectives] = {};  // one writer at a time
 

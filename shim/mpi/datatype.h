@@ -46,7 +46,8 @@ const TypeInfo* find_type_slow(MPI_Datatype type);
 inline const TypeInfo* find_type(MPI_Datatype type) {
   const ThreadCache::Type& entry = t_cache.types[hash_of(type) >> 60];
   static_assert(ThreadCache::kTypes == 16);
-  if (entry.handle == type && entry.generation == g_types.now()) [[likely]] return entry.info;
+  if (entry.handle == type && entry.generation == g_types.now()) [[likely]]
+    return entry.info;
   return find_type_slow(type);
 }
 

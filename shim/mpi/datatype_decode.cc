@@ -27,9 +27,9 @@ class Contents {
       : integers(static_cast<std::size_t>(envelope.integers) + 1),
         addresses(static_cast<std::size_t>(envelope.addresses) + 1),
         types_(static_cast<std::size_t>(envelope.types)) {
-    valid = host().Type_get_contents(type, envelope.integers, envelope.addresses, envelope.types,
-                                     integers.data(), addresses.data(), types_.data()) ==
-            MPI_SUCCESS;
+    valid =
+        host().Type_get_contents(type, envelope.integers, envelope.addresses, envelope.types,
+                                 integers.data(), addresses.data(), types_.data()) == MPI_SUCCESS;
   }
   ~Contents() {
     for (MPI_Datatype type : types_) {
@@ -100,8 +100,8 @@ std::optional<Layout> decode_struct(const Contents& contents) {
 
 std::optional<Layout> decode_indexed(int combiner, const Contents& contents, const Part& part) {
   const std::vector<int>& numbers = contents.integers;
-  const bool fixed_length = combiner == MPI_COMBINER_INDEXED_BLOCK ||
-                            combiner == MPI_COMBINER_HINDEXED_BLOCK;
+  const bool fixed_length =
+      combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
   const bool in_bytes =
       combiner == MPI_COMBINER_HINDEXED || combiner == MPI_COMBINER_HINDEXED_BLOCK;
   const int count = numbers[0];
@@ -192,8 +192,8 @@ Envelope envelope_of(MPI_Datatype type) {
 #ifdef CARILLON_LARGE_COUNTS
   if (host().Type_get_envelope_c != nullptr) {
     MPI_Count integers = 0, addresses = 0, large = 0, types = 0;
-    const int status = host().Type_get_envelope_c(type, &integers, &addresses, &large, &types,
-                                                  &envelope.combiner);
+    const int status =
+        host().Type_get_envelope_c(type, &integers, &addresses, &large, &types, &envelope.combiner);
     envelope.integers = static_cast<int>(integers);
     envelope.addresses = static_cast<int>(addresses);
     envelope.types = static_cast<int>(types);
@@ -201,9 +201,8 @@ Envelope envelope_of(MPI_Datatype type) {
     return envelope;
   }
 #endif
-  envelope.readable =
-      host().Type_get_envelope(type, &envelope.integers, &envelope.addresses, &envelope.types,
-                               &envelope.combiner) == MPI_SUCCESS;
+  envelope.readable = host().Type_get_envelope(type, &envelope.integers, &envelope.addresses,
+                                               &envelope.types, &envelope.combiner) == MPI_SUCCESS;
   return envelope;
 }
 
@@ -227,8 +226,8 @@ int copy_by_host(const void* from, std::int64_t from_count, MPI_Datatype from_ty
     *count = 1;
   }
   const int status = host().Sendrecv(from, static_cast<int>(from_count), from_type, 0, tag, to,
-                                     static_cast<int>(to_count), to_type, 0, tag,
-                                     process().self, MPI_STATUS_IGNORE);
+                                     static_cast<int>(to_count), to_type, 0, tag, process().self,
+                                     MPI_STATUS_IGNORE);
   if (large != MPI_Datatype{}) host().Type_free(&large);
   return status;
 }

@@ -67,11 +67,15 @@ const char* find_misfit() {
   [[maybe_unused]] const bool open_mpi = std::strstr(version, "Open MPI") != nullptr;
   const bool standard_abi = library_path().find("libmpi_abi") != std::string::npos;
 #if defined(OPEN_MPI)
-  if (!open_mpi || standard_abi) return "LD_PRELOAD has the interposer for Open MPI, but the program's MPI is another; " kRemedy;
+  if (!open_mpi || standard_abi)
+    return "LD_PRELOAD has the interposer for Open MPI, but the program's MPI is another; " kRemedy;
 #elif defined(MPI_ABI_VERSION) || defined(MPI_ABI)
-  if (!standard_abi) return "LD_PRELOAD has the interposer for the MPI 5 ABI, but the program's MPI is another; " kRemedy;
+  if (!standard_abi)
+    return "LD_PRELOAD has the interposer for the MPI 5 ABI, but the program's MPI is "
+           "another; " kRemedy;
 #else
-  if (open_mpi || standard_abi) return "LD_PRELOAD has the interposer for MPICH, but the program's MPI is another; " kRemedy;
+  if (open_mpi || standard_abi)
+    return "LD_PRELOAD has the interposer for MPICH, but the program's MPI is another; " kRemedy;
 #endif
   return nullptr;
 }
@@ -86,8 +90,9 @@ void* host_data(const char* symbol) {
 void find_host() {
   g_library = find_library();
   if (g_library == nullptr) {
-    give_up("an MPI function was called, but no MPI library is loaded; is the program linked with "
-            "one?");
+    give_up(
+        "an MPI function was called, but no MPI library is loaded; is the program linked with "
+        "one?");
   }
 #define CARILLON_LOOK_UP(name) look_up(g_host.name, "PMPI_" #name);
 #define CARILLON_COLLECTIVE(name, ...) CARILLON_LOOK_UP(name)

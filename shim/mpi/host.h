@@ -21,8 +21,7 @@ void* host_data(const char* symbol);
 // Open MPI's predefined handles are addresses of data in its library: look those up, too.
 #ifdef OMPI_PREDEFINED_GLOBAL
 #undef OMPI_PREDEFINED_GLOBAL
-#define OMPI_PREDEFINED_GLOBAL(type, global) \
-  (static_cast<type>(carillon::shim::host_data(#global)))
+#define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(carillon::shim::host_data(#global)))
 #endif
 
 #if MPI_VERSION >= 4
@@ -30,6 +29,7 @@ void* host_data(const char* symbol);
 #endif
 
 // Every function of the host that is ever called, but for the intercepted collectives.
+// clang-format off
 #define CARILLON_HOST_FUNCTIONS(X)                                                             \
   X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Cancel)     \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval)   \
@@ -40,6 +40,7 @@ void* host_data(const char* symbol);
   X(Type_contiguous) X(Type_create_keyval) X(Type_create_struct) X(Type_free)                  \
   X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent) X(Type_get_true_extent)         \
   X(Type_set_attr) X(Type_size_x) X(Wait)
+// clang-format on
 
 #ifdef CARILLON_LARGE_COUNTS
 #define CARILLON_HOST_LARGE_FUNCTIONS(X) X(Type_get_envelope_c)
@@ -72,7 +73,8 @@ void find_host();
 
 /// The host, found at the first call.
 inline const Host& host() {
-  if (!g_host.ready) [[unlikely]] find_host();
+  if (!g_host.ready) [[unlikely]]
+    find_host();
   return g_host;
 }
 

@@ -22,7 +22,8 @@ namespace {
 template <Collective kCollective, typename HostCall>
 inline int intercept(const Call& call, HostCall call_host) {
   const Outcome outcome = run<kCollective>(find_communicator(call.comm), call);
-  if (outcome.left == Reason::kNone) [[likely]] return outcome.code;
+  if (outcome.left == Reason::kNone) [[likely]]
+    return outcome.code;
   count_left(kCollective, outcome.left);
   return call_host();
 }
@@ -46,11 +47,11 @@ using carillon::shim::intercept;
 
 extern "C" {
 
-#define CARILLON_COLLECTIVE(symbol, collective, parameters, arguments, ...)              \
+#define CARILLON_COLLECTIVE(symbol, collective, parameters, arguments, ...) \
   CARILLON_INTERCEPT(symbol, collective, parameters, arguments, __VA_ARGS__)
-#define CARILLON_INTERCEPT(symbol, collective, parameters, arguments, ...)               \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                          \
-    return intercept<Collective::k##collective>(Call{__VA_ARGS__},                       \
+#define CARILLON_INTERCEPT(symbol, collective, parameters, arguments, ...)                \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                           \
+    return intercept<Collective::k##collective>(Call{__VA_ARGS__},                        \
                                                 [&] { return host().symbol arguments; }); \
   }
 #include "collectives.def"
@@ -85,9 +86,8 @@ CARILLON_EXPORT unsigned long long carillon_shim_taken(const char* name) {
 
 CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
   Collective collective{};
-  return carillon::shim::find_collective(name, &collective)
-             ? carillon::shim::left_calls(collective)
-             : 0;
+  return carillon::shim::find_collective(name, &collective) ? carillon::shim::left_calls(collective)
+                                                            : 0;
 }
 
 // The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.

@@ -14,7 +14,12 @@ namespace carillon::shim {
 
 /// MPI's groups of datatypes, as bits: an operator is defined for some of them.
 enum TypeClass : std::uint8_t {
-  kInteger = 1, kFloating = 2, kLogical = 4, kComplex = 8, kByte = 16, kPair = 32,
+  kInteger = 1,
+  kFloating = 2,
+  kLogical = 4,
+  kComplex = 8,
+  kByte = 16,
+  kPair = 32,
   kFortranInteger = 64,
 };
 

@@ -78,7 +78,8 @@ std::vector<Hello> exchange(const Process& process, const Settings& settings, co
   for (const Hello& hello : all) {
     if (hello.magic == Hello::kMagic) continue;
     say("rank %d got an answer in MPI_Init that is not an interposer's; start all ranks with the "
-        "same version of carillon, or none", process.world_rank);
+        "same version of carillon, or none",
+        process.world_rank);
     end_job();
   }
   return all;
@@ -147,8 +148,8 @@ bool make_host_objects(Process& state) {
          host().Comm_set_errhandler(state.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
          host().Irecv(nullptr, 0, g_host.byte, 0, kNeverSentTag, state.self,
                       &state.never_received) == MPI_SUCCESS &&
-         host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS &&
-         start_types() && start_communicators();
+         host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS && start_types() &&
+         start_communicators();
 }
 
 // All ranks together: on, or off with one line that says why.
@@ -164,8 +165,8 @@ bool agree_to_start(const Process& state, const Settings& settings) {
 }
 
 bool start_together(Process& state, const Settings& settings, int thread_level) {
-  const crl_status_t status = make_host_objects(state) ? make_context(state, thread_level)
-                                                       : CRL_ERR_SYSTEM;
+  const crl_status_t status =
+      make_host_objects(state) ? make_context(state, thread_level) : CRL_ERR_SYSTEM;
   // The library may have found this before it met the other ranks: they would wait.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
   const auto all = exchange(state, settings, {.started = status == CRL_OK});

@@ -64,13 +64,12 @@ class TypedRoom {
 // The same for packed elements: through typed room.
 void reduce_packed(Reduction& reduction, const void* left, void* right, std::size_t count) {
   const TypeInfo& type = *reduction.type;
-  const std::int64_t at_once = std::clamp<std::int64_t>(
-      kTypedBytesAtOnce / std::max<std::int64_t>(1, type.extent), 1,
-      static_cast<std::int64_t>(count));
+  const std::int64_t at_once =
+      std::clamp<std::int64_t>(kTypedBytesAtOnce / std::max<std::int64_t>(1, type.extent), 1,
+                               static_cast<std::int64_t>(count));
   const TypedRoom left_room(type, at_once), right_room(type, at_once);
   for (std::size_t done = 0; done < count; done += static_cast<std::size_t>(at_once)) {
-    const std::int64_t elements =
-        std::min(at_once, static_cast<std::int64_t>(count - done));
+    const std::int64_t elements = std::min(at_once, static_cast<std::int64_t>(count - done));
     const auto* const packed_left =
         static_cast<const std::byte*>(left) + done * reduction.element_bytes;
     auto* const packed_right = static_cast<std::byte*>(right) + done * reduction.element_bytes;

@@ -94,9 +94,8 @@ int pack_blocks(const BlockSide& side, int size, const Room& room) {
 
 int unpack_blocks(const BlockSide& side, int size, const Room& room) {
   for (int i = 0; i < size; ++i) {
-    const int status =
-        unpack(*side.type, side.blocks.count(i), room.at(side.offsets[i]),
-               side.type->element(side.buffer, side.blocks.offset(i)));
+    const int status = unpack(*side.type, side.blocks.count(i), room.at(side.offsets[i]),
+                              side.type->element(side.buffer, side.blocks.offset(i)));
     if (status != MPI_SUCCESS) return status;
   }
   return MPI_SUCCESS;
@@ -134,9 +133,8 @@ Outcome run_data_packed(Collective collective, Communicator& communicator,
     out_bytes = CRL_IN_PLACE;
   }
   if (status != MPI_SUCCESS) return host_failed(communicator, status);
-  const crl_status_t done =
-      rule.data(communicator.team, in_bytes, out_bytes,
-                static_cast<std::size_t>(arguments.bytes()), arguments.root);
+  const crl_status_t done = rule.data(communicator.team, in_bytes, out_bytes,
+                                      static_cast<std::size_t>(arguments.bytes()), arguments.root);
   if (done == CRL_OK && out_room.exists()) {
     status = unpack(*out.type, out.elements, out_room.at(0), out.buffer);
     if (status != MPI_SUCCESS) return host_failed(communicator, status);
@@ -148,9 +146,9 @@ Outcome run_reduction_packed(Collective collective, Communicator& communicator, 
                              Reduction& reduction) {
   const Rule& rule = rule_of(collective);
   const TypeInfo& type = *reduction.type;
-  const std::int64_t elements =
-      call.in.count * (rule.in.block_per_rank ? communicator.size : 1);
-  const bool has_out = call.out.address != nullptr || counts_at(rule.out.at, call.root == communicator.rank);
+  const std::int64_t elements = call.in.count * (rule.in.block_per_rank ? communicator.size : 1);
+  const bool has_out =
+      call.out.address != nullptr || counts_at(rule.out.at, call.root == communicator.rank);
   Room in_room, out_room;
   if (!in_room.make(elements * type.size) ||
       (has_out && !out_room.make(call.in.count * type.size))) {

@@ -155,7 +155,8 @@ Outcome run_reduction(Communicator& communicator, const Call& call) {
   constexpr Rule kRule = rule_of(kCollective);
   Reduction* const reduction = find_reduction(call.op, call.in.type);
   if (reduction == nullptr) return leave(Reason::kSuspect);
-  if (reduction->reason != Reason::kNone) [[unlikely]] return leave(reduction->reason);
+  if (reduction->reason != Reason::kNone) [[unlikely]]
+    return leave(reduction->reason);
   bool has_out = true;
   if constexpr (kRule.rooted) {
     if (call.root < 0 || call.root >= communicator.size) return leave(Reason::kSuspect);
@@ -187,8 +188,8 @@ Outcome run_reduction(Communicator& communicator, const Call& call) {
       kCollective, communicator, *reduction,
       kRule.reduction(communicator.team, in_place ? CRL_IN_PLACE : call.in.address,
                       has_out ? const_cast<void*>(call.out.address) : nullptr,
-                      static_cast<std::size_t>(call.in.count), reduction->dtype,
-                      reduction->crl_op, call.root));
+                      static_cast<std::size_t>(call.in.count), reduction->dtype, reduction->crl_op,
+                      call.root));
 }
 
 template <Collective kCollective>

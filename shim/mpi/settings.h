@@ -8,11 +8,11 @@
 namespace carillon::shim {
 
 struct Settings {
-  bool on = true;          ///< CARILLON=off leaves everything to the host
-  std::string stats;       ///< CARILLON_STATS: empty, "1" (rank 0, on stderr), or a file's prefix
-  int warn_after_s = 10;   ///< in MPI_Init: when to say that other ranks are missing
-  int join_timeout_s = 30; ///< CARILLON_JOIN_TIMEOUT_S: when to give up
-  std::string error;       ///< not empty: a variable has a value that cannot be
+  bool on = true;           ///< CARILLON=off leaves everything to the host
+  std::string stats;        ///< CARILLON_STATS: empty, "1" (rank 0, on stderr), or a file's prefix
+  int warn_after_s = 10;    ///< in MPI_Init: when to say that other ranks are missing
+  int join_timeout_s = 30;  ///< CARILLON_JOIN_TIMEOUT_S: when to give up
+  std::string error;        ///< not empty: a variable has a value that cannot be
 };
 
 Settings read_settings();

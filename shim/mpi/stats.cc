@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats.h"
 
+#include <strings.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <strings.h>
 
 #include "communicator.h"
 #include "process.h"
@@ -40,8 +41,8 @@ std::uint64_t left(std::size_t collective, std::size_t reason) {
 }
 
 void print_table() {
-  std::string text = "carillon: collectives of rank 0 of " +
-                     std::to_string(process().world_size) + "\n";
+  std::string text =
+      "carillon: collectives of rank 0 of " + std::to_string(process().world_size) + "\n";
   char line[256];
   std::snprintf(line, sizeof(line), "  %-22s%12s%12s\n", "collective", "taken", "left");
   text += line;

@@ -57,8 +57,8 @@ Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reductio
     return {};
   }
   if (key.dtype < CRL_DTYPES) {
-    reduction.kernel = find_kernel(static_cast<crl_op_kind_t>(key.op),
-                                   static_cast<crl_dtype_kind_t>(key.dtype));
+    reduction.kernel =
+        find_kernel(static_cast<crl_op_kind_t>(key.op), static_cast<crl_dtype_kind_t>(key.dtype));
   }
   if (reduction.kernel == nullptr) {
     return invalid(key, "the operator is not defined for the type (crl_op_supports tells)");
@@ -93,8 +93,8 @@ Status resolve(const crl_team& team, const CallKey& key, Shared& shared, Prepare
                             std::to_string(size));
   }
   if (key.in_place && !in_place_allowed(shared, team.team->rank())) {
-    return invalid(key, "CRL_IN_PLACE is not possible at rank " +
-                            std::to_string(team.team->rank()));
+    return invalid(key,
+                   "CRL_IN_PLACE is not possible at rank " + std::to_string(team.team->rank()));
   }
   return {};
 }
@@ -107,11 +107,10 @@ Binding bind(const CallKey& key, const PreparedCall& call, const Buffers& buffer
                   .tables = buffers.tables,
                   .signature = call.signature};
   if (key.in_place) {
-    const std::int64_t shift = in_place_shift(
-        {.collective = key.collective,
-         .count = static_cast<std::int64_t>(key.count),
-         .element_bytes = call.element_bytes},
-        rank);
+    const std::int64_t shift = in_place_shift({.collective = key.collective,
+                                               .count = static_cast<std::int64_t>(key.count),
+                                               .element_bytes = call.element_bytes},
+                                              rank);
     if (key.collective == Collective::kScatter) {
       binding.output = static_cast<std::byte*>(const_cast<void*>(buffers.in)) - shift;
     } else {
@@ -219,7 +218,8 @@ crl_status_t fail_team(crl_team& team, const CallKey& key) {
 // One call, blocking or not (request_p null or not).
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p, bool blocking) {
-  if (team == nullptr) [[unlikely]] return report(invalid(key, "the team is NULL"));
+  if (team == nullptr) [[unlikely]]
+    return report(invalid(key, "the team is NULL"));
   const bool scatter = key.collective == Collective::kScatter;
   if ((scatter ? buffers.in : buffers.out) == CRL_IN_PLACE) [[unlikely]] {
     return report(invalid(key, scatter ? "CRL_IN_PLACE can only be the output"
@@ -260,8 +260,8 @@ crl_status_t alltoallv(crl_team_h team, const void* in, const int64_t* send_byte
     return report(invalid(key, "the team or one of the four arrays is NULL"));
   }
   const auto size = static_cast<std::size_t>(team->team->size());
-  const Tables tables{{send_bytes, size}, {send_offsets, size}, {recv_bytes, size},
-                      {recv_offsets, size}};
+  const Tables tables{
+      {send_bytes, size}, {send_offsets, size}, {recv_bytes, size}, {recv_offsets, size}};
   for (std::size_t i = 0; i < size; ++i) {
     if (send_bytes[i] < 0 || recv_bytes[i] < 0) {
       return report(invalid(key, "a negative byte count for rank " + std::to_string(i)));
@@ -291,8 +291,8 @@ crl_status_t crl_ibcast(crl_team_h team, void* buffer, size_t bytes, int root,
   return carillon::bcast(team, buffer, bytes, root, request_p, false);
 }
 
-crl_status_t crl_reduce(crl_team_h team, const void* in, void* out, size_t count,
-                        crl_dtype_t dtype, crl_op_t op, int root) {
+crl_status_t crl_reduce(crl_team_h team, const void* in, void* out, size_t count, crl_dtype_t dtype,
+                        crl_op_t op, int root) {
   return carillon::call(team, key_of(Collective::kReduce, in, out, count, root, dtype, op),
                         {.in = in, .out = out}, nullptr, true);
 }
@@ -345,26 +345,23 @@ crl_status_t crl_iscatter(crl_team_h team, const void* in, void* out, size_t byt
 
 crl_status_t crl_reduce_scatter_block(crl_team_h team, const void* in, void* out, size_t count,
                                       crl_dtype_t dtype, crl_op_t op) {
-  return carillon::call(team,
-                        key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
+  return carillon::call(team, key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
                         {.in = in, .out = out}, nullptr, true);
 }
 crl_status_t crl_ireduce_scatter_block(crl_team_h team, const void* in, void* out, size_t count,
-                                       crl_dtype_t dtype, crl_op_t op,
-                                       crl_request_h* request_p) {
-  return carillon::call(team,
-                        key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
+                                       crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p) {
+  return carillon::call(team, key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
                         {.in = in, .out = out}, request_p, false);
 }
 
 crl_status_t crl_alltoall(crl_team_h team, const void* in, void* out, size_t bytes) {
-  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes),
-                        {.in = in, .out = out}, nullptr, true);
+  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes), {.in = in, .out = out},
+                        nullptr, true);
 }
 crl_status_t crl_ialltoall(crl_team_h team, const void* in, void* out, size_t bytes,
                            crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes),
-                        {.in = in, .out = out}, request_p, false);
+  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes), {.in = in, .out = out},
+                        request_p, false);
 }
 
 crl_status_t crl_alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,

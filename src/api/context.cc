@@ -91,9 +91,9 @@ crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_
   if (config == nullptr || context_p == nullptr || config->oob.allgather_post == nullptr ||
       config->oob.allgather_test == nullptr || config->oob.rank < 0 ||
       config->oob.rank >= config->oob.size) {
-    return carillon::report(
-        {Code::kInvalidArgument, "crl_context_create: the config needs an oob with both functions "
-                                 "and a rank below its size"});
+    return carillon::report({Code::kInvalidArgument,
+                             "crl_context_create: the config needs an oob with both functions "
+                             "and a rank below its size"});
   }
   if (config->struct_bytes != sizeof(crl_context_config_t)) {
     return carillon::report({Code::kInvalidArgument,
@@ -114,8 +114,8 @@ crl_status_t crl_context_progress(crl_context_h context) {
 }
 
 crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob, crl_team_h* team_p) {
-  if (context == nullptr || oob == nullptr || team_p == nullptr || oob->size < 1 ||
-      oob->rank < 0 || oob->rank >= oob->size) {
+  if (context == nullptr || oob == nullptr || team_p == nullptr || oob->size < 1 || oob->rank < 0 ||
+      oob->rank >= oob->size) {
     return carillon::report({Code::kInvalidArgument,
                              "crl_team_create: needs a context, an oob with a rank below its size, "
                              "and a place for the team"});
@@ -181,14 +181,14 @@ crl_status_t crl_op_create(crl_op_fn_t fn, void* arg, int commutative, crl_op_t*
   }
   static std::atomic<std::uint64_t> last_id{0};
   return carillon::guarded([&] {
-    *op_p = reinterpret_cast<crl_op_t>(
-        new carillon::UserOp{fn, arg, commutative != 0, ++last_id});
+    *op_p = reinterpret_cast<crl_op_t>(new carillon::UserOp{fn, arg, commutative != 0, ++last_id});
     return CRL_OK;
   });
 }
 
 void crl_op_free(crl_op_t op) {
-  if (!carillon::is_predefined(op) && !carillon::is_no_operator(op)) delete reinterpret_cast<carillon::UserOp*>(op);
+  if (!carillon::is_predefined(op) && !carillon::is_no_operator(op))
+    delete reinterpret_cast<carillon::UserOp*>(op);
 }
 
 int crl_op_supports(crl_op_t op, crl_dtype_t dtype) {

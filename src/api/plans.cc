@@ -6,7 +6,6 @@
 
 #include "schedule/verify.h"
 
-
 namespace carillon {
 namespace {
 
@@ -29,8 +28,7 @@ Status prove(const Algorithm& algorithm, const Call& call) {
     team.locals.push_back(
         {.in_place = call.local.in_place && in_place_allowed(call.shared, rank), .tables = {}});
   }
-  const auto emit_rank = [&](Rank rank, std::int32_t stage,
-                             std::span<const std::int64_t> learned) {
+  const auto emit_rank = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
     Call part = call;
     part.rank = rank;
     part.local = team.local(rank);
@@ -66,8 +64,7 @@ Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
     return Status(rules.status().code(),
                   "CARILLON_ALGORITHM: " + std::string(rules.status().message()));
   }
-  return std::unique_ptr<PlanCache>(
-      new PlanCache(std::move(rules.value()), settings.verify != 0));
+  return std::unique_ptr<PlanCache>(new PlanCache(std::move(rules.value()), settings.verify != 0));
 }
 
 AlgorithmChoice PlanCache::choose(const Shared& shared, const Limits& limits,
@@ -95,10 +92,11 @@ Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank ra
   return cache_[key] = PlannedCall{plan.value(), choice.algorithm};
 }
 
-Result<std::shared_ptr<const Plan>> PlanCache::next_stage(
-    const Algorithm& algorithm, const Shared& shared, bool in_place, Rank rank,
-    const Limits& limits, bool same_settings, std::int32_t stage,
-    std::span<const std::int64_t> learned) {
+Result<std::shared_ptr<const Plan>> PlanCache::next_stage(const Algorithm& algorithm,
+                                                          const Shared& shared, bool in_place,
+                                                          Rank rank, const Limits& limits,
+                                                          bool same_settings, std::int32_t stage,
+                                                          std::span<const std::int64_t> learned) {
   const AlgorithmChoice choice = choose(shared, limits, same_settings);
   return build(algorithm, {.shared = shared,
                            .local = {.in_place = in_place, .tables = {}},

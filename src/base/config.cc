@@ -13,7 +13,7 @@ struct Row {
   const char* name;
   std::string_view type;
   std::string_view description;
-  std::string Config::*text;       // one of text and number
+  std::string Config::*text;  // one of text and number
   std::int64_t Config::*number;
   std::int64_t min, max;
 };
@@ -33,9 +33,8 @@ constexpr std::array kRows = {
     Row{"CARILLON_SPIN_US", "microseconds",
         "How long a wait polls before it yields the core, when ranks have a core each.", nullptr,
         &Config::spin_us, 0, 1000000},
-    Row{"CARILLON_DEAD_PEER_MS", "milliseconds",
-        "Within what time a process that died is noticed.", nullptr, &Config::dead_peer_ms, 10,
-        kMax},
+    Row{"CARILLON_DEAD_PEER_MS", "milliseconds", "Within what time a process that died is noticed.",
+        nullptr, &Config::dead_peer_ms, 10, kMax},
     Row{"CARILLON_JOIN_TIMEOUT_S", "seconds",
         "How long start-up waits for the other ranks of the node.", nullptr,
         &Config::join_timeout_s, 1, 86400},
@@ -95,8 +94,8 @@ std::span<const Setting> settings() {
     for (const Row& row : kRows) {
       const char* const text = std::getenv(row.name);  // NOLINT(concurrency-mt-unsafe)
       const std::string standard = shown(row, fallback);
-      table.push_back({row.name, row.type, standard, text != nullptr ? text : standard,
-                       row.description});
+      table.push_back(
+          {row.name, row.type, standard, text != nullptr ? text : standard, row.description});
     }
     return table;
   }();

@@ -26,8 +26,8 @@ spdlog::level::level_enum spd_level(LogLevel level) {
 // Made at the first line that is really written: start-up pays nothing for it.
 spdlog::logger& logger() {
   static const auto kLogger = [] {
-    auto made = std::make_shared<spdlog::logger>(
-        "carillon", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>("carillon",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("carillon[%P] %l: %v");
     made->set_level(spdlog::level::trace);
     made->flush_on(spdlog::level::trace);

@@ -18,7 +18,7 @@ namespace carillon {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr int kFirstPolls = 1000;            // of a blocking call before it looks at anything else
+constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
 
 // What the run throws (a user's operator, or memory that cannot be had) ends the run.
@@ -44,8 +44,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   if (config.dead_peer_ms > 0) engine->settings_.dead_peer_ms = config.dead_peer_ms;
   shm::SegmentSizes sizes;
   sizes.heap_bytes = static_cast<std::uint64_t>(settings.heap_mib) * kMiB;
-  auto place =
-      join_node(config.oob, sizes, static_cast<int>(settings.join_timeout_s));
+  auto place = join_node(config.oob, sizes, static_cast<int>(settings.join_timeout_s));
   if (!place.ok()) return place.status();
   engine->segment_ = place.value().segment;
   engine->node_rank_ = place.value().rank;

@@ -93,9 +93,7 @@ class Engine {
   void release_area(std::uint64_t offset, std::uint64_t bytes) {
     spare_areas_[bytes].push_back(offset);
   }
-  std::uint64_t new_generation() {
-    return generation_ = generation_ % (shm::kGenerations - 1) + 1;
-  }
+  std::uint64_t new_generation() { return generation_ = generation_ % (shm::kGenerations - 1) + 1; }
   void* allocate_heap(std::uint64_t bytes);
   void free_heap(void* memory);
 
@@ -128,11 +126,11 @@ class Engine {
   /// stay in their places.
   std::map<std::uint64_t, std::vector<std::uint64_t>> spare_areas_;
   std::uint64_t generation_ = 0;
-  std::vector<Team*> teams_;      // in use
-  std::vector<Team*> agreeing_;   // of these, the ones not ready yet
+  std::vector<Team*> teams_;     // in use
+  std::vector<Team*> agreeing_;  // of these, the ones not ready yet
   std::vector<std::unique_ptr<Team>> retired_;
-  std::vector<Run*> active_;     // begun or deferred, not yet ended
-  int deferred_ = 0;              // of these, the deferred ones
+  std::vector<Run*> active_;  // begun or deferred, not yet ended
+  int deferred_ = 0;          // of these, the deferred ones
   std::int64_t next_watch_ms_ = 0;
 };
 

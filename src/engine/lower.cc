@@ -104,8 +104,7 @@ class Lowering {
 
   std::uint32_t slot_base(const Message& message) {
     const SlotKey key{message.channel, message.peer, message.index};
-    const auto [found, fresh] =
-        slots_.try_emplace(key, static_cast<std::uint32_t>(slots_.size()));
+    const auto [found, fresh] = slots_.try_emplace(key, static_cast<std::uint32_t>(slots_.size()));
     return kBaseSlots + found->second;
   }
 
@@ -211,8 +210,7 @@ class Lowering {
     std::size_t d = 0, s = 0;
     std::int64_t d_used = 0, s_used = 0;
     while (d < dst.size() && s < src.size()) {
-      const std::int64_t run =
-          std::min(dst[d].range.length - d_used, src[s].range.length - s_used);
+      const std::int64_t run = std::min(dst[d].range.length - d_used, src[s].range.length - s_used);
       Operand to = operand(dst[d]);
       Operand from = operand(src[s]);
       to.offset += d_used;
@@ -230,7 +228,9 @@ class Lowering {
   }
 
   void lower_transfer(const Op& op, Action action) {
-    Instruction instruction{.action = action, .use = use_of(op), .index = op.message.index,
+    Instruction instruction{.action = action,
+                            .use = use_of(op),
+                            .index = op.message.index,
                             .index_stride = op.message.index_stride};
     if (action != Action::kPut) {
       instruction.index = stream_starts_.at(&op);

@@ -17,7 +17,7 @@ namespace carillon {
 enum Base : std::uint32_t { kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBaseSlots = 3 };
 
 struct Operand {
-  std::uint32_t base = 0;   ///< kBaseSlots + n: the n-th wait's message
+  std::uint32_t base = 0;  ///< kBaseSlots + n: the n-th wait's message
   Table table = Table::kNone;
   std::int32_t entry = 0;
   std::int64_t offset = 0;
@@ -25,28 +25,28 @@ struct Operand {
 };
 
 enum class Action : std::uint8_t {
-  kPut,        ///< a piece list (a) to one line, or through a chunk
-  kWait,       ///< until the message is there; its address goes to base `dst.base`
-  kRelease,    ///< counts the message as released and tells the writer
+  kPut,      ///< a piece list (a) to one line, or through a chunk
+  kWait,     ///< until the message is there; its address goes to base `dst.base`
+  kRelease,  ///< counts the message as released and tells the writer
   kCopy,
   kReduce,
-  kSend,       ///< a stream of messages
+  kSend,  ///< a stream of messages
   kRecv,
-  kRepeat,     ///< `count` iterations of the instructions up to kEndRepeat
+  kRepeat,  ///< `count` iterations of the instructions up to kEndRepeat
   kEndRepeat,
-  kEnd,        ///< of the strand
+  kEnd,  ///< of the strand
 };
 
 struct Instruction {
   Action action = Action::kEnd;
-  bool stable = false;          ///< put: nothing in the schedule writes the source afterwards
-  std::uint16_t use = 0;        ///< index into Plan::uses
-  std::int32_t index = 0;       ///< message number on the channel, within the collective
+  bool stable = false;     ///< put: nothing in the schedule writes the source afterwards
+  std::uint16_t use = 0;   ///< index into Plan::uses
+  std::int32_t index = 0;  ///< message number on the channel, within the collective
   std::int32_t index_stride = 0;
   std::uint32_t first_piece = 0;  ///< put, send, recv with several pieces: into Plan::pieces
   std::uint32_t piece_count = 0;  ///< 0: the one piece is `a` (put, send) or `dst` (recv)
-  std::int64_t length = 0;      ///< bytes; wait: the least the message must have
-  std::int64_t count = 0;       ///< reduce: elements; repeat: iterations
+  std::int64_t length = 0;        ///< bytes; wait: the least the message must have
+  std::int64_t count = 0;         ///< reduce: elements; repeat: iterations
   Operand dst, a, b;
 };
 

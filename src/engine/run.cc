@@ -13,7 +13,7 @@ namespace {
 
 using shm::kInlineBytes;
 
-constexpr int kTightPolls = 64;            // polls before a pause goes between them
+constexpr int kTightPolls = 64;                 // polls before a pause goes between them
 constexpr std::int64_t kReferenceBytes = 4096;  // shorter data is cheaper copied than waited for
 
 inline void pause_core() {
@@ -159,8 +159,7 @@ bool Run::advance(Strand& strand, int polls) {
           fail(Status(Code::kMismatch,
                       "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
                           std::to_string(received.length) + " bytes where rank " +
-                          std::to_string(team_->rank()) + " expected " +
-                          std::to_string(in.length) +
+                          std::to_string(team_->rank()) + " expected " + std::to_string(in.length) +
                           "; do all ranks call the collective with the same sizes?"));
           return false;
         }
@@ -325,8 +324,8 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
     return false;
   }
   // partner: the acquire load in poll() of each reader
-  line.header.store(shm::make_header(static_cast<std::uint32_t>(number),
-                                     endpoint.lag(collective_), kind, signature()),
+  line.header.store(shm::make_header(static_cast<std::uint32_t>(number), endpoint.lag(collective_),
+                                     kind, signature()),
                     std::memory_order_release);
   if (to_all) {
     endpoint.use_all_line(number, collective_);

@@ -81,19 +81,19 @@ class Run {
  private:
   struct Strand {
     std::uint32_t at = 0;
-    std::uint32_t loop = 0;         // instruction after the repeat
+    std::uint32_t loop = 0;  // instruction after the repeat
     std::int64_t iteration = 0;
     std::int64_t iterations = 0;
-    std::int64_t stream = 0;        // messages of the current send or recv already moved
+    std::int64_t stream = 0;  // messages of the current send or recv already moved
     bool finished = false;
   };
   struct Use {
-    std::uint64_t first = 0;        // number of the collective's first message on the channel
+    std::uint64_t first = 0;  // number of the collective's first message on the channel
     std::int64_t count = 0;
-    std::uint64_t released = 0;     // how many, without a gap
-    std::uint64_t ahead = 0;        // bit i: message released + 1 + i is released too
+    std::uint64_t released = 0;  // how many, without a gap
+    std::uint64_t ahead = 0;     // bit i: message released + 1 + i is released too
   };
-  struct Reference {                // a message whose readers read the user's memory itself
+  struct Reference {  // a message whose readers read the user's memory itself
     std::uint16_t use = 0;
     std::uint64_t number = 0;
   };
@@ -129,8 +129,8 @@ class Run {
   [[nodiscard]] std::int64_t length_of(const Operand& operand, std::int64_t length) const;
   [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const;
   [[nodiscard]] std::uint64_t number_of(const Instruction& in, const Strand& strand) const {
-    return uses_[in.use].first + static_cast<std::uint64_t>(
-                                     in.index + strand.iteration * in.index_stride);
+    return uses_[in.use].first +
+           static_cast<std::uint64_t>(in.index + strand.iteration * in.index_stride);
   }
 
   State state_ = State::kIdle;

@@ -58,8 +58,8 @@ void Team::progress_agreement() {
     case Code::kInProgress: return;
     case Code::kOk: agree(); return;
     default:
-      fail(Status(Code::kSystem, "the bootstrap allgather of a team of " +
-                                     std::to_string(size()) + " ranks failed"));
+      fail(Status(Code::kSystem, "the bootstrap allgather of a team of " + std::to_string(size()) +
+                                     " ranks failed"));
   }
 }
 

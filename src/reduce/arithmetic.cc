@@ -47,8 +47,7 @@ struct Prod {
       const auto l16 = hn::BitCast(d16, left);
       const auto r16 = hn::BitCast(d16, right);
       const auto even = hn::And(hn::Mul(l16, r16), hn::Set(d16, std::uint16_t{0xFF}));
-      const auto odd =
-          hn::ShiftLeft<8>(hn::Mul(hn::ShiftRight<8>(l16), hn::ShiftRight<8>(r16)));
+      const auto odd = hn::ShiftLeft<8>(hn::Mul(hn::ShiftRight<8>(l16), hn::ShiftRight<8>(r16)));
       return hn::BitCast(d, hn::Or(even, odd));
     }
   }
@@ -84,8 +83,8 @@ void complex_prod_kernel(void* dst, const void* left, const void* right, std::si
   for (std::size_t i = 0; i < count; ++i) {
     const auto l = load_element<Complex<T>>(left, i);
     const auto r = load_element<Complex<T>>(right, i);
-    store_element(dst, i, Complex<T>{l.real * r.real - l.imag * r.imag,
-                                     l.real * r.imag + l.imag * r.real});
+    store_element(dst, i,
+                  Complex<T>{l.real * r.real - l.imag * r.imag, l.real * r.imag + l.imag * r.real});
   }
 }
 template <class T>

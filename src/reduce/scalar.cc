@@ -19,11 +19,15 @@ using Long = long double;
 /// What comes first wins: the orders of MIN and MINLOC, MAX and MAXLOC.
 struct Less {
   template <class T>
-  static bool before(T a, T b) { return a < b; }
+  static bool before(T a, T b) {
+    return a < b;
+  }
 };
 struct Greater {
   template <class T>
-  static bool before(T a, T b) { return a > b; }
+  static bool before(T a, T b) {
+    return a > b;
+  }
 };
 
 struct Sum {
@@ -49,8 +53,8 @@ struct First {
 template <class Op, class Element>
 void apply_kernel(void* dst, const void* left, const void* right, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    store_element(dst, i, Op::apply(load_element<Element>(left, i),
-                                    load_element<Element>(right, i)));
+    store_element(dst, i,
+                  Op::apply(load_element<Element>(left, i), load_element<Element>(right, i)));
   }
 }
 
@@ -62,8 +66,7 @@ bool right_wins(const Located<Value, Index>& left, const Located<Value, Index>& 
       return std::isnan(right.value) & (!std::isnan(left.value) | right_is_lower);
     }
   }
-  return Order::before(right.value, left.value) |
-         ((right.value == left.value) & right_is_lower);
+  return Order::before(right.value, left.value) | ((right.value == left.value) & right_is_lower);
 }
 
 /// Takes whole elements, so that padding is a copy too and results compare bytewise. As masked
@@ -74,9 +77,9 @@ void located_kernel(void* dst, const void* left, const void* right, std::size_t 
   using Words = std::array<std::uint64_t, sizeof(Element) / sizeof(std::uint64_t)>;
   static_assert(sizeof(Words) == sizeof(Element));
   for (std::size_t i = 0; i < count; ++i) {
-    const auto winner = std::uint64_t{0} - std::uint64_t{right_wins<Order>(
-                                               load_element<Element>(left, i),
-                                               load_element<Element>(right, i))};
+    const auto winner =
+        std::uint64_t{0} - std::uint64_t{right_wins<Order>(load_element<Element>(left, i),
+                                                           load_element<Element>(right, i))};
     auto words = load_element<Words>(left, i);
     const auto right_words = load_element<Words>(right, i);
     for (std::size_t w = 0; w < words.size(); ++w) {

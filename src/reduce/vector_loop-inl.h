@@ -40,7 +40,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// The arrays of a call; offsets into them are in lanes.
 struct Arrays {
   Arrays(void* dst_array, const void* left_array, const void* right_array)
-      : dst(static_cast<std::byte*>(dst_array)), left(static_cast<const std::byte*>(left_array)),
+      : dst(static_cast<std::byte*>(dst_array)),
+        left(static_cast<const std::byte*>(left_array)),
         right(static_cast<const std::byte*>(right_array)) {}
   std::byte* dst;
   const std::byte* left;

@@ -2,5 +2,5 @@
 /* carillon.h is C99, and needs nothing included before it. */
 #include "carillon/carillon.h"
 
-const char *used(void);
-const char *used(void) { return crl_version(); }
+const char* used(void);
+const char* used(void) { return crl_version(); }

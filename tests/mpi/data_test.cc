@@ -67,15 +67,16 @@ void allgather(const Job& job, MustTake& must) {
 void gather(const Job& job, MustTake& must) {
   for (int root = 0; root < job.size; ++root) {
     for (const bool in_place : {false, true}) {
-      TypedBuffer in(job.send(), 1), out(job.receive(), job.size), expected(job.receive(), job.size);
+      TypedBuffer in(job.send(), 1), out(job.receive(), job.size),
+          expected(job.receive(), job.size);
       const bool here = job.rank == root;
       in.put(0, pattern_block(job.rank, root, job.bytes()));
       if (in_place && here) out.put(root, pattern_block(root, root, job.bytes()));
       for (int i = 0; i < job.size && here; ++i) {
         expected.put(i, pattern_block(i, root, job.bytes()));
       }
-      MPI_Gather(in_place && here ? MPI_IN_PLACE : in.address(), job.send().count,
-                 job.send().type, here ? out.address() : nullptr,
+      MPI_Gather(in_place && here ? MPI_IN_PLACE : in.address(), job.send().count, job.send().type,
+                 here ? out.address() : nullptr,
                  here ? job.receive().count : -1,  // only the root's count
                  here ? job.receive().type : MPI_DATATYPE_NULL, root, job.comm);
       must.expect();
@@ -148,8 +149,7 @@ void alltoallv(const Job& job, MustTake& must) {
     expected.put(2 * (job.size - 1 - i) + 1, block);
   }
   MPI_Alltoallv(in.address(), in_counts.data(), in_offsets.data(), job.receive().type,
-                out.address(), out_counts.data(), out_offsets.data(), job.receive().type,
-                job.comm);
+                out.address(), out_counts.data(), out_offsets.data(), job.receive().type, job.comm);
   must.expect();
   check(out.raw() == expected.raw(), job.name("alltoallv"));
 }
@@ -175,10 +175,13 @@ struct Collective {
   void (*test)(const Job&, MustTake&);
 };
 
-constexpr Collective kCollectives[] = {
-    {"bcast", bcast},       {"allgather", allgather}, {"gather", gather},
-    {"scatter", scatter},   {"alltoall", alltoall},   {"alltoallv", alltoallv},
-    {"alltoallv", alltoallv_in_place}};
+constexpr Collective kCollectives[] = {{"bcast", bcast},
+                                       {"allgather", allgather},
+                                       {"gather", gather},
+                                       {"scatter", scatter},
+                                       {"alltoall", alltoall},
+                                       {"alltoallv", alltoallv},
+                                       {"alltoallv", alltoallv_in_place}};
 
 void test_signatures() {
   std::vector<Signature> signatures = make_signatures();
@@ -229,9 +232,9 @@ void test_bottom() {
     MPI_Bcast(MPI_BOTTOM, 1, type, 0, MPI_COMM_WORLD);
     must.expect();
   }
-  const std::vector<int> expected =
-      world_rank() == 0 ? std::vector<int>(10, 7)
-                        : std::vector<int>{-1, 7, 7, 7, -1, 7, 7, 7, 7, -1};
+  const std::vector<int> expected = world_rank() == 0
+                                        ? std::vector<int>(10, 7)
+                                        : std::vector<int>{-1, 7, 7, 7, -1, 7, 7, 7, 7, -1};
   check(values == expected, "bcast from MPI_BOTTOM");
   MPI_Type_free(&type);
 }

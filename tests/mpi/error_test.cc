@@ -48,8 +48,10 @@ void compare(const Case& test) {
 }
 
 // Both forms of one call.
-#define CASE(name, call) \
-  { name, [=] { return MPI_##call; }, [=] { return PMPI_##call; } }
+#define CASE(name, call)                                          \
+  {                                                               \
+    name, [=] { return MPI_##call; }, [=] { return PMPI_##call; } \
+  }
 
 int g_in[64], g_out[64];
 
@@ -93,13 +95,11 @@ std::vector<Case> types_and_ops(MPI_Comm comm) {
       CASE("allreduce, bits of doubles", Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, comm)),
       CASE("allreduce, sum of pairs", Allreduce(in, out, 1, MPI_2INT, MPI_SUM, comm)),
       CASE("allreduce, minloc of ints", Allreduce(in, out, 1, MPI_INT, MPI_MINLOC, comm)),
-      CASE("allreduce, max of complex",
-           Allreduce(in, out, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX, comm)),
+      CASE("allreduce, max of complex", Allreduce(in, out, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX, comm)),
       CASE("allreduce, replace", Allreduce(in, out, 1, MPI_INT, MPI_REPLACE, comm)),
       CASE("allgather, no type", Allgather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, comm)),
       CASE("alltoall, no type", Alltoall(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, comm)),
-      CASE("gather, no type",
-           Gather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL, 0, comm)),
+      CASE("gather, no type", Gather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL, 0, comm)),
       CASE("scatter, no type",
            Scatter(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL, 0, comm)),
   };

@@ -15,7 +15,12 @@ namespace mpi_test {
 namespace {
 
 enum Kind {
-  kInteger = 1, kFloating = 2, kLogical = 4, kComplex = 8, kByte = 16, kPair = 32,
+  kInteger = 1,
+  kFloating = 2,
+  kLogical = 4,
+  kComplex = 8,
+  kByte = 16,
+  kPair = 32,
   kFortranInteger = 64,
 };
 
@@ -61,7 +66,8 @@ void write_truth(void* at, int number) {
   write_number<Value>(at, number % 2);
 }
 
-#define TYPE(handle, kind, write) {#handle, handle, kind, write}
+#define TYPE(handle, kind, write) \
+  { #handle, handle, kind, write }
 
 std::vector<Type> c_types() {
   return {
@@ -113,40 +119,40 @@ std::vector<Type> pair_types() {
 
 std::vector<Type> fortran_types() {
   return {
-      TYPE(MPI_INTEGER, kFortranInteger, write_number<int>),
-      TYPE(MPI_REAL, kFloating, write_number<float>),
-      TYPE(MPI_DOUBLE_PRECISION, kFloating, write_number<double>),
-      TYPE(MPI_COMPLEX, kComplex, write_complex<float>),
-      TYPE(MPI_DOUBLE_COMPLEX, kComplex, write_complex<double>),
-      TYPE(MPI_LOGICAL, kLogical, write_truth<int>),
+    TYPE(MPI_INTEGER, kFortranInteger, write_number<int>),
+        TYPE(MPI_REAL, kFloating, write_number<float>),
+        TYPE(MPI_DOUBLE_PRECISION, kFloating, write_number<double>),
+        TYPE(MPI_COMPLEX, kComplex, write_complex<float>),
+        TYPE(MPI_DOUBLE_COMPLEX, kComplex, write_complex<double>),
+        TYPE(MPI_LOGICAL, kLogical, write_truth<int>),
 #ifdef MPI_INTEGER1
-      TYPE(MPI_INTEGER1, kFortranInteger, write_number<std::int8_t>),
+        TYPE(MPI_INTEGER1, kFortranInteger, write_number<std::int8_t>),
 #endif
 #ifdef MPI_INTEGER2
-      TYPE(MPI_INTEGER2, kFortranInteger, write_number<std::int16_t>),
+        TYPE(MPI_INTEGER2, kFortranInteger, write_number<std::int16_t>),
 #endif
 #ifdef MPI_INTEGER4
-      TYPE(MPI_INTEGER4, kFortranInteger, write_number<std::int32_t>),
+        TYPE(MPI_INTEGER4, kFortranInteger, write_number<std::int32_t>),
 #endif
 #ifdef MPI_INTEGER8
-      TYPE(MPI_INTEGER8, kFortranInteger, write_number<std::int64_t>),
+        TYPE(MPI_INTEGER8, kFortranInteger, write_number<std::int64_t>),
 #endif
 #ifdef MPI_REAL4
-      TYPE(MPI_REAL4, kFloating, write_number<float>),
+        TYPE(MPI_REAL4, kFloating, write_number<float>),
 #endif
 #ifdef MPI_REAL8
-      TYPE(MPI_REAL8, kFloating, write_number<double>),
+        TYPE(MPI_REAL8, kFloating, write_number<double>),
 #endif
 #ifdef MPI_COMPLEX8
-      TYPE(MPI_COMPLEX8, kComplex, write_complex<float>),
+        TYPE(MPI_COMPLEX8, kComplex, write_complex<float>),
 #endif
 #ifdef MPI_COMPLEX16
-      TYPE(MPI_COMPLEX16, kComplex, write_complex<double>),
+        TYPE(MPI_COMPLEX16, kComplex, write_complex<double>),
 #endif
 #if defined(MPI_CXX_BOOL)
-      TYPE(MPI_CXX_BOOL, kLogical, write_truth<bool>),
-      TYPE(MPI_CXX_FLOAT_COMPLEX, kComplex, write_complex<float>),
-      TYPE(MPI_CXX_DOUBLE_COMPLEX, kComplex, write_complex<double>),
+        TYPE(MPI_CXX_BOOL, kLogical, write_truth<bool>),
+        TYPE(MPI_CXX_FLOAT_COMPLEX, kComplex, write_complex<float>),
+        TYPE(MPI_CXX_DOUBLE_COMPLEX, kComplex, write_complex<double>),
 #endif
   };
 }
@@ -194,7 +200,8 @@ struct Case {
   [[nodiscard]] Bytes input(int rank, std::size_t elements) const {
     Bytes buffer(elements * extent);
     for (std::size_t i = 0; i < elements; ++i) {
-      const auto number = static_cast<int>((static_cast<std::size_t>(rank) * 3 + i * 5 + i / 7) % 4);
+      const auto number =
+          static_cast<int>((static_cast<std::size_t>(rank) * 3 + i * 5 + i / 7) % 4);
       write(buffer.data() + i * extent, number);
     }
     return buffer;
@@ -249,8 +256,8 @@ bool equal(const Case& test, Bytes left, Bytes right) {
 enum class Place { kApart, kAllInPlace, kSomeInPlace };
 
 void allreduce(const Case& test, Place place, MustTake& must) {
-  const bool here = place == Place::kAllInPlace ||
-                    (place == Place::kSomeInPlace && world_rank() % 2 == 0);
+  const bool here =
+      place == Place::kAllInPlace || (place == Place::kSomeInPlace && world_rank() % 2 == 0);
   const Bytes in = test.input(world_rank(), test.count);
   Bytes out = here ? in : Bytes(in.size(), 0xee);
   MPI_Allreduce(here ? MPI_IN_PLACE : in.data(), out.data(), static_cast<int>(test.count),
@@ -281,8 +288,8 @@ void reduce_scatter_block(const Case& test, bool in_place, MustTake& must) {
   must.expect();
   const Bytes all = test.expected(world_size(), elements);
   const std::size_t block = test.count * test.extent;
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(
-                                       block * static_cast<std::size_t>(world_rank()));
+  const auto begin =
+      all.begin() + static_cast<std::ptrdiff_t>(block * static_cast<std::size_t>(world_rank()));
   check(equal(test, out, Bytes(begin, begin + static_cast<std::ptrdiff_t>(block))),
         "reduce_scatter_block " + test.name + (in_place ? " in place" : ""));
 }
@@ -318,7 +325,12 @@ void test_predefined() {
       if ((op.kinds & type.kind) == 0) continue;
       for (const std::size_t count : {1, 3, 17, 260}) {
         all_collectives({std::string(op.name) + " of " + std::to_string(count) + " " + type.name,
-                         type.handle, op.handle, extent_of(type.handle), count, type.write, {},
+                         type.handle,
+                         op.handle,
+                         extent_of(type.handle),
+                         count,
+                         type.write,
+                         {},
                          type.kind == kComplex},
                         type.handle == MPI_INT);
       }
@@ -370,8 +382,8 @@ void compose_spread(void* left, void* right, int* count, MPI_Datatype* /*type*/)
 }
 
 void write_spread(void* at, int number) {
-  const Spread value{static_cast<std::uint32_t>(number + 2), 0,
-                     static_cast<std::uint32_t>(number), 0};
+  const Spread value{static_cast<std::uint32_t>(number + 2), 0, static_cast<std::uint32_t>(number),
+                     0};
   std::memcpy(at, &value, sizeof(value));
 }
 
@@ -402,10 +414,14 @@ void test_user_ops() {
     const std::string of = " of " + std::to_string(count);
     all_collectives({"composition" + of, affine, composed, sizeof(Affine), count, write_affine},
                     true);
-    all_collectives(
-        {"spread composition" + of, spread, composed_spread, sizeof(Spread), count, write_spread,
-         {{4, 8}, {12, 16}}},
-        true);
+    all_collectives({"spread composition" + of,
+                     spread,
+                     composed_spread,
+                     sizeof(Spread),
+                     count,
+                     write_spread,
+                     {{4, 8}, {12, 16}}},
+                    true);
     all_collectives({"own sum" + of, MPI_INT, added, 4, count, write_number<int>}, true);
   }
   MPI_Op_free(&composed);
@@ -421,8 +437,8 @@ void test_reused_handles() {
     MPI_Op op{};
     const bool adds = i % 2 == 0;
     MPI_Op_create(adds ? add_ints : keep_left, adds ? 1 : 0, &op);
-    all_collectives({adds ? "add, again" : "keep left, again", MPI_INT, op, 4, 5, write_number<int>},
-                    false);
+    all_collectives(
+        {adds ? "add, again" : "keep left, again", MPI_INT, op, 4, 5, write_number<int>}, false);
     MPI_Op_free(&op);
     MPI_Datatype type{};
     MPI_Type_vector(2, 1 + i % 3, 5 + i % 2, MPI_INT, &type);

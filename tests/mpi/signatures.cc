@@ -93,26 +93,27 @@ MPI_Datatype blocks(bool in_bytes, MPI_Datatype of) {  // four blocks of three, 
 Signature twelve(const char* name, MPI_Datatype of) {
   MPI_Aint lower_bound = 0, extent = 0;
   MPI_Type_get_extent(of, &lower_bound, &extent);
-  return {name,
-          {{"12 plain", of, 12},
-           {"3 of contiguous 4", contiguous(4, of), 3},
-           {"contiguous 12", contiguous(12, of), 1},
-           {"contiguous 12, far apart", resized(contiguous(12, of), -2 * extent, 20 * extent), 1},
-           {"vector 6x2 of 3", vector(6, 2, 3, of), 1},
-           {"2 of vector 3x2 of 5", vector(3, 2, 5, of), 2},
-           {"vector back to back", vector(4, 3, 3, of), 1},
-           {"vector with negative stride", vector(4, 3, -5, of), 1},
-           {"12 resized", resized(contiguous(1, of), 0, 2 * extent), 12},
-           {"6 interleaved", resized(vector(2, 1, 600, of), 0, extent), 6},
-           {"hvector", hvector(4, 3, 4 * extent + 8, of), 1},
-           {"indexed, out of order", indexed({2, 4, 6}, {10, -5, 1}, of), 1},
-           {"indexed, with empty blocks", indexed({0, 5, 0, 7}, {3, 0, 100, 5}, of), 1},
-           {"subarray C", subarray({3, 4, 5}, {2, 2, 3}, {1, 1, 2}, MPI_ORDER_C, of), 1},
-           {"subarray Fortran", subarray({5, 4, 3}, {3, 2, 2}, {2, 1, 0}, MPI_ORDER_FORTRAN, of), 1},
-           {"darray", darray(of), 1},
-           {"nested struct", nested(of), 1},
-           {"indexed_block", blocks(false, of), 1},
-           {"hindexed_block", blocks(true, of), 1}}};
+  return {
+      name,
+      {{"12 plain", of, 12},
+       {"3 of contiguous 4", contiguous(4, of), 3},
+       {"contiguous 12", contiguous(12, of), 1},
+       {"contiguous 12, far apart", resized(contiguous(12, of), -2 * extent, 20 * extent), 1},
+       {"vector 6x2 of 3", vector(6, 2, 3, of), 1},
+       {"2 of vector 3x2 of 5", vector(3, 2, 5, of), 2},
+       {"vector back to back", vector(4, 3, 3, of), 1},
+       {"vector with negative stride", vector(4, 3, -5, of), 1},
+       {"12 resized", resized(contiguous(1, of), 0, 2 * extent), 12},
+       {"6 interleaved", resized(vector(2, 1, 600, of), 0, extent), 6},
+       {"hvector", hvector(4, 3, 4 * extent + 8, of), 1},
+       {"indexed, out of order", indexed({2, 4, 6}, {10, -5, 1}, of), 1},
+       {"indexed, with empty blocks", indexed({0, 5, 0, 7}, {3, 0, 100, 5}, of), 1},
+       {"subarray C", subarray({3, 4, 5}, {2, 2, 3}, {1, 1, 2}, MPI_ORDER_C, of), 1},
+       {"subarray Fortran", subarray({5, 4, 3}, {3, 2, 2}, {2, 1, 0}, MPI_ORDER_FORTRAN, of), 1},
+       {"darray", darray(of), 1},
+       {"nested struct", nested(of), 1},
+       {"indexed_block", blocks(false, of), 1},
+       {"hindexed_block", blocks(true, of), 1}}};
 }
 
 // A char, a double and an int, as C lays them out and as nobody does.
@@ -130,11 +131,11 @@ Signature record() {
     MPI_Type_create_struct(3, lengths, offsets, parts, &type);
     return resized(type, 0, extent);
   };
-  return {"record",
-          {{"C struct", make(0, offsetof(Record, number), offsetof(Record, index), sizeof(Record)),
-            5},
-           {"packed struct", make(0, 1, 9, 13), 5},
-           {"backwards", make(12, 4, 0, 16), 5}}};
+  return {
+      "record",
+      {{"C struct", make(0, offsetof(Record, number), offsetof(Record, index), sizeof(Record)), 5},
+       {"packed struct", make(0, 1, 9, 13), 5},
+       {"backwards", make(12, 4, 0, 16), 5}}};
 }
 
 Signature pair(const char* name, MPI_Datatype named, MPI_Datatype first, MPI_Aint second_offset) {
@@ -157,9 +158,9 @@ Signature irregular() {
     offset += lengths[i] + 1 + i % 3;
   }
   const int elements = std::accumulate(lengths.begin(), lengths.end(), 0);
-  return {"irregular",
-          {{"70001 blocks", indexed(lengths, offsets, MPI_SHORT), 1},
-           {"plain", MPI_SHORT, elements}}};
+  return {
+      "irregular",
+      {{"70001 blocks", indexed(lengths, offsets, MPI_SHORT), 1}, {"plain", MPI_SHORT, elements}}};
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ MustTake::~MustTake() {
 }
 
 std::uint8_t pattern(int source, int peer, std::size_t i) {
-  std::uint64_t hash = static_cast<std::uint64_t>(source) * 1000003U +
-                       static_cast<std::uint64_t>(peer) * 10007U + i;
+  std::uint64_t hash =
+      static_cast<std::uint64_t>(source) * 1000003U + static_cast<std::uint64_t>(peer) * 10007U + i;
   hash *= UINT64_C(0x9E3779B97F4A7C15);
   return static_cast<std::uint8_t>(hash >> 37);
 }

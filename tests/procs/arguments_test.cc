@@ -24,20 +24,23 @@ void expect_invalid(crl_status_t status, const char* word) {
 // Runs body(team, rank) on every rank; the team must still work afterwards.
 void with_team(int ranks, const std::function<void(crl_team_h, int)>& body, bool works = true) {
   Meeting world(ranks), meeting(ranks);
-  expect_processes_ok(ranks, [&](int rank) {
-    crl_context_h context = make_context(world, rank, false, 200);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    expect_ok(settle(team));
-    body(team, rank);
-    if (works) {
-      const auto mine = values_of(rank, 9, 10);
-      std::vector<std::int64_t> sums(10);
-      expect_ok(crl_allreduce(team, mine.data(), sums.data(), 10, CRL_INT64, CRL_SUM));
-      EXPECT_EQ(sums, sums_of(ranks, 9, 10));
-    }
-    crl_team_destroy(team);
-    crl_context_destroy(context);
-  }, 20);
+  expect_processes_ok(
+      ranks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 200);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        expect_ok(settle(team));
+        body(team, rank);
+        if (works) {
+          const auto mine = values_of(rank, 9, 10);
+          std::vector<std::int64_t> sums(10);
+          expect_ok(crl_allreduce(team, mine.data(), sums.data(), 10, CRL_INT64, CRL_SUM));
+          EXPECT_EQ(sums, sums_of(ranks, 9, 10));
+        }
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      20);
 }
 
 TEST(WrongArguments, AreRefusedAndDoNoHarm) {
@@ -50,8 +53,7 @@ TEST(WrongArguments, AreRefusedAndDoNoHarm) {
       expect_invalid(crl_ibcast(team, in.data(), 8, root, &request), "root");
       expect_invalid(crl_gather(team, in.data(), out.data(), 8, root), "root");
       expect_invalid(crl_scatter(team, in.data(), out.data(), 8, root), "root");
-      expect_invalid(
-          crl_reduce(team, in.data(), out.data(), 1, CRL_INT64, CRL_SUM, root), "root");
+      expect_invalid(crl_reduce(team, in.data(), out.data(), 1, CRL_INT64, CRL_SUM, root), "root");
     }
     expect_invalid(crl_bcast(team, here, 8, 0), "CRL_IN_PLACE");
     expect_invalid(crl_allreduce(team, in.data(), here, 1, CRL_INT64, CRL_SUM), "CRL_IN_PLACE");
@@ -141,14 +143,18 @@ TEST(WrongArguments, ContextsAndTeams) {
 using Call = std::function<crl_status_t(crl_team_h, int rank)>;
 
 void expect_mismatch(int ranks, const Call& call) {
-  with_team(ranks, [&](crl_team_h team, int rank) {
-    const Stopwatch watch;
-    crl_status_t status = call(team, rank);
-    for (int i = 0; i < 10 && status == CRL_OK; ++i) status = crl_barrier(team);
-    EXPECT_EQ(status, CRL_ERR_MISMATCH) << "rank " << rank;
-    EXPECT_NE(std::string(crl_last_error()).find("rank"), std::string::npos) << crl_last_error();
-    EXPECT_LT(watch.seconds(), 2.0);
-  }, false);
+  with_team(
+      ranks,
+      [&](crl_team_h team, int rank) {
+        const Stopwatch watch;
+        crl_status_t status = call(team, rank);
+        for (int i = 0; i < 10 && status == CRL_OK; ++i) status = crl_barrier(team);
+        EXPECT_EQ(status, CRL_ERR_MISMATCH) << "rank " << rank;
+        EXPECT_NE(std::string(crl_last_error()).find("rank"), std::string::npos)
+            << crl_last_error();
+        EXPECT_LT(watch.seconds(), 2.0);
+      },
+      false);
 }
 
 class Mismatch : public testing::TestWithParam<int> {};  // ranks
@@ -270,8 +276,8 @@ TEST(UserOperators, NonCommutativeInRankOrder) {
       for (int root = 0; root < kRanks; ++root) {
         std::vector<Matrix> result(count);
         crl_request_h request = nullptr;
-        expect_ok(crl_ireduce(team, in.data(), result.data(), count, CRL_OPAQUE(sizeof(Matrix)),
-                              op, root, &request));
+        expect_ok(crl_ireduce(team, in.data(), result.data(), count, CRL_OPAQUE(sizeof(Matrix)), op,
+                              root, &request));
         expect_ok(crl_request_wait(&request));
         if (rank == root) {
           EXPECT_EQ(result, expected);
@@ -297,7 +303,8 @@ TEST(UserOperators, FreedAndMadeAgain) {
       crl_op_t op = 0;
       const bool sum = round % 2 == 0;
       int bonus = round;
-      expect_ok(sum ? crl_op_create(add, &bonus, 1, &op) : crl_op_create(keep_left, nullptr, 0, &op));
+      expect_ok(sum ? crl_op_create(add, &bonus, 1, &op)
+                    : crl_op_create(keep_left, nullptr, 0, &op));
       const std::int64_t in = rank + 10;
       std::int64_t out = 0;
       expect_ok(crl_allreduce(team, &in, &out, 1, CRL_INT64, op));
@@ -308,23 +315,26 @@ TEST(UserOperators, FreedAndMadeAgain) {
 }
 
 TEST(UserOperators, ThrowingEndsTheTeamNotTheProcess) {
-  with_team(3, [](crl_team_h team, int rank) {
-    const auto thrower = [](void* arg, const void*, void*, std::size_t) {
-      if (*static_cast<int*>(arg) == 1) throw std::runtime_error("cannot combine these");
-    };
-    crl_op_t op = 0;
-    int own_rank = rank;
-    expect_ok(crl_op_create(thrower, &own_rank, 0, &op));
-    const std::int64_t in = 1;
-    std::int64_t out = 0;
-    crl_status_t status = crl_allreduce(team, &in, &out, 1, CRL_INT64, op);
-    for (int i = 0; i < 10 && status == CRL_OK; ++i) status = crl_barrier(team);
-    EXPECT_EQ(status, CRL_ERR_INTERNAL);
-    EXPECT_NE(std::string(crl_last_error()).find(rank == 1 ? "cannot combine these" : "rank "),
-              std::string::npos)
-        << crl_last_error();
-    crl_op_free(op);
-  }, false);
+  with_team(
+      3,
+      [](crl_team_h team, int rank) {
+        const auto thrower = [](void* arg, const void*, void*, std::size_t) {
+          if (*static_cast<int*>(arg) == 1) throw std::runtime_error("cannot combine these");
+        };
+        crl_op_t op = 0;
+        int own_rank = rank;
+        expect_ok(crl_op_create(thrower, &own_rank, 0, &op));
+        const std::int64_t in = 1;
+        std::int64_t out = 0;
+        crl_status_t status = crl_allreduce(team, &in, &out, 1, CRL_INT64, op);
+        for (int i = 0; i < 10 && status == CRL_OK; ++i) status = crl_barrier(team);
+        EXPECT_EQ(status, CRL_ERR_INTERNAL);
+        EXPECT_NE(std::string(crl_last_error()).find(rank == 1 ? "cannot combine these" : "rank "),
+                  std::string::npos)
+            << crl_last_error();
+        crl_op_free(op);
+      },
+      false);
 }
 
 // Scratch that cannot be had is an answer on all ranks.

@@ -37,9 +37,7 @@ std::set<std::string> names_in(const char* folder) {
 // ended is known already: run_processes waits for each.)
 class Failure : public testing::Test {
  protected:
-  void TearDown() override {
-    EXPECT_EQ(names_in("/dev/shm"), shm_);
-  }
+  void TearDown() override { EXPECT_EQ(names_in("/dev/shm"), shm_); }
   std::set<std::string> shm_ = names_in("/dev/shm");
 };
 
@@ -58,20 +56,24 @@ void expect_killed(const std::vector<int>& exits, std::size_t victim) {
 TEST_F(Failure, KilledWhileOthersAreInACollective) {
   constexpr int kRanks = 4;
   Meeting world(kRanks), meeting(kRanks);
-  expect_killed(run_processes(kRanks, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    for (int i = 0; i < 100; ++i) expect_ok(crl_barrier(team));
-    if (rank == 2) raise(SIGKILL);
-    const Stopwatch watch;
-    expect_peer_dead(crl_barrier(team), watch, "rank ");
-    EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);  // and at once from now on
-    double value = 0;
-    EXPECT_EQ(crl_bcast(team, &value, 8, 0), CRL_ERR_PEER_DEAD);
-    EXPECT_LT(watch.seconds(), kBound);
-    crl_team_destroy(team);
-    crl_context_destroy(context);
-  }, 20), 2);
+  expect_killed(run_processes(
+                    kRanks,
+                    [&](int rank) {
+                      crl_context_h context = make_context(world, rank);
+                      crl_team_h team = make_team(context, meeting.oob(rank));
+                      for (int i = 0; i < 100; ++i) expect_ok(crl_barrier(team));
+                      if (rank == 2) raise(SIGKILL);
+                      const Stopwatch watch;
+                      expect_peer_dead(crl_barrier(team), watch, "rank ");
+                      EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);  // and at once from now on
+                      double value = 0;
+                      EXPECT_EQ(crl_bcast(team, &value, 8, 0), CRL_ERR_PEER_DEAD);
+                      EXPECT_LT(watch.seconds(), kBound);
+                      crl_team_destroy(team);
+                      crl_context_destroy(context);
+                    },
+                    20),
+                2);
 }
 
 // Polling instead of blocking, with many collectives outstanding on two teams; the team without
@@ -79,186 +81,218 @@ TEST_F(Failure, KilledWhileOthersAreInACollective) {
 TEST_F(Failure, KilledWhileOthersPoll) {
   constexpr int kRanks = 4;
   Meeting world(kRanks), all(kRanks), living(kRanks - 1);
-  expect_killed(run_processes(kRanks, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, all.oob(rank));
-    crl_team_h rest = rank < 3 ? make_team(context, living.oob(rank)) : nullptr;
-    expect_ok(settle(team));
-    if (rest != nullptr) expect_ok(settle(rest));
-    world.barrier(rank);
-    if (rank == 3) raise(SIGKILL);
-    const Stopwatch watch;
-    std::vector<std::int64_t> in(100000, rank), out(100000);
-    std::vector<crl_request_h> requests(20), healthy(20);
-    for (auto& request : requests) {
-      expect_ok(crl_iallreduce(team, in.data(), out.data(), in.size(), CRL_INT64, CRL_SUM,
-                               &request));
-    }
-    for (auto& request : healthy) expect_ok(crl_ibarrier(rest, &request));
-    for (auto& request : requests) {
-      crl_status_t status = CRL_IN_PROGRESS;
-      while (status == CRL_IN_PROGRESS) status = crl_request_test(&request);
-      expect_peer_dead(status, watch, "rank ");
-      EXPECT_EQ(request, nullptr);
-    }
-    for (auto& request : healthy) expect_ok(crl_request_wait(&request));
-    for (int i = 0; i < 50; ++i) expect_ok(crl_barrier(rest));
-    crl_team_destroy(team);
-    crl_team_destroy(rest);
-    crl_context_destroy(context);
-  }, 20), 3);
+  expect_killed(run_processes(
+                    kRanks,
+                    [&](int rank) {
+                      crl_context_h context = make_context(world, rank);
+                      crl_team_h team = make_team(context, all.oob(rank));
+                      crl_team_h rest = rank < 3 ? make_team(context, living.oob(rank)) : nullptr;
+                      expect_ok(settle(team));
+                      if (rest != nullptr) expect_ok(settle(rest));
+                      world.barrier(rank);
+                      if (rank == 3) raise(SIGKILL);
+                      const Stopwatch watch;
+                      std::vector<std::int64_t> in(100000, rank), out(100000);
+                      std::vector<crl_request_h> requests(20), healthy(20);
+                      for (auto& request : requests) {
+                        expect_ok(crl_iallreduce(team, in.data(), out.data(), in.size(), CRL_INT64,
+                                                 CRL_SUM, &request));
+                      }
+                      for (auto& request : healthy) expect_ok(crl_ibarrier(rest, &request));
+                      for (auto& request : requests) {
+                        crl_status_t status = CRL_IN_PROGRESS;
+                        while (status == CRL_IN_PROGRESS) status = crl_request_test(&request);
+                        expect_peer_dead(status, watch, "rank ");
+                        EXPECT_EQ(request, nullptr);
+                      }
+                      for (auto& request : healthy) expect_ok(crl_request_wait(&request));
+                      for (int i = 0; i < 50; ++i) expect_ok(crl_barrier(rest));
+                      crl_team_destroy(team);
+                      crl_team_destroy(rest);
+                      crl_context_destroy(context);
+                    },
+                    20),
+                3);
 }
 
 TEST_F(Failure, KilledWhileATeamIsMade) {
   constexpr int kRanks = 3;
   for (const bool blocking : {true, false}) {
     Meeting world(kRanks), first(kRanks), second(kRanks);
-    expect_killed(run_processes(kRanks, [&](int rank) {
-      crl_context_h context = make_context(world, rank);
-      crl_team_h good = make_team(context, first.oob(rank));
-      expect_ok(crl_barrier(good));
-      if (rank == 0) raise(SIGKILL);
-      crl_team_h team = make_team(context, second.oob(rank));
-      const Stopwatch watch;
-      expect_peer_dead(blocking ? crl_barrier(team) : settle(team), watch, "died");
-      crl_request_h request = nullptr;
-      EXPECT_EQ(crl_ibarrier(team, &request), CRL_ERR_PEER_DEAD);
-      crl_team_destroy(team);
-      crl_team_destroy(good);
-      crl_context_destroy(context);
-    }, 20), 0);
+    expect_killed(run_processes(
+                      kRanks,
+                      [&](int rank) {
+                        crl_context_h context = make_context(world, rank);
+                        crl_team_h good = make_team(context, first.oob(rank));
+                        expect_ok(crl_barrier(good));
+                        if (rank == 0) raise(SIGKILL);
+                        crl_team_h team = make_team(context, second.oob(rank));
+                        const Stopwatch watch;
+                        expect_peer_dead(blocking ? crl_barrier(team) : settle(team), watch,
+                                         "died");
+                        crl_request_h request = nullptr;
+                        EXPECT_EQ(crl_ibarrier(team, &request), CRL_ERR_PEER_DEAD);
+                        crl_team_destroy(team);
+                        crl_team_destroy(good);
+                        crl_context_destroy(context);
+                      },
+                      20),
+                  0);
   }
 }
 
 // Requests started before the team is ready end, too.
 TEST_F(Failure, KilledWhileCollectivesWaitForTheirTeam) {
   Meeting world(2), meeting(2);
-  expect_killed(run_processes(2, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    if (rank == 1) raise(SIGKILL);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    std::vector<crl_request_h> requests(5);
-    for (auto& request : requests) expect_ok(crl_ibarrier(team, &request));
-    const Stopwatch watch;
-    for (auto& request : requests) expect_peer_dead(crl_request_wait(&request), watch, "died");
-    crl_team_destroy(team);
-    crl_context_destroy(context);
-  }, 20), 1);
+  expect_killed(run_processes(
+                    2,
+                    [&](int rank) {
+                      crl_context_h context = make_context(world, rank);
+                      if (rank == 1) raise(SIGKILL);
+                      crl_team_h team = make_team(context, meeting.oob(rank));
+                      std::vector<crl_request_h> requests(5);
+                      for (auto& request : requests) expect_ok(crl_ibarrier(team, &request));
+                      const Stopwatch watch;
+                      for (auto& request : requests)
+                        expect_peer_dead(crl_request_wait(&request), watch, "died");
+                      crl_team_destroy(team);
+                      crl_context_destroy(context);
+                    },
+                    20),
+                1);
 }
 
 TEST_F(Failure, KilledWhileSleeping) {
   Meeting world(3), meeting(3), rest(2);
-  expect_killed(run_processes(3, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    crl_team_h pair = rank < 2 ? make_team(context, rest.oob(rank)) : nullptr;
-    expect_ok(crl_barrier(team));
-    if (rank == 2) {  // falls asleep in a barrier that the others enter later, and dies there
-      alarm(0);
-      signal(SIGALRM, [](int) { raise(SIGKILL); });
-      ualarm(50000, 0);
-      (void)crl_barrier(team);
-      _exit(3);
-    }
-    usleep(100000);
-    const Stopwatch watch;
-    for (int i = 0; i < 1000; ++i) expect_ok(crl_barrier(pair));  // nobody else minds
-    EXPECT_LT(watch.seconds(), kBound);
-    expect_ok(crl_barrier(team));  // it had done its part of this one
-    expect_peer_dead(crl_barrier(team), watch, "rank ");
-    crl_team_destroy(team);
-    crl_team_destroy(pair);
-    crl_context_destroy(context);
-  }, 20), 2);
+  expect_killed(
+      run_processes(
+          3,
+          [&](int rank) {
+            crl_context_h context = make_context(world, rank);
+            crl_team_h team = make_team(context, meeting.oob(rank));
+            crl_team_h pair = rank < 2 ? make_team(context, rest.oob(rank)) : nullptr;
+            expect_ok(crl_barrier(team));
+            if (rank ==
+                2) {  // falls asleep in a barrier that the others enter later, and dies there
+              alarm(0);
+              signal(SIGALRM, [](int) { raise(SIGKILL); });
+              ualarm(50000, 0);
+              (void)crl_barrier(team);
+              _exit(3);
+            }
+            usleep(100000);
+            const Stopwatch watch;
+            for (int i = 0; i < 1000; ++i) expect_ok(crl_barrier(pair));  // nobody else minds
+            EXPECT_LT(watch.seconds(), kBound);
+            expect_ok(crl_barrier(team));  // it had done its part of this one
+            expect_peer_dead(crl_barrier(team), watch, "rank ");
+            crl_team_destroy(team);
+            crl_team_destroy(pair);
+            crl_context_destroy(context);
+          },
+          20),
+      2);
 }
 
 TEST_F(Failure, EarlyExitAfterCompletedCollectivesHarmsNobody) {
   constexpr int kRanks = 4;
   for (const bool orderly : {true, false}) {
     Meeting world(kRanks), all(kRanks), rest(kRanks - 1);
-    expect_processes_ok(kRanks, [&](int rank) {
-      crl_context_h context = make_context(world, rank);
-      crl_team_h team = make_team(context, all.oob(rank));
-      crl_team_h others = rank > 0 ? make_team(context, rest.oob(rank - 1)) : nullptr;
-      if (others != nullptr) expect_ok(settle(others));
-      expect_ok(crl_barrier(team));
-      // The root is done with these long before the readers, and gone.
-      std::vector<std::int64_t> large(4 * 8000, rank == 0 ? 42 : 0);
-      if (rank != 0) usleep(300000);
-      expect_ok(crl_bcast(team, large.data(), large.size() * 8, 0));
-      std::int64_t small = rank == 0 ? 43 : 0;
-      expect_ok(crl_bcast(team, &small, 8, 0));
-      EXPECT_EQ(large, std::vector<std::int64_t>(4 * 8000, 42));
-      EXPECT_EQ(small, 43);
-      if (rank == 0 && !orderly) _exit(0);  // not even crl_context_destroy
-      for (int i = 0; rank != 0 && i < 100; ++i) expect_ok(crl_barrier(others));
-      if (rank == 1) usleep(600000);  // the others wait, and look for dead peers
-      if (rank != 0) expect_ok(crl_barrier(others));
-      crl_team_destroy(team);
-      crl_team_destroy(others);
-      crl_context_destroy(context);
-    }, 20);
+    expect_processes_ok(
+        kRanks,
+        [&](int rank) {
+          crl_context_h context = make_context(world, rank);
+          crl_team_h team = make_team(context, all.oob(rank));
+          crl_team_h others = rank > 0 ? make_team(context, rest.oob(rank - 1)) : nullptr;
+          if (others != nullptr) expect_ok(settle(others));
+          expect_ok(crl_barrier(team));
+          // The root is done with these long before the readers, and gone.
+          std::vector<std::int64_t> large(4 * 8000, rank == 0 ? 42 : 0);
+          if (rank != 0) usleep(300000);
+          expect_ok(crl_bcast(team, large.data(), large.size() * 8, 0));
+          std::int64_t small = rank == 0 ? 43 : 0;
+          expect_ok(crl_bcast(team, &small, 8, 0));
+          EXPECT_EQ(large, std::vector<std::int64_t>(4 * 8000, 42));
+          EXPECT_EQ(small, 43);
+          if (rank == 0 && !orderly) _exit(0);  // not even crl_context_destroy
+          for (int i = 0; rank != 0 && i < 100; ++i) expect_ok(crl_barrier(others));
+          if (rank == 1) usleep(600000);  // the others wait, and look for dead peers
+          if (rank != 0) expect_ok(crl_barrier(others));
+          crl_team_destroy(team);
+          crl_team_destroy(others);
+          crl_context_destroy(context);
+        },
+        20);
   }
 }
 
 TEST_F(Failure, LeavingEarlyIsReportedToThoseWhoStillWait) {
   Meeting world(3), meeting(3);
-  expect_processes_ok(3, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    expect_ok(crl_barrier(team));
-    const Stopwatch watch;
-    if (rank != 1) expect_peer_dead(crl_barrier(team), watch, "rank ");
-    crl_context_destroy(context);
-    if (rank == 1) usleep(1500000);
-  }, 20);
+  expect_processes_ok(
+      3,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        expect_ok(crl_barrier(team));
+        const Stopwatch watch;
+        if (rank != 1) expect_peer_dead(crl_barrier(team), watch, "rank ");
+        crl_context_destroy(context);
+        if (rank == 1) usleep(1500000);
+      },
+      20);
 }
 
 TEST_F(Failure, StoppingARankChangesNothingButTime) {
   constexpr int kRanks = 3;
   Meeting world(kRanks), meeting(kRanks);
-  auto* const pid = static_cast<std::atomic<int>*>(mmap(
-      nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  expect_processes_ok(kRanks, [&](int rank) {
-    if (rank == 1) pid->store(getpid());
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    for (int i = 0; i < 2000; ++i) {
-      const bool stop = rank == 0 && i % 500 == 100;
-      if (stop) kill(pid->load(), SIGSTOP);
-      const auto in = values_of(rank, i, 1000);
-      std::vector<std::int64_t> out(1000);
-      crl_request_h request = nullptr;
-      expect_ok(
-          crl_iallreduce(team, in.data(), out.data(), 1000, CRL_INT64, CRL_SUM, &request));
-      if (stop) {
-        usleep(i == 100 ? 1500000 : 100000);  // longer than dead peers live unnoticed
-        kill(pid->load(), SIGCONT);
-      }
-      expect_ok(crl_request_wait(&request));
-      ASSERT_EQ(out, sums_of(kRanks, i, 1000));
-    }
-    crl_team_destroy(team);
-    crl_context_destroy(context);
-  }, 30);
+  auto* const pid = static_cast<std::atomic<int>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  expect_processes_ok(
+      kRanks,
+      [&](int rank) {
+        if (rank == 1) pid->store(getpid());
+        crl_context_h context = make_context(world, rank);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        for (int i = 0; i < 2000; ++i) {
+          const bool stop = rank == 0 && i % 500 == 100;
+          if (stop) kill(pid->load(), SIGSTOP);
+          const auto in = values_of(rank, i, 1000);
+          std::vector<std::int64_t> out(1000);
+          crl_request_h request = nullptr;
+          expect_ok(
+              crl_iallreduce(team, in.data(), out.data(), 1000, CRL_INT64, CRL_SUM, &request));
+          if (stop) {
+            usleep(i == 100 ? 1500000 : 100000);  // longer than dead peers live unnoticed
+            kill(pid->load(), SIGCONT);
+          }
+          expect_ok(crl_request_wait(&request));
+          ASSERT_EQ(out, sums_of(kRanks, i, 1000));
+        }
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      30);
   munmap(pid, 4096);
 }
 
 TEST_F(Failure, ARankThatNeverComesIsReported) {
   Meeting world(2);
-  expect_processes_ok(2, [&](int rank) {
-    if (rank == 1) return;
-    setenv("CARILLON_JOIN_TIMEOUT_S", "1", 1);
-    crl_context_config_t config = {};
-    config.struct_bytes = sizeof config;
-    config.oob = world.oob(rank);
-    crl_context_h context = nullptr;
-    const Stopwatch watch;
-    EXPECT_EQ(crl_context_create(&config, &context), CRL_ERR_TIMEOUT);
-    EXPECT_EQ(context, nullptr);
-    EXPECT_LT(watch.seconds(), 3);
-    EXPECT_NE(std::string(crl_last_error()).find("not all 2 ranks"), std::string::npos);
-  }, 20);
+  expect_processes_ok(
+      2,
+      [&](int rank) {
+        if (rank == 1) return;
+        setenv("CARILLON_JOIN_TIMEOUT_S", "1", 1);
+        crl_context_config_t config = {};
+        config.struct_bytes = sizeof config;
+        config.oob = world.oob(rank);
+        crl_context_h context = nullptr;
+        const Stopwatch watch;
+        EXPECT_EQ(crl_context_create(&config, &context), CRL_ERR_TIMEOUT);
+        EXPECT_EQ(context, nullptr);
+        EXPECT_LT(watch.seconds(), 3);
+        EXPECT_NE(std::string(crl_last_error()).find("not all 2 ranks"), std::string::npos);
+      },
+      20);
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ TEST(HeapMemory, RootOverwritesItsBufferRightAfterBcast) {
     expect_processes_ok(ranks, [&](int rank) {
       crl_context_h context = make_context(world, rank);
       crl_team_h team = make_team(context, meeting.oob(rank));
-      for (const std::size_t count : {std::size_t{100}, std::size_t{600}, std::size_t{8192},
-                                      std::size_t{100000}}) {
+      for (const std::size_t count :
+           {std::size_t{100}, std::size_t{600}, std::size_t{8192}, std::size_t{100000}}) {
         Heap heap(context, count);
         ASSERT_NE(heap.data, nullptr);
         for (int round = 0; round < 50; ++round) {
@@ -76,44 +76,50 @@ TEST(HeapMemory, RootOverwritesItsBufferRightAfterBcast) {
 TEST(HeapMemory, EverybodyPutsItsOwn) {
   for (const int ranks : {2, 3, 5}) {
     Meeting world(ranks), meeting(ranks);
-    expect_processes_ok(ranks, [&](int rank) {
-      crl_context_h context = make_context(world, rank);
-      crl_team_h team = make_team(context, meeting.oob(rank));
-      const auto size = static_cast<std::size_t>(ranks);
-      for (const std::size_t count : {std::size_t{600}, std::size_t{9000}, std::size_t{70000}}) {
-        Heap in(context, count * size), out(context, count * size);
-        for (int round = 0; round < 5; ++round) {
-          in.fill(rank, round);
-          expect_ok(crl_allgather(team, in.data, out.data, count * 8));
-          std::vector<std::int64_t> expected;
-          for (int from = 0; from < ranks; ++from) {
-            const auto part = values_of(from, round, count);
-            expected.insert(expected.end(), part.begin(), part.end());
+    expect_processes_ok(
+        ranks,
+        [&](int rank) {
+          crl_context_h context = make_context(world, rank);
+          crl_team_h team = make_team(context, meeting.oob(rank));
+          const auto size = static_cast<std::size_t>(ranks);
+          for (const std::size_t count :
+               {std::size_t{600}, std::size_t{9000}, std::size_t{70000}}) {
+            Heap in(context, count * size), out(context, count * size);
+            for (int round = 0; round < 5; ++round) {
+              in.fill(rank, round);
+              expect_ok(crl_allgather(team, in.data, out.data, count * 8));
+              std::vector<std::int64_t> expected;
+              for (int from = 0; from < ranks; ++from) {
+                const auto part = values_of(from, round, count);
+                expected.insert(expected.end(), part.begin(), part.end());
+              }
+              ASSERT_EQ(out.values(), expected) << "allgather " << count;
+              expect_ok(crl_allreduce(team, in.data, out.data, count, CRL_INT64, CRL_SUM));
+              const auto sums = sums_of(ranks, round, count);
+              ASSERT_EQ(std::memcmp(out.data, sums.data(), count * 8), 0) << "allreduce " << count;
+              expect_ok(crl_alltoall(team, in.data, out.data, count * 8));
+              for (int from = 0; from < ranks; ++from) {
+                ASSERT_EQ(
+                    out.data[static_cast<std::size_t>(from) * count],
+                    value_of(from, round,
+                             static_cast<std::int64_t>(static_cast<std::size_t>(rank) * count)));
+              }
+              // several at once: not all can be the team's oldest
+              std::array<crl_request_h, 6> requests = {};
+              std::vector<std::vector<std::int64_t>> results(
+                  6, std::vector<std::int64_t>(count * size));
+              for (std::size_t i = 0; i < requests.size(); ++i) {
+                expect_ok(
+                    crl_iallgather(team, in.data, results[i].data(), count * 8, &requests[i]));
+              }
+              for (auto& request : requests) expect_ok(crl_request_wait(&request));
+              for (const auto& result : results) ASSERT_EQ(result, expected);
+            }
           }
-          ASSERT_EQ(out.values(), expected) << "allgather " << count;
-          expect_ok(crl_allreduce(team, in.data, out.data, count, CRL_INT64, CRL_SUM));
-          const auto sums = sums_of(ranks, round, count);
-          ASSERT_EQ(std::memcmp(out.data, sums.data(), count * 8), 0) << "allreduce " << count;
-          expect_ok(crl_alltoall(team, in.data, out.data, count * 8));
-          for (int from = 0; from < ranks; ++from) {
-            ASSERT_EQ(out.data[static_cast<std::size_t>(from) * count],
-                      value_of(from, round, static_cast<std::int64_t>(
-                                                static_cast<std::size_t>(rank) * count)));
-          }
-          // several at once: not all can be the team's oldest
-          std::array<crl_request_h, 6> requests = {};
-          std::vector<std::vector<std::int64_t>> results(6,
-                                                         std::vector<std::int64_t>(count * size));
-          for (std::size_t i = 0; i < requests.size(); ++i) {
-            expect_ok(crl_iallgather(team, in.data, results[i].data(), count * 8, &requests[i]));
-          }
-          for (auto& request : requests) expect_ok(crl_request_wait(&request));
-          for (const auto& result : results) ASSERT_EQ(result, expected);
-        }
-      }
-      crl_team_destroy(team);
-      crl_context_destroy(context);
-    }, 30);
+          crl_team_destroy(team);
+          crl_context_destroy(context);
+        },
+        30);
   }
 }
 

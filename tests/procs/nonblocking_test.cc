@@ -41,9 +41,9 @@ struct Flight {
       case 2:
         for (int from = 0; from < ranks; ++from) {
           for (std::size_t i = 0; i < count; ++i) {
-            expected.push_back(value_of(
-                from, round,
-                static_cast<std::int64_t>(static_cast<std::size_t>(rank) * count + i)));
+            expected.push_back(
+                value_of(from, round,
+                         static_cast<std::int64_t>(static_cast<std::size_t>(rank) * count + i)));
           }
         }
         out.resize(count * size);
@@ -52,9 +52,9 @@ struct Flight {
       default:
         if (rank == root) expected = sums_of(ranks, round, count);
         out.resize(expected.size());
-        expect_ok(crl_ireduce(team, in.data(), out.data(), count, CRL_INT64, CRL_SUM, root,
-                              &request),
-                  "ireduce");
+        expect_ok(
+            crl_ireduce(team, in.data(), out.data(), count, CRL_INT64, CRL_SUM, root, &request),
+            "ireduce");
         break;
     }
   }
@@ -154,33 +154,36 @@ TEST(NonBlocking, NewerEndBeforeOlder) {
 TEST(NonBlocking, LaterCollectivesMayNotTakeTheLinesOfEarlierOnes) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{8000}, std::size_t{40000}}) {
     Meeting world(3), meeting(3);
-    expect_processes_ok(3, [&](int rank) {
-      setenv("CARILLON_ALGORITHM", "bcast=chain", 1);
-      crl_context_h context = make_context(world, rank);
-      crl_team_h team = make_team(context, meeting.oob(rank));
-      expect_ok(settle(team));
-      world.barrier(rank);
-      constexpr int kMore = 30;
-      std::vector<std::vector<std::int64_t>> data;
-      std::vector<crl_request_h> requests(kMore + 1);
-      for (int i = 0; i <= kMore; ++i) {
-        const int root = i == 0 ? 0 : 1;
-        data.push_back(rank == root ? values_of(root, i, count)
-                                    : std::vector<std::int64_t>(count));
-      }
-      if (rank == 0) usleep(20000);
-      for (int i = 0; i <= kMore; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        expect_ok(crl_ibcast(team, data[at].data(), count * 8, i == 0 ? 0 : 1, &requests[at]));
-      }
-      for (int i = kMore; i >= 0; --i) {
-        const auto at = static_cast<std::size_t>(i);
-        expect_ok(crl_request_wait(&requests[at]));
-        ASSERT_EQ(data[at], values_of(i == 0 ? 0 : 1, i, count)) << i;
-      }
-      crl_team_destroy(team);
-      crl_context_destroy(context);
-    }, 20);
+    expect_processes_ok(
+        3,
+        [&](int rank) {
+          setenv("CARILLON_ALGORITHM", "bcast=chain", 1);
+          crl_context_h context = make_context(world, rank);
+          crl_team_h team = make_team(context, meeting.oob(rank));
+          expect_ok(settle(team));
+          world.barrier(rank);
+          constexpr int kMore = 30;
+          std::vector<std::vector<std::int64_t>> data;
+          std::vector<crl_request_h> requests(kMore + 1);
+          for (int i = 0; i <= kMore; ++i) {
+            const int root = i == 0 ? 0 : 1;
+            data.push_back(rank == root ? values_of(root, i, count)
+                                        : std::vector<std::int64_t>(count));
+          }
+          if (rank == 0) usleep(20000);
+          for (int i = 0; i <= kMore; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            expect_ok(crl_ibcast(team, data[at].data(), count * 8, i == 0 ? 0 : 1, &requests[at]));
+          }
+          for (int i = kMore; i >= 0; --i) {
+            const auto at = static_cast<std::size_t>(i);
+            expect_ok(crl_request_wait(&requests[at]));
+            ASSERT_EQ(data[at], values_of(i == 0 ? 0 : 1, i, count)) << i;
+          }
+          crl_team_destroy(team);
+          crl_context_destroy(context);
+        },
+        20);
   }
 }
 
@@ -194,42 +197,46 @@ TEST_P(CrossTeam, InOppositeOrders) {
   Meeting world(2);
   std::vector<std::unique_ptr<Meeting>> meetings;
   for (int i = 0; i < kTeams; ++i) meetings.push_back(std::make_unique<Meeting>(2));
-  expect_processes_ok(2, [&](int rank) {
-    setenv("CARILLON_SLOT_BYTES", "262144", 1);  // few chunks
-    crl_context_h context = make_context(world, rank);
-    std::vector<crl_team_h> teams;
-    for (auto& meeting : meetings) teams.push_back(make_team(context, meeting->oob(rank)));
-    std::vector<crl_request_h> requests;
-    std::vector<std::vector<std::int64_t>> data;
-    const auto broadcasts = [&] {
-      for (int i = 0; i < (kTeams - 1) * kEach; ++i) {
-        data.push_back(rank == 0 ? values_of(0, i, count) : std::vector<std::int64_t>(count));
-        requests.push_back(nullptr);
-        expect_ok(crl_ibcast(teams[static_cast<std::size_t>(i % (kTeams - 1))],
-                             data.back().data(), count * 8, 0, &requests.back()));
-      }
-    };
-    const auto reductions = [&] {
-      for (const std::size_t n : {count, 3 * count, 20 * count}) {
-        const auto mine = values_of(rank, 1, n);
-        std::vector<std::int64_t> sums(n), copy = rank == 0 ? mine : std::vector<std::int64_t>(n);
-        crl_team_h team = teams.back();
-        expect_ok(crl_allreduce(team, mine.data(), sums.data(), n, CRL_INT64, CRL_SUM));
-        ASSERT_EQ(sums, sums_of(2, 1, n));
-        expect_ok(crl_bcast(team, copy.data(), n * 8, 0));
-        ASSERT_EQ(copy, values_of(0, 1, n));
-      }
-    };
-    if (rank == 0) broadcasts();
-    reductions();
-    if (rank == 1) broadcasts();
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      expect_ok(crl_request_wait(&requests[i]));
-      ASSERT_EQ(data[i], values_of(0, static_cast<std::int64_t>(i), count)) << i;
-    }
-    for (crl_team_h team : teams) crl_team_destroy(team);
-    crl_context_destroy(context);
-  }, 30);
+  expect_processes_ok(
+      2,
+      [&](int rank) {
+        setenv("CARILLON_SLOT_BYTES", "262144", 1);  // few chunks
+        crl_context_h context = make_context(world, rank);
+        std::vector<crl_team_h> teams;
+        for (auto& meeting : meetings) teams.push_back(make_team(context, meeting->oob(rank)));
+        std::vector<crl_request_h> requests;
+        std::vector<std::vector<std::int64_t>> data;
+        const auto broadcasts = [&] {
+          for (int i = 0; i < (kTeams - 1) * kEach; ++i) {
+            data.push_back(rank == 0 ? values_of(0, i, count) : std::vector<std::int64_t>(count));
+            requests.push_back(nullptr);
+            expect_ok(crl_ibcast(teams[static_cast<std::size_t>(i % (kTeams - 1))],
+                                 data.back().data(), count * 8, 0, &requests.back()));
+          }
+        };
+        const auto reductions = [&] {
+          for (const std::size_t n : {count, 3 * count, 20 * count}) {
+            const auto mine = values_of(rank, 1, n);
+            std::vector<std::int64_t> sums(n),
+                copy = rank == 0 ? mine : std::vector<std::int64_t>(n);
+            crl_team_h team = teams.back();
+            expect_ok(crl_allreduce(team, mine.data(), sums.data(), n, CRL_INT64, CRL_SUM));
+            ASSERT_EQ(sums, sums_of(2, 1, n));
+            expect_ok(crl_bcast(team, copy.data(), n * 8, 0));
+            ASSERT_EQ(copy, values_of(0, 1, n));
+          }
+        };
+        if (rank == 0) broadcasts();
+        reductions();
+        if (rank == 1) broadcasts();
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+          expect_ok(crl_request_wait(&requests[i]));
+          ASSERT_EQ(data[i], values_of(0, static_cast<std::int64_t>(i), count)) << i;
+        }
+        for (crl_team_h team : teams) crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      30);
 }
 
 INSTANTIATE_TEST_SUITE_P(NonBlocking, CrossTeam, testing::Values(1, 900, 20000, 32768));

@@ -29,18 +29,21 @@ void use_team(crl_team_h team, int ranks, int round) {
 
 TEST(Team, FirstCollectiveIsManyBroadcasts) {
   Meeting world(3), meeting(3);
-  expect_processes_ok(3, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    for (int i = 0; i < 500; ++i) {
-      if (rank == 2 && i % 50 == 0) usleep(1000);
-      std::int64_t value = rank == 0 ? value_of(0, i, 0) : 0;
-      expect_ok(crl_bcast(team, &value, sizeof value, 0));
-      ASSERT_EQ(value, value_of(0, i, 0)) << i;
-    }
-    crl_team_destroy(team);
-    crl_context_destroy(context);
-  }, 20);
+  expect_processes_ok(
+      3,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        for (int i = 0; i < 500; ++i) {
+          if (rank == 2 && i % 50 == 0) usleep(1000);
+          std::int64_t value = rank == 0 ? value_of(0, i, 0) : 0;
+          expect_ok(crl_bcast(team, &value, sizeof value, 0));
+          ASSERT_EQ(value, value_of(0, i, 0)) << i;
+        }
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      20);
 }
 
 // The root of the broadcasts leaves first: its area, or the others', is reused while some lag.
@@ -73,8 +76,7 @@ TEST(Team, AreasOfDifferentSizesAreReused) {
     for (int round = 0; round < 300; ++round) {
       const bool pair = round % 2 == 1;
       Meeting& half = rank < 2 ? low : high;
-      crl_team_h team =
-          make_team(context, pair ? half.oob(rank % 2) : all.oob(rank));
+      crl_team_h team = make_team(context, pair ? half.oob(rank % 2) : all.oob(rank));
       teams.push_back(team);
       expect_ok(settle(team));
       for (crl_team_h each : teams) use_team(each, crl_team_size(each), round);

@@ -249,8 +249,7 @@ class ProcessConformance : public testing::TestWithParam<Rank> {
 void run_as_processes(const Plan& plan) {
   Meeting world(plan.ranks), members(plan.ranks);
   plan.set_environment();
-  expect_processes_ok(plan.ranks,
-                      [&](int rank) { run_rank(plan, world, members, rank); });
+  expect_processes_ok(plan.ranks, [&](int rank) { run_rank(plan, world, members, rank); });
 }
 
 class ThreadConformance : public ProcessConformance {};
@@ -294,8 +293,7 @@ TEST_P(ThreadConformance, SmallSlots) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, ProcessConformance,
-                         testing::Values(1, 2, 3, 4, 5, 7, 8, 13, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, ProcessConformance, testing::Values(1, 2, 3, 4, 5, 7, 8, 13, 16));
 INSTANTIATE_TEST_SUITE_P(Ranks, ThreadConformance, testing::Values(1, 2, 3, 4, 5));
 
 }  // namespace

@@ -17,8 +17,7 @@
 namespace carillon::test {
 
 inline void expect_ok(crl_status_t status, const char* what = "") {
-  EXPECT_EQ(status, CRL_OK) << what << ": "
-                            << (status == CRL_OK ? "" : crl_last_error());
+  EXPECT_EQ(status, CRL_OK) << what << ": " << (status == CRL_OK ? "" : crl_last_error());
 }
 
 inline void expect_all_ok(const std::vector<int>& exits) {

@@ -71,8 +71,8 @@ int test(void* /*arg*/, void* request) {
 }  // namespace
 
 Meeting::Meeting(int size) : members_(static_cast<std::size_t>(size)) {
-  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || size > kMaxMembers) std::abort();
   shared_ = new (memory) Shared();
   shared_->size = size;

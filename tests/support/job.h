@@ -38,12 +38,10 @@ void run_threads(int ranks, const std::function<void(int)>& body);
 
 /// Runs body(rank) in `ranks` child processes, for at most timeout_s; returns each one's exit
 /// status (0: body returned without a test failure; -9: killed by signal 9, and so on).
-std::vector<int> run_processes(int ranks, const std::function<void(int)>& body,
-                               int timeout_s = 60);
+std::vector<int> run_processes(int ranks, const std::function<void(int)>& body, int timeout_s = 60);
 
 /// A context made over the meeting; aborts the test process with a message if that fails.
-crl_context_h make_context(Meeting& meeting, int rank, bool threaded = false,
-                           int dead_peer_ms = 0);
+crl_context_h make_context(Meeting& meeting, int rank, bool threaded = false, int dead_peer_ms = 0);
 crl_team_h make_team(crl_context_h context, const crl_oob_t& oob);
 
 }  // namespace carillon::test

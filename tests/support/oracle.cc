@@ -131,8 +131,7 @@ Bytes expected_output(const Case& problem, Rank rank) {
   Bytes out;
   switch (shared.collective) {
     case Collective::kBarrier: return out;
-    case Collective::kBcast:
-      return rank == shared.root ? out : input_of(problem, shared.root);
+    case Collective::kBcast: return rank == shared.root ? out : input_of(problem, shared.root);
     case Collective::kReduce: return rank == shared.root ? total(problem) : out;
     case Collective::kAllreduce: return total(problem);
     case Collective::kScatter: return part(input_of(problem, shared.root), rank * block, block);

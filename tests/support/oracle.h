@@ -30,9 +30,7 @@ std::int64_t alltoallv_bytes(const Case& problem, Rank from, Rank to);
 struct OwnedTables {
   OwnedTables(const Case& problem, Rank rank);
   std::vector<std::int64_t> send_bytes, send_offsets, recv_bytes, recv_offsets;
-  [[nodiscard]] Tables view() const {
-    return {send_bytes, send_offsets, recv_bytes, recv_offsets};
-  }
+  [[nodiscard]] Tables view() const { return {send_bytes, send_offsets, recv_bytes, recv_offsets}; }
 };
 
 /// The element operators of the tests, on 8-byte elements. Both are associative; `affine`, the

@@ -3,10 +3,6 @@
 // Every kernel of every instruction set this processor has, against the oracle: all counts that
 // take different paths, all legal overlaps, unaligned arrays; and results that do not depend on
 // any of these.
-#include "reduce/kernels.h"
-
-#include "reduce/targets.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,6 +19,8 @@
 
 #include "hwy/targets.h"
 #include "reduce/kernel_table.h"
+#include "reduce/kernels.h"
+#include "reduce/targets.h"
 #include "reduce_oracle.h"
 
 namespace carillon::reduce_test {
@@ -129,8 +127,8 @@ class ReduceKernels : public ::testing::TestWithParam<Case> {
     Placed separate(Bytes(bytes, kGuard), bytes, offset * 3 % 64);
     Placed& right_or_left = one_operand ? left : right;
     Placed& dst = overlap == Overlap::kLeft || overlap == Overlap::kAll ? left
-                  : overlap == Overlap::kRight                         ? right
-                                                                       : separate;
+                  : overlap == Overlap::kRight                          ? right
+                                                                        : separate;
     kernel(dst.at(), left.at(), right_or_left.at(), count);
 
     ASSERT_EQ(difference(test_, dst.at(), one_operand ? want_same_ : want_, count), "");
@@ -152,8 +150,8 @@ TEST_P(ReduceKernels, MeetTheOracle) {
     const Kernel kernel = target.kernels.get(test_.op, test_.dtype);
     ASSERT_NE(kernel, nullptr);
     for (const std::size_t count : counts()) {
-      for (const auto overlap : {Overlap::kNone, Overlap::kLeft, Overlap::kRight,
-                                 Overlap::kOperands, Overlap::kAll}) {
+      for (const auto overlap :
+           {Overlap::kNone, Overlap::kLeft, Overlap::kRight, Overlap::kOperands, Overlap::kAll}) {
         for (const std::size_t offset : {0, 1, 7, 16, 60}) {
           SCOPED_TRACE(target.name + ", count " + std::to_string(count) + ", overlap " +
                        std::to_string(static_cast<int>(overlap)) + ", offset " +

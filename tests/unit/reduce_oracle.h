@@ -28,10 +28,14 @@ struct Pair {
   I index;
 };
 
-template <class T> constexpr bool kIsPair = false;
-template <class V, class I> constexpr bool kIsPair<Pair<V, I>> = true;
-template <class T> constexpr bool kIsComplex = false;
-template <class T> constexpr bool kIsComplex<std::complex<T>> = true;
+template <class T>
+constexpr bool kIsPair = false;
+template <class V, class I>
+constexpr bool kIsPair<Pair<V, I>> = true;
+template <class T>
+constexpr bool kIsComplex = false;
+template <class T>
+constexpr bool kIsComplex<std::complex<T>> = true;
 
 __extension__ using Wide = __int128;
 __extension__ using UnsignedWide = unsigned __int128;
@@ -80,7 +84,9 @@ T make_float(unsigned side, std::size_t i) {
     case 4: return Limits::quiet_NaN();
     case 5: return Limits::denorm_min();
     case 6: return Limits::max();
-    case 7: case 8: case 9: return T{3};  // equal on both sides now and then
+    case 7:
+    case 8:
+    case 9: return T{3};  // equal on both sides now and then
     default: break;
   }
   const T mantissa = static_cast<T>(bits >> 8) / static_cast<T>(std::uint64_t{1} << 55);
@@ -94,7 +100,9 @@ T make_integer(unsigned side, std::size_t i) {
   switch (bits % 16) {
     case 0: return std::numeric_limits<T>::min();
     case 1: return std::numeric_limits<T>::max();
-    case 2: case 3: case 4: return T{0};
+    case 2:
+    case 3:
+    case 4: return T{0};
     case 5: return static_cast<T>(-1);
     default: return static_cast<T>(bits >> 8);
   }
@@ -132,9 +140,15 @@ void make(void* out, unsigned side, std::size_t i) {
 
 /// Each operation through memory, so that no compiler fuses two.
 template <class T>
-T add(T a, T b) { volatile T sum = a + b; return sum; }
+T add(T a, T b) {
+  volatile T sum = a + b;
+  return sum;
+}
 template <class T>
-T multiply(T a, T b) { volatile T product = a * b; return product; }
+T multiply(T a, T b) {
+  volatile T product = a * b;
+  return product;
+}
 
 template <class T>
 T combine_float(crl_op_kind_t op, T left, T right) {
@@ -230,7 +244,7 @@ bool same(crl_op_kind_t op, const void* a, const void* b) {
 template <class T>
 void add_cases(std::vector<Case>& cases, crl_dtype_kind_t dtype, const std::string& name,
                std::initializer_list<crl_op_kind_t> ops) {
-  static const char* const kOpNames[] = {"sum", "prod", "min", "max", "band", "bor",
+  static const char* const kOpNames[] = {"sum",  "prod", "min", "max",  "band",   "bor",
                                          "bxor", "land", "lor", "lxor", "minloc", "maxloc"};
   for (const auto op : ops) {
     cases.push_back({op, dtype, std::string(kOpNames[op]) + "_" + name, sizeof(T), &make<T>,
@@ -241,8 +255,8 @@ void add_cases(std::vector<Case>& cases, crl_dtype_kind_t dtype, const std::stri
 /// Every pair the standard defines (and bitwise ones of bool), written out apart from the library.
 inline std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  const auto integers = {CRL_SUM, CRL_PROD, CRL_MIN, CRL_MAX, CRL_BAND, CRL_BOR, CRL_BXOR, CRL_LAND,
-                         CRL_LOR, CRL_LXOR};
+  const auto integers = {CRL_SUM, CRL_PROD, CRL_MIN,  CRL_MAX, CRL_BAND,
+                         CRL_BOR, CRL_BXOR, CRL_LAND, CRL_LOR, CRL_LXOR};
   const auto floats = {CRL_SUM, CRL_PROD, CRL_MIN, CRL_MAX};
   const auto complexes = {CRL_SUM, CRL_PROD};
   const auto pairs = {CRL_MINLOC, CRL_MAXLOC};

@@ -32,7 +32,7 @@ Sleep::Sleep(Segment& segment, int node_rank)
     : segment_(segment),
       state_(segment.state(node_rank)),
       seen_(state_.wake_count.load(std::memory_order_acquire)) {
-  state_.sleeping.fetch_add(1, std::memory_order_relaxed);            // partner: wake()
+  state_.sleeping.fetch_add(1, std::memory_order_relaxed);             // partner: wake()
   segment_.header().sleepers.fetch_add(1, std::memory_order_seq_cst);  // partner: anybody_sleeps()
   membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }

@@ -44,8 +44,8 @@ struct Peer {
   const Line* in_lines = nullptr;   ///< the peer's to this rank; in this rank's area
   const Line* all_lines = nullptr;  ///< the peer's messages to all
   std::uint64_t known_done = 0;     ///< collectives of the team it is known to have completed
-  LineUse out_used[kWindow] = {};         ///< of each out line
-  std::uint64_t out_next = 0;             ///< numbers for collectives yet to start
+  LineUse out_used[kWindow] = {};   ///< of each out line
+  std::uint64_t out_next = 0;       ///< numbers for collectives yet to start
   std::uint64_t in_next = 0;
   std::uint64_t all_in_next = 0;
   const Progress* progress = nullptr;

@@ -28,8 +28,8 @@ Address address_of(std::uint64_t name) {
   Address address;
   address.value.sun_family = AF_UNIX;
   char* const path = address.value.sun_path;  // the first byte stays 0: an abstract name
-  const int written = std::snprintf(path + 1, sizeof(address.value.sun_path) - 1, "carillon.%016llx",
-                                    static_cast<unsigned long long>(name));
+  const int written = std::snprintf(path + 1, sizeof(address.value.sun_path) - 1,
+                                    "carillon.%016llx", static_cast<unsigned long long>(name));
   address.length =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path)) + 1 + static_cast<socklen_t>(written);
   return address;

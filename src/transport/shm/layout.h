@@ -126,7 +126,7 @@ struct alignas(kCacheLine) RankState {
 
 struct SegmentHeader {
   std::uint64_t magic;
-  std::uint64_t id;           ///< random; equal on all ranks that share this segment
+  std::uint64_t id;  ///< random; equal on all ranks that share this segment
   std::uint32_t ranks;
   std::uint32_t version;
   std::uint64_t part_bytes;

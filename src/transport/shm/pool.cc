@@ -30,11 +30,10 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
 bool Pool::busy(Chunk& chunk) {
   Letter& letter = chunk.letter;
   if (letter.endpoint == nullptr) return false;
-  const bool released =
-      letter.peer == kToAll
-          ? letter.endpoint->all_released(letter.number, letter.collective)
-          : letter.endpoint->pair_released(letter.endpoint->peer(letter.peer), letter.number,
-                                           letter.collective);
+  const bool released = letter.peer == kToAll
+                            ? letter.endpoint->all_released(letter.number, letter.collective)
+                            : letter.endpoint->pair_released(letter.endpoint->peer(letter.peer),
+                                                             letter.number, letter.collective);
   if (released) letter.endpoint = nullptr;
   return !released;
 }

@@ -42,16 +42,15 @@ Result<std::shared_ptr<Segment>> Segment::map(UniqueFd fd, std::uint64_t bytes) 
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (base == MAP_FAILED) return system_error("cannot map the node's segment (ulimit -v?)");
   madvise(base, bytes, MADV_DONTDUMP);
-  return std::shared_ptr<Segment>(
-      new Segment(std::move(fd), static_cast<std::byte*>(base), bytes));
+  return std::shared_ptr<Segment>(new Segment(std::move(fd), static_cast<std::byte*>(base), bytes));
 }
 
 Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& sizes) {
   UniqueFd fd(memfd_create("carillon", MFD_CLOEXEC));
   if (!fd.valid()) return system_error("memfd_create");
-  const std::uint64_t part = align(
-      sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes + sizes.heap_bytes,
-      kHugePageBytes);
+  const std::uint64_t part =
+      align(sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes + sizes.heap_bytes,
+            kHugePageBytes);
   const auto count = static_cast<std::uint64_t>(ranks);
   const std::uint64_t bytes = header_bytes(count) + count * part;
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {

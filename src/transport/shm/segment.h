@@ -40,9 +40,7 @@ class Segment {
   [[nodiscard]] std::uint64_t id() const { return header().id; }
   [[nodiscard]] int ranks() const { return static_cast<int>(header().ranks); }
   [[nodiscard]] std::byte* base() const { return base_; }
-  [[nodiscard]] SegmentHeader& header() const {
-    return *reinterpret_cast<SegmentHeader*>(base_);
-  }
+  [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] RankState& state(int rank) const;
   /// Offsets from base() of what `rank` owns.
   [[nodiscard]] std::uint64_t control(int rank) const;
