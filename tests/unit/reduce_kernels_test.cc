@@ -3,6 +3,12 @@
 // Every kernel of every instruction set this processor has, against the oracle: all counts that
 // take different paths, all legal overlaps, unaligned arrays; and results that do not depend on
 // any of these.
+// targets.h configures Highway and stands before it.
+// clang-format off
+#include "reduce/kernels.h"
+
+#include "reduce/targets.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +25,8 @@
 
 #include "hwy/targets.h"
 #include "reduce/kernel_table.h"
-#include "reduce/kernels.h"
-#include "reduce/targets.h"
 #include "reduce_oracle.h"
+// clang-format on
 
 namespace carillon::reduce_test {
 namespace {
