@@ -181,6 +181,12 @@ Communicator& find_communicator_slow(MPI_Comm comm) {
   }
   if (comm == g_host.comm_null) return unserved(Reason::kSuspect);
   const std::uint64_t generation = g_communicators.now();
+  ThreadCache::Comm& remembered = t_cache.comms[hash_of(comm) >> 60];
+  static_assert(ThreadCache::kComms == 16);
+  if (remembered.handle == comm && remembered.generation == generation) {
+    t_cache.last = remembered;
+    return *remembered.communicator;
+  }
   Communicator* found = nullptr;
   {
     const InsideHost guard;
@@ -195,9 +201,7 @@ Communicator& find_communicator_slow(MPI_Comm comm) {
       found = &keep(std::move(fresh));
     }
   }
-  t_cache.comm = comm;
-  t_cache.comm_generation = generation;
-  t_cache.communicator = found;
+  remembered = t_cache.last = {comm, generation, found};
   return *found;
 }
 

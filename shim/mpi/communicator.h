@@ -14,6 +14,9 @@
 
 namespace carillon::shim {
 
+/// Whether messages may have arrived that the host has not yet looked at (probe.cc).
+extern constinit std::atomic<bool> g_collective_since_probe;
+
 struct Communicator {
   MPI_Comm handle{};
   int rank = 0, size = 0;
@@ -28,6 +31,9 @@ struct Communicator {
   void count(Collective collective) {
     auto& counter = taken[static_cast<std::size_t>(collective)];
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (!g_collective_since_probe.load(std::memory_order_relaxed)) [[unlikely]] {
+      g_collective_since_probe.store(true, std::memory_order_relaxed);
+    }
   }
 };
 
@@ -35,8 +41,9 @@ Communicator& find_communicator_slow(MPI_Comm comm);
 
 /// Never fails: a communicator that carillon does not serve says why.
 inline Communicator& find_communicator(MPI_Comm comm) {
-  if (t_cache.comm == comm && t_cache.comm_generation == g_communicators.now()) [[likely]] {
-    return *t_cache.communicator;
+  const ThreadCache::Comm& last = t_cache.last;
+  if (last.handle == comm && last.generation == g_communicators.now()) [[likely]] {
+    return *last.communicator;
   }
   return find_communicator_slow(comm);
 }

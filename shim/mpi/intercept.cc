@@ -92,9 +92,9 @@ CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
 
 // The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.
 CARILLON_EXPORT const char* carillon_shim_last_algorithm(void) {
-  const carillon::shim::ThreadCache& cache = carillon::shim::t_cache;
-  if (cache.comm_generation != carillon::shim::g_communicators.now()) return "";
-  const crl_team_h team = cache.communicator->team;
+  const carillon::shim::ThreadCache::Comm& last = carillon::shim::t_cache.last;
+  if (last.generation != carillon::shim::g_communicators.now()) return "";
+  const crl_team_h team = last.communicator->team;
   return team == nullptr ? "" : crl_team_last_algorithm(team);
 }
 

@@ -83,11 +83,8 @@ inline bool look_at(Operand& operand, const Buffer& buffer, const Side& side, in
   return buffer.address != nullptr || operand.bytes == 0 || operand.type->true_lower_bound != 0;
 }
 
-// Whether input and output of this rank are the same memory.
-inline bool aliased(const Rule& rule, const DataArguments& arguments, int rank) {
-  const Operand& in = arguments.in;
-  const Operand& out = arguments.out;
-  if (in.type == nullptr || out.type == nullptr) return false;
+// Whether input and output of this rank, which both count, are the same memory.
+inline bool aliased(const Rule& rule, const Operand& in, const Operand& out, int rank) {
   if (rule.in.block_per_rank == rule.out.block_per_rank) return in.buffer == out.buffer;
   return rule.out.block_per_rank
              ? in.buffer == out.type->element(out.buffer, rank * out.block_elements)
@@ -103,41 +100,43 @@ Outcome run_data(Communicator& communicator, const Call& call) {
     is_root = call.root == communicator.rank;
   }
   bool has_in = counts_at(kRule.in.at, is_root), has_out = counts_at(kRule.out.at, is_root);
-  DataArguments arguments{.root = call.root};
+  bool in_place = false;
   if (kRule.in_place == InPlace::kInput && call.in.address == MPI_IN_PLACE) {
     if (!has_out) return leave(Reason::kSuspect);
     has_in = false;
-    arguments.in_place = true;
+    in_place = true;
   }
   if (kRule.in_place == InPlace::kOutput && call.out.address == MPI_IN_PLACE) {
     if (!has_in) return leave(Reason::kSuspect);
     has_out = false;
-    arguments.in_place = true;
+    in_place = true;
   }
-  Operand& in = arguments.in;
-  Operand& out = arguments.out;
+  Operand in, out;
   if (has_in && !look_at(in, call.in, kRule.in, communicator.size)) {
     return leave(Reason::kSuspect);
   }
   if (has_out && !look_at(out, call.out, kRule.out, communicator.size)) {
     return leave(Reason::kSuspect);
   }
+  const std::int64_t bytes = has_in ? in.bytes : out.bytes;
   if (has_in && has_out) {
     if (in.bytes != out.bytes) return {raise_error(communicator.handle, MPI_ERR_TRUNCATE)};
-    if (arguments.bytes() > 0 && aliased(kRule, arguments, communicator.rank)) [[unlikely]] {
+    if (bytes > 0 && aliased(kRule, in, out, communicator.rank)) [[unlikely]] {
       if (kHostRefusesAliases) return leave(Reason::kSuspect);
-      arguments.in_place = true;
+      in_place = true;
       (kRule.in_place == InPlace::kInput ? in : out).type = nullptr;
     }
   }
-  if (arguments.bytes() == 0) return finish(kCollective, communicator, CRL_OK);
-  if (!in.ready() || !out.ready()) return run_data_packed(kCollective, communicator, arguments);
-  const bool place_in = arguments.in_place && kRule.in_place == InPlace::kInput;
-  const bool place_out = arguments.in_place && kRule.in_place == InPlace::kOutput;
+  if (bytes == 0) return finish(kCollective, communicator, CRL_OK);
+  if (!in.ready() || !out.ready()) [[unlikely]] {
+    return run_data_packed(kCollective, communicator, {in, out, in_place, call.root});
+  }
+  const bool place_in = in_place && kRule.in_place == InPlace::kInput;
+  const bool place_out = in_place && kRule.in_place == InPlace::kOutput;
   return finish(kCollective, communicator,
                 kRule.data(communicator.team, place_in ? CRL_IN_PLACE : in.first_byte(),
                            place_out ? CRL_IN_PLACE : out.first_byte(),
-                           static_cast<std::size_t>(arguments.bytes()), call.root));
+                           static_cast<std::size_t>(bytes), call.root));
 }
 
 /// A user's function may have failed inside the host, which has then already raised the error.

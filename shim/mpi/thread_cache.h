@@ -42,11 +42,15 @@ struct ThreadCache {
     std::uint64_t generation = 0;
     Reduction* reduction = nullptr;
   };
-  static constexpr unsigned kTypes = 16, kReductions = 16;
+  struct Comm {
+    MPI_Comm handle{};
+    std::uint64_t generation = 0;
+    Communicator* communicator = nullptr;
+  };
+  static constexpr unsigned kTypes = 16, kReductions = 16, kComms = 16;
 
-  MPI_Comm comm{};
-  std::uint64_t comm_generation = 0;
-  Communicator* communicator = nullptr;
+  Comm last;  // the communicator of the last call
+  Comm comms[kComms];
   int depth = 0;  // above 0 while carillon is calling the host
   Type types[kTypes];
   Reducing reductions[kReductions];
@@ -64,13 +68,13 @@ inline std::uint64_t hash_of(Handle handle) {
 /// While one lives, collectives that the host itself calls through MPI_ symbols go to the host.
 class InsideHost {
  public:
-  InsideHost() : generation_(t_cache.comm_generation) {
+  InsideHost() : generation_(t_cache.last.generation) {
     ++t_cache.depth;
-    t_cache.comm_generation = 0;  // the remembered communicator does not count
+    t_cache.last.generation = 0;  // the last communicator does not count
   }
   ~InsideHost() {
     --t_cache.depth;
-    t_cache.comm_generation = generation_;
+    t_cache.last.generation = generation_;
   }
   InsideHost(const InsideHost&) = delete;
   InsideHost& operator=(const InsideHost&) = delete;
