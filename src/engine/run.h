@@ -139,6 +139,7 @@ class Run {
   Binding binding_;
   std::uint64_t collective_ = 0;
   bool told_all_ = false;  // the strands are finished and everything read is acknowledged
+  const shm::Line* next_line_ = nullptr;  // of the channel written last
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;
