@@ -25,7 +25,7 @@
 namespace {
 
 constexpr int kBatches = 101;
-constexpr int kCalls = 2000;
+constexpr int kCalls = 200;
 
 /// Lines that one rank writes and the other reads, in turn, as a channel's window has them.
 struct Lines {

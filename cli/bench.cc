@@ -76,9 +76,10 @@ void print_table(const Options& options, const OwnProgram& program,
     }
     table.add(cells);
   }
-  std::printf("%d rank%s, %s, %s buffers; time of a call on the slowest rank, medians\n%s",
+  std::printf("%d rank%s, %s, %s buffers%s; time of a call on the slowest rank, medians\n%s",
               options.job.ranks, options.job.ranks == 1 ? "" : "s",
-              program.launcher.version.c_str(), options.buffer.c_str(), table.text().c_str());
+              program.launcher.version.c_str(), options.buffer.c_str(),
+              options.job.fresh ? " written anew before each call" : "", table.text().c_str());
 }
 
 // "Allreduce", "Reduce_scatter_block".
@@ -178,6 +179,8 @@ Action define_bench(CLI::App& app) {
                  "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
       ->check(CLI::IsMember({"private", "shared"}))
       ->capture_default_str();
+  app.add_flag("--fresh", options->job.fresh,
+               "write the input anew before every call, as programs do and benchmarks do not");
   app.add_option("--clock", options->clock,
                  "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
       ->check(CLI::IsMember({"wtime", "tsc"}))

@@ -21,6 +21,7 @@ struct BenchJob {
   int iterations = 0;
   double seconds = 0.5;
   bool shared = false;
+  bool fresh = false;  ///< the input is written anew before every call
   bool counter = false;
   bool native_best = false;
 };

@@ -3,8 +3,8 @@
  * carillon-bench-MPI: the program that `carillon bench` starts, under that MPI's launcher and with
  * carillon's interposer. Rank 0 prints one JSON object a line per collective and size.
  *
- *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--counter] [--seconds S]
- *                      [--iterations N]
+ *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter]
+ *                      [--seconds S] [--iterations N]
  *
  * If carillon did not take the calls, or gave another answer than the MPI, there is nothing to
  * compare: then it prints {"error": why} and ends. (With status 0: launchers add paragraphs of
@@ -50,6 +50,8 @@ static int parse(int argc, char** argv, struct options* options) {
     const int last = i + 1 == argc;
     if (strcmp(argv[i], "--shared") == 0) {
       options->shared = 1;
+    } else if (strcmp(argv[i], "--fresh") == 0) {
+      options->effort.fresh = 1;
     } else if (strcmp(argv[i], "--counter") == 0) {
       options->counter = 1;
     } else if (last) {
@@ -139,8 +141,8 @@ int main(int argc, char** argv) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (!parse(argc, argv, &options)) {
     stop(rank, argv[0],
-         "use --collectives a,b --sizes 8,64 [--shared] [--counter] [--seconds S] "
-         "[--iterations N]");
+         "use --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter] "
+         "[--seconds S] [--iterations N]");
   }
   find_interposer(rank);
   if (options.counter) measure_with_counter();

@@ -38,6 +38,10 @@ const struct collective* find_collective(const char* name);
 int call_create(const struct collective* collective, size_t bytes, int shared, struct call* call);
 void call_free(struct call* call, int shared);
 
+/* Writes to every cache line of this rank's input, as a program does that computes between calls.
+ * The next round gets other values. */
+void call_rewrite_input(const struct collective* collective, const struct call* call, int round);
+
 /* Runs it once on each side, on equal inputs; whether the outputs are equal on this rank. */
 int answers_agree(const struct collective* collective, const struct call* call);
 

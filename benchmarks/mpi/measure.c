@@ -38,13 +38,14 @@ static inline void barrier(enum side side) {
 
 /* The mean time of `calls` calls on this rank, in microseconds. */
 static double run_batch(const struct collective* collective, const struct call* call,
-                        enum side side, int calls) {
+                        enum side side, int calls, int fresh) {
   for (int i = 0; i < WARM_UP_CALLS && i < calls; ++i) {
     barrier(side);
     collective->run(call, side);
   }
   double sum_us = 0;
   for (int i = 0; i < calls; ++i) {
+    if (fresh) call_rewrite_input(collective, call, i);
     barrier(side);
     const double start_us = now_us();
     collective->run(call, side);
@@ -57,12 +58,12 @@ static double run_batch(const struct collective* collective, const struct call* 
 /* How many calls fit into kBatchSeconds, and how long a batch then is; as the slowest rank has it.
  */
 static int plan_batch(const struct collective* collective, const struct call* call, enum side side,
-                      double* batch_seconds) {
+                      int fresh, double* batch_seconds) {
   int calls = 1;
   double seconds = 0;
   for (;;) {
     const double start = PMPI_Wtime();
-    run_batch(collective, call, side, calls);
+    run_batch(collective, call, side, calls, fresh);
     const double mine = PMPI_Wtime() - start;
     PMPI_Allreduce(&mine, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (seconds >= kBatchSeconds / 2 || calls >= MAX_BATCH_CALLS) break;
@@ -101,7 +102,7 @@ static int plan(const struct collective* collective, const struct call* call,
                 const struct effort* effort, int calls[2]) {
   double seconds[2];
   for (int side = NATIVE; side <= CARILLON; ++side) {
-    calls[side] = plan_batch(collective, call, (enum side)side, &seconds[side]);
+    calls[side] = plan_batch(collective, call, (enum side)side, effort->fresh, &seconds[side]);
   }
   int batches = (int)(effort->seconds / (seconds[NATIVE] + seconds[CARILLON]));
   if (batches < MIN_BATCHES) batches = MIN_BATCHES;
@@ -122,7 +123,7 @@ void measure(const struct collective* collective, const struct call* call,
     for (int turn = 0; turn < 2; ++turn) {
       /* native carillon, carillon native, ...: a drift of the machine cancels out */
       const enum side side = (turn + i) % 2 == 0 ? NATIVE : CARILLON;
-      mine[side][i] = run_batch(collective, call, side, calls[side]);
+      mine[side][i] = run_batch(collective, call, side, calls[side], effort->fresh);
     }
   }
   for (int side = NATIVE; side <= CARILLON; ++side) {

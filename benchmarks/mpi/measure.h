@@ -12,6 +12,7 @@
 struct effort {
   double seconds; /* for one collective at one size, about */
   int iterations; /* calls per side; 0: as many as fit into the seconds */
+  int fresh;      /* each rank writes its input anew before every call, outside of the time */
 };
 
 struct figures {

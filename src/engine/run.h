@@ -102,6 +102,7 @@ class Run {
     std::int64_t length = 0;
   };
 
+  void prefetch_next_writes();
   bool advance(Strand& strand, int polls);
   bool put(const Instruction& in, const Strand& strand);
   bool send(const Instruction& in, Strand& strand);
@@ -140,6 +141,7 @@ class Run {
   std::uint64_t collective_ = 0;
   bool told_all_ = false;  // the strands are finished and everything read is acknowledged
   const shm::Line* next_line_ = nullptr;  // of the channel written last
+  shm::ChunkRef next_chunk_ = {};         // of the pool, if a chunk was written
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;

@@ -25,18 +25,20 @@ constexpr std::array kRows = {
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
 
+    Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "bcast.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "bcast.flat"},
     Row{kAnywhere, kAnyRanks, 64 * kKiB, "bcast.knomial:k=4"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
-    Row{kAnywhere, 2, kAnyBytes, "reduce.flat"},
+    Row{kAnywhere, 2, kAnyBytes, "reduce.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "reduce.flat"},
     Row{kCrowded, kFewRanks, 64 * kKiB, "reduce.degree_k:k=15"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
+    Row{kAnywhere, 2, 64 * kKiB, "allreduce.flat"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "allreduce.flat"},
     Row{kCrowded, kFewRanks, 64 * kKiB, "allreduce.degree_k:k=15"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allreduce.flat_blocks"},

@@ -24,7 +24,10 @@ void emit_allgather_flat(const Call& call, Builder& b) {
   const Range whole{0, shared.block_bytes()};
   put_ahead(
       b, whole.length, call.segment_bytes(), false,
-      [&](Range s) { put_others(call, b, b.input(s)); },
+      [&](Range s) {
+        put_others(call, b, b.input(s));
+        b.copy(b.output(blocks[call.rank].sub(s)), b.input(s));
+      },
       [&](Range s) {
         for (Rank peer = 0; peer < shared.ranks; ++peer) {
           if (peer == call.rank) continue;
@@ -32,7 +35,6 @@ void emit_allgather_flat(const Call& call, Builder& b) {
           b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
         }
       });
-  b.copy(b.output(blocks[call.rank]), b.input(whole));
 }
 
 }  // namespace carillon

@@ -2,10 +2,11 @@
 //
 // One message with something for everybody: how reduce_scatter_block.flat and alltoall.flat cut
 // P blocks into messages that all ranks read. A message holds the same segment of the blocks of
-// all ranks or, where not even an element for each fits, of a group of consecutive ranks.
+// all other ranks or, where not even an element for each fits, of those in a group of consecutive
+// ranks.
 //
-//   blocks of 3 ranks   [a0 a1 a2][b0 b1 b2][c0 c1 c2]
-//   messages            a0 b0 c0 | a1 b1 c1 | a2 b2 c2
+//   blocks of 4 ranks at rank 2   [a0 a1 a2][b0 b1 b2][c0 c1 c2][d0 d1 d2]
+//   messages                      a0 b0 d0 | a1 b1 d1 | a2 b2 d2
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class Personalized {
     return call_.segment_bytes() / group_ / element * element;
   }
 
-  /// Puts segment s of the blocks of ranks first, first + 1, ... of `space`.
+  /// Puts segment s of the others' blocks in the group that starts at rank `first`.
   template <typename Source>
   void put(Builder& b, Rank first, Range s, Source source) const {
     if (call_.shared.ranks == 2) {
@@ -40,8 +41,14 @@ class Personalized {
       return;
     }
     BufferList list;
-    for (Rank rank = first; rank < end(first); ++rank) list.add(source(blocks_[rank].sub(s)));
-    b.put_all(list);
+    for (Rank rank = first; rank < end(first); ++rank) {
+      if (rank != call_.rank) list.add(source(blocks_[rank].sub(s)));
+    }
+    if (list.items().empty()) {
+      b.signal_all();
+    } else {
+      b.put_all(list);
+    }
   }
 
   /// Waits for peer's message; the part for this rank, empty if it is not in the group.
@@ -49,7 +56,8 @@ class Personalized {
     const Message m = wait_other(call_, b, peer);
     if (call_.shared.ranks == 2) return b.slot(m, Range{0, s.length});
     if (!serves_me(first)) return b.slot(m, Range{});
-    return b.slot(m, Range{(call_.rank - first) * s.length, s.length});
+    const Rank before = call_.rank - first - (first <= peer && peer < call_.rank ? 1 : 0);
+    return b.slot(m, Range{before * s.length, s.length});
   }
   [[nodiscard]] bool serves_me(Rank first) const {
     return call_.shared.ranks == 2 || (first <= call_.rank && call_.rank < end(first));

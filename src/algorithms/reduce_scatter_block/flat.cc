@@ -10,7 +10,7 @@
 //   start    abcde   abcde   abcde   abcde   abcde
 //   step 0   A       B       C       D       E
 //
-// Cost: alpha + P n beta to write (n: one block), (P-1) n beta to read, (P-1) n gamma.
+// Cost: alpha + (P-1) n beta to write (n: one block), (P-1) n beta to read, (P-1) n gamma.
 // Restrictions: none.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/order.h"

@@ -70,7 +70,7 @@ Pool::Chunk* Pool::grow(Ring& ring, const Letter& wanted) {
 }
 
 std::uint64_t Pool::take(std::uint64_t bytes, const Letter& letter) {
-  Ring& ring = bytes <= kSmallBytes && small_.bytes <= large_.bytes ? small_ : large_;
+  Ring& ring = is_small(bytes) ? small_ : large_;
   Chunk* chunk = find_free(ring);
   if (chunk == nullptr) chunk = grow(ring, letter);
   if (chunk == nullptr) return 0;

@@ -39,6 +39,11 @@ class Pool {
   /// Offset from the segment's start of a free chunk of at least `bytes` (at most chunk_bytes) for
   /// the given message; 0 if there is none now. Taken as soon as returned.
   std::uint64_t take(std::uint64_t bytes, const Letter& letter);
+  /// Which chunk the next message of that length will probably take.
+  [[nodiscard]] std::uint64_t next_offset(std::uint64_t bytes) const {
+    const Ring& ring = is_small(bytes) ? small_ : large_;
+    return ring.chunks[ring.next].offset;
+  }
   /// The endpoint is about to go, and all its messages are released.
   void forget(const Endpoint* endpoint);
 
@@ -53,6 +58,9 @@ class Pool {
     std::uint64_t bytes = 0;
   };
 
+  [[nodiscard]] bool is_small(std::uint64_t bytes) const {
+    return bytes <= kSmallBytes && small_.bytes <= large_.bytes;
+  }
   static bool busy(Chunk& chunk);
   Chunk* find_free(Ring& ring);
   Chunk* grow(Ring& ring, const Letter& wanted);
