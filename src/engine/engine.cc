@@ -181,7 +181,10 @@ void Engine::progress(int polls) {
   // Runs that end may not disturb the walk: they leave the list afterwards.
   bool ended = false;
   for (std::size_t i = 0; i < active_.size(); ++i) ended |= move_on(*active_[i], polls);
-  if (ended) std::erase_if(active_, [](const Run* run) { return run->done(); });
+  if (!ended) return;
+  std::erase_if(active_, [](const Run* run) { return run->done(); });
+  // Another thread may be asleep until one of these runs has ended.
+  if (threaded_ && joined() && shm::anybody_sleeps(*segment_)) shm::wake(*segment_, node_rank_);
 }
 
 void Engine::progress_and_watch() {

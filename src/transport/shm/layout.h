@@ -120,6 +120,8 @@ struct alignas(kCacheLine) RankState {
   /// The futex word; a waker increments it before FUTEX_WAKE.
   std::atomic<std::uint32_t> wake_count;
   std::atomic<std::int32_t> pid;
+  /// Of the process, on this node and beyond: pids repeat in containers.
+  std::atomic<std::uint64_t> process;
   /// 1 once the rank has left in good order.
   std::atomic<std::uint32_t> left;
 };

@@ -35,6 +35,16 @@ std::unordered_map<ino_t, std::weak_ptr<Segment>>& mappings() {
   return *kMappings;
 }
 
+// A pid and a random number: a child of fork has another one than its parent, and so has a process
+// of the same pid in another container.
+std::uint64_t own_process() {
+  static const std::uint32_t kNonce = [] {
+    std::uint32_t value = 0;
+    return getrandom(&value, sizeof value, 0) == sizeof value ? value : 0;
+  }();
+  return std::uint64_t{kNonce} << 32 | static_cast<std::uint32_t>(getpid());
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Segment>> Segment::map(UniqueFd fd, std::uint64_t bytes) {
@@ -125,7 +135,8 @@ Status Segment::enter(int rank) {
   lock.l_start = rank;
   lock.l_len = 1;
   if (fcntl(fd_.get(), F_SETLK, &lock) != 0) return system_error("cannot lock the rank's byte");
-  state(rank).pid.store(getpid(), std::memory_order_release);  // partner: died()
+  state(rank).pid.store(getpid(), std::memory_order_relaxed);
+  state(rank).process.store(own_process(), std::memory_order_release);  // partner: died()
   return {};
 }
 
@@ -139,9 +150,9 @@ bool Segment::left(int rank) const {
 
 bool Segment::died(int rank) const {
   const RankState& other = state(rank);
-  const std::int32_t pid = other.pid.load(std::memory_order_acquire);  // partner: enter()
+  const std::uint64_t process = other.process.load(std::memory_order_acquire);  // partner: enter()
   // A process never sees its own locks as a conflict.
-  if (pid == 0 || pid == getpid()) return false;
+  if (process == 0 || process == own_process()) return false;
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
