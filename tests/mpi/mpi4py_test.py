@@ -9,7 +9,6 @@
 # built from the same archive. The archive comes from PyPI, once, into DIR. What cannot be had here
 # is no failure: then one line says what is missing, and the exit status is 77.
 import argparse
-import importlib.util
 import os
 import re
 import subprocess
@@ -123,7 +122,8 @@ def run(carillon, python, folder, ranks, variables):
     if wrong:
         print(f"{done.stdout}{done.stderr}\n{ranks} ranks: {wrong}")
         return False
-    print(f"{ranks} ranks: {re.search(r'Ran .*', done.stderr)[0]}, {taken(done.stderr)}")
+    print(f"{ranks} ranks: {re.search(r'Ran .*', done.stderr)[0]}, "
+          f"{sum(taken(done.stderr).values())} calls taken")
     return True
 
 
@@ -136,8 +136,6 @@ def main():
     args = parser.parse_args()
 
     python, version = python_with_mpi4py()
-    if importlib.util.find_spec("pip") is None and python == sys.executable:
-        skip("no pip")
     args.cache.mkdir(parents=True, exist_ok=True)
     folder, archive = source(python, version, args.cache)
     packages = None
@@ -148,7 +146,10 @@ def main():
                           env=variables, capture_output=True, text=True)
     if LIBRARY[args.mpi] not in done.stdout:
         skip(f"the mpi4py of {python} is not for {LIBRARY[args.mpi]}: {done.stdout}{done.stderr}")
-    return 0 if all([run(args.carillon, python, folder, n, variables) for n in RANKS]) else 1
+    # MPICH's own waits keep the core: with more ranks than cores, what it does itself takes minutes.
+    most = max(RANKS) if args.mpi == "openmpi" else max(2, len(os.sched_getaffinity(0)))
+    ends = [run(args.carillon, python, folder, n, variables) for n in RANKS if n <= most]
+    return 0 if all(ends) else 1
 
 
 if __name__ == "__main__":
