@@ -94,7 +94,7 @@ std::optional<Layout> decode_struct(const Contents& contents) {
   };
   return decode_blocks(
       contents.integers[0], part_at,
-      [&](int i) { return contents.integers[static_cast<std::size_t>(1 + i)]; },
+      [&](int i) { return contents.integers[std::size_t{1} + static_cast<std::size_t>(i)]; },
       [&](int i) { return contents.addresses[static_cast<std::size_t>(i)]; });
 }
 
@@ -105,13 +105,16 @@ std::optional<Layout> decode_indexed(int combiner, const Contents& contents, con
   const bool in_bytes =
       combiner == MPI_COMBINER_HINDEXED || combiner == MPI_COMBINER_HINDEXED_BLOCK;
   const int count = numbers[0];
-  const int first_offset = fixed_length ? 2 : 1 + count;
+  const std::size_t first_offset =
+      fixed_length ? 2 : std::size_t{1} + static_cast<std::size_t>(count);
   return decode_blocks(
       count, [&](int) { return &part; },
-      [&](int i) { return numbers[static_cast<std::size_t>(fixed_length ? 1 : 1 + i)]; },
+      [&](int i) {
+        return numbers[std::size_t{1} + (fixed_length ? 0 : static_cast<std::size_t>(i))];
+      },
       [&](int i) {
         return in_bytes ? std::int64_t{contents.addresses[static_cast<std::size_t>(i)]}
-                        : numbers[static_cast<std::size_t>(first_offset + i)] * part.extent;
+                        : numbers[first_offset + static_cast<std::size_t>(i)] * part.extent;
       });
 }
 

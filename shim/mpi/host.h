@@ -52,6 +52,7 @@ void* host_data(const char* symbol);
 namespace carillon::shim {
 
 struct Host {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name
 #define CARILLON_POINTER(name) decltype(&PMPI_##name) name = nullptr;
   CARILLON_HOST_FUNCTIONS(CARILLON_POINTER)
   CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_POINTER)  // null where an older library lacks them

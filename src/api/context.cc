@@ -12,7 +12,6 @@
 
 using carillon::Code;
 using carillon::Engine;
-using carillon::Status;
 
 namespace carillon {
 namespace {

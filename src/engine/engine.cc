@@ -180,7 +180,7 @@ void Engine::progress(int polls) {
   if (active_.empty()) return;
   // Runs that end may not disturb the walk: they leave the list afterwards.
   bool ended = false;
-  for (std::size_t i = 0; i < active_.size(); ++i) ended |= move_on(*active_[i], polls);
+  for (Run* const run : active_) ended |= move_on(*run, polls);
   if (!ended) return;
   std::erase_if(active_, [](const Run* run) { return run->done(); });
   // Another thread may be asleep until one of these runs has ended.

@@ -28,7 +28,7 @@ constexpr Rank kRanks = 5;
 
 bool update = false;
 
-fs::path folder() { return fs::path(__FILE__).parent_path() / "golden"; }
+fs::path folder() { return "tests/schedule/golden"; }  // from the top of the checkout
 
 std::string read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
