@@ -88,18 +88,21 @@ std::string osu_name(std::string name) {
   return name;
 }
 
+// As their osu_util_mpi.c prints: 10 and 20 columns; a barrier has no sizes, and 17 columns.
 void print_osu(const std::vector<BenchRow>& rows) {
   for (const auto& [column, side] :
        {std::pair{"latency_us", "carillon"}, std::pair{"native_us", "native"}}) {
     std::string last;
     for (const BenchRow& row : rows) {
       const std::string name = row["collective"];
+      const bool has_sizes = name != "barrier";
       if (name != last) {
-        std::printf("\n# %s MPI %s Latency Test (slowest rank)\n%-10s%20s\n", side,
-                    osu_name(name).c_str(), "# Size", "Avg Latency(us)");
+        std::printf("\n# %s MPI %s Latency Test (slowest rank)\n", side, osu_name(name).c_str());
+        std::printf(has_sizes ? "# Size         Avg Latency(us)\n" : "# Avg Latency(us)\n");
       }
       last = name;
-      std::printf("%-10lld%20.2f\n", row["bytes"].get<long long>(), row[column].get<double>());
+      if (has_sizes) std::printf("%-10lld", row["bytes"].get<long long>());
+      std::printf("%*.2f\n", has_sizes ? 20 : 17, row[column].get<double>());
     }
   }
 }

@@ -15,6 +15,7 @@
 #include "support/machine.h"
 #include "support/settings.h"
 #include "support/table.h"
+#include "support/topology.h"
 
 namespace carillon::cli {
 namespace {
@@ -88,8 +89,10 @@ int run(const Options& options) {
     json["settings"] = settings_json();
     if (!options.config) {
       json["mpis"] = mpis_json();
-      json["machine"] = {
-          {"processor", processor_name()}, {"cores", usable_cores()}, {"memory_mib", memory_mib}};
+      json["machine"] = {{"processor", processor_name()},
+                         {"cores", usable_cores()},
+                         {"memory_mib", memory_mib},
+                         {"topology", to_json(find_topology())}};
     }
     std::printf("%s\n", json.dump(2).c_str());
     return 0;
@@ -98,8 +101,9 @@ int run(const Options& options) {
     print_settings();
     return 0;
   }
-  std::printf("carillon %s\n%s, %d usable cores, %ld MiB\n\n", crl_version(),
-              processor_name().c_str(), usable_cores(), memory_mib);
+  std::printf("carillon %s\n%s, %d usable cores, %ld MiB\n%s\n\n", crl_version(),
+              processor_name().c_str(), usable_cores(), memory_mib,
+              to_text(find_topology()).c_str());
   print_mpis();
   std::printf("\n");
   print_settings();

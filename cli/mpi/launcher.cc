@@ -94,7 +94,14 @@ std::optional<Launcher> find_launcher(const Linkage& linkage) {
       if (auto launcher = try_launcher(folder / name, linkage.abi)) return launcher;
     }
   }
-  if (linkage.abi == Abi::kStandard) return std::nullopt;  // any other could be of any MPI
+  if (linkage.abi == Abi::kStandard) {  // the names alone could be any MPI's
+    const std::optional<Path> wrapper = find_in_path("mpicc_abi");
+    if (!wrapper) return std::nullopt;
+    for (const std::string& name : names) {
+      if (auto launcher = try_launcher(wrapper->parent_path() / name, linkage.abi)) return launcher;
+    }
+    return std::nullopt;
+  }
   for (const std::string& name : names) {
     const std::optional<Path> path = find_in_path(name);
     if (!path) continue;

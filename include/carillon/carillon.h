@@ -91,7 +91,7 @@ CRL_API crl_status_t crl_context_create(const crl_context_config_t* config,
 /* Local. All requests must be complete; teams not destroyed are destroyed. */
 CRL_API void crl_context_destroy(crl_context_h context);
 /* Moves everything in flight on the context on, without blocking. Returns the first error of a
- * request that ended with one since the last call, else CRL_OK. */
+ * request that ended with one since the last call, else CRL_OK; the request tells it, too. */
 CRL_API crl_status_t crl_context_progress(crl_context_h context);
 
 /* Collective over oob, and non-blocking: exchanges go on with any progress of the context; the
@@ -112,7 +112,9 @@ CRL_API int crl_team_size(crl_team_h team);
 CRL_API const char* crl_team_last_algorithm(crl_team_h team);
 
 /* Memory that all processes of the node can read directly, which spares a copy when it is the
- * input of bcast and its like. NULL if the node's share is used up. Not collective. */
+ * input of bcast and its like. Such a collective is complete at the root only when all others have
+ * read it: from other memory the root may be done as soon as it has written its copy. NULL if the
+ * node's share is used up. Not collective. */
 CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
 CRL_API void crl_free(crl_context_h context, void* memory);
 

@@ -59,12 +59,14 @@ extern "C" {
 #undef CARILLON_COLLECTIVE
 
 CARILLON_EXPORT int MPI_Init(int* argc, char*** argv) {
+  carillon::shim::prepare_process();
   const int status = host().Init(argc, argv);
   if (status == MPI_SUCCESS) carillon::shim::start_process();
   return status;
 }
 
 CARILLON_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  carillon::shim::prepare_process();
   const int status = host().Init_thread(argc, argv, required, provided);
   if (status == MPI_SUCCESS) carillon::shim::start_process();
   return status;

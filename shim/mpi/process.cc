@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process.h"
 
+#include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -183,6 +185,8 @@ Process& process() {
   static Process& state = *new Process();
   return state;
 }
+
+void prepare_process() { syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0); }
 
 void start_process() {
   Process& state = process();

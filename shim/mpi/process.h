@@ -28,6 +28,11 @@ struct Process {
 
 Process& process();
 
+/// Before MPI_Init: registers for the barriers that carillon sends to those it may have to wake.
+/// The library does that, too, but once the host has started its threads the kernel takes 10 ms for
+/// it.
+void prepare_process();
+
 /// After a successful MPI_Init or MPI_Init_thread. Collective over MPI_COMM_WORLD. Ends the job
 /// with one clear line where a setting is wrong or a rank has no interposer.
 void start_process();

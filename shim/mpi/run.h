@@ -145,6 +145,8 @@ inline Outcome finish_reduction(Collective collective, Communicator& communicato
   if (reduction.crl_op >= CRL_OPS) [[unlikely]] {
     const int failed = reduction.failed.exchange(MPI_SUCCESS, std::memory_order_relaxed);
     if (failed != MPI_SUCCESS) return {failed};
+    // An element does not fit in a slot: said on all ranks alike, before anything was sent.
+    if (status == CRL_ERR_UNSUPPORTED) return leave(Reason::kReduction);
   }
   return finish(collective, communicator, status);
 }

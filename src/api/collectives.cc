@@ -2,6 +2,7 @@
 //
 // The collectives of the C API: one path for all of them. A call becomes a key and two buffers;
 // the team remembers what it resolved the key to.
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -64,6 +65,23 @@ Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reductio
     return invalid(key, "the operator is not defined for the type (crl_op_supports tells)");
   }
   return {};
+}
+
+// A buffer is missing that this rank's part of the call has bytes in.
+bool misses_buffer(const crl_team& team, const CallKey& key, const Buffers& buffers) {
+  const Collective what = key.collective;
+  const bool is_root = key.root == team.team->rank();
+  if (what == Collective::kAlltoallv) {
+    const auto any = [](std::span<const std::int64_t> bytes) {
+      return std::any_of(bytes.begin(), bytes.end(), [](std::int64_t b) { return b > 0; });
+    };
+    return (buffers.in == nullptr && any(buffers.tables.send_bytes)) ||
+           (buffers.out == nullptr && any(buffers.tables.recv_bytes));
+  }
+  if (key.count == 0) return false;
+  const bool in_counts = what != Collective::kScatter || is_root;
+  const bool out_counts = (what != Collective::kReduce && what != Collective::kGather) || is_root;
+  return (buffers.in == nullptr && in_counts) || (buffers.out == nullptr && out_counts);
 }
 
 // Everything about a call but its buffers, checked; the plan is found where the team is ready.
@@ -191,6 +209,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   request->key = key;
   request->shared = shared;
   request->stage = 0;
+  request->error_noted = false;
   request->prepare(*team.team, bind(key, resolved, buffers, team.team->rank()));
   if (ready) {
     request->algorithm = team.last_algorithm = call.planned.algorithm;
@@ -198,6 +217,9 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   } else {
     request->clear_plan();
   }
+  std::vector<crl_request_h>& outstanding = team.context->outstanding;
+  request->place = outstanding.size();
+  outstanding.push_back(request);
   engine.start(*request);
   engine.progress();
   *request_p = request;
@@ -224,6 +246,9 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
   if ((scatter ? buffers.in : buffers.out) == CRL_IN_PLACE) [[unlikely]] {
     return report(invalid(key, scatter ? "CRL_IN_PLACE can only be the output"
                                        : "CRL_IN_PLACE can only be the input"));
+  }
+  if (buffers.in == nullptr || buffers.out == nullptr) [[unlikely]] {
+    if (misses_buffer(*team, key, buffers)) return report(invalid(key, "a buffer is NULL"));
   }
   try {
     return blocking ? run_blocking(*team, key, buffers) : start(*team, key, buffers, request_p);
@@ -381,8 +406,13 @@ namespace {
 
 crl_status_t finish(crl_request_h* request_p) {
   crl_request* const request = *request_p;
+  crl_context& context = *request->context;
   const crl_status_t status = carillon::report(request->status());
-  request->context->spare_requests.push_back(request);
+  context.note_error(*request);
+  context.outstanding[request->place] = context.outstanding.back();
+  context.outstanding[request->place]->place = request->place;
+  context.outstanding.pop_back();
+  context.spare_requests.push_back(request);
   *request_p = nullptr;
   return status;
 }

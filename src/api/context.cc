@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/objects.h"
 #include "base/log.h"
@@ -44,6 +45,12 @@ carillon::Result<std::shared_ptr<const carillon::Plan>> crl_context::plan(carill
   }
   return plans->next_stage(*request.algorithm, request.shared, request.key.in_place, team.rank(),
                            team.limits(), team.same_settings(), ++request.stage, run.learned());
+}
+
+void crl_context::note_error(crl_request& request) {
+  if (!request.done() || request.status().ok() || request.error_noted) return;
+  request.error_noted = true;
+  if (first_error.ok()) first_error = request.status();
 }
 
 const char* crl_status_string(crl_status_t status) {
@@ -108,7 +115,8 @@ crl_status_t crl_context_progress(crl_context_h context) {
   return carillon::guarded([&] {
     const Engine::Lock lock(*context->engine);
     context->engine->progress_and_watch();
-    return CRL_OK;
+    for (crl_request_h request : context->outstanding) context->note_error(*request);
+    return carillon::report(std::exchange(context->first_error, {}));
   });
 }
 

@@ -58,9 +58,13 @@ struct crl_context : carillon::StageSource {
   std::unique_ptr<carillon::Engine> engine;
   std::unique_ptr<carillon::PlanCache> plans;
   std::vector<crl_request_h> spare_requests;
+  std::vector<crl_request_h> outstanding;  // started, not yet completed by the caller
+  carillon::Status first_error;            // not yet told by crl_context_progress
   std::vector<crl_team_h> teams;
 
   carillon::Result<std::shared_ptr<const carillon::Plan>> plan(carillon::Run& run) override;
+  /// If the request has ended with an error that crl_context_progress has not told yet.
+  void note_error(crl_request& request);
   ~crl_context() override;
 };
 
@@ -69,6 +73,8 @@ struct crl_request : carillon::Run {
   carillon::CallKey key;
   carillon::Shared shared;
   std::int32_t stage = 0;
+  std::size_t place = 0;  // in the context's outstanding ones
+  bool error_noted = false;
   const carillon::Algorithm* algorithm = nullptr;
 };
 

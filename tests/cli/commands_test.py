@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The commands that need no MPI: list, show, verify, info; help; wrong use and wrong settings.
+import os
 import unittest
 
 from support import CliTest, main, run
 
+WRONG = os.environ.get("CLI_WITH_WRONG_ALGORITHM", "build/tests/carillon_with_wrong_algorithm")
 COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "info"]
 
 
@@ -83,6 +85,22 @@ class Verify(CliTest):
         self.fails("not a range", "verify", "--ranks", "many")
         self.fails("too many", "verify", "--ranks", "1-100000")
 
+    def test_of_a_wrong_algorithm(self):
+        """The command with an allreduce.ring that forgets its last op."""
+        words = ["verify", "allreduce.ring", "allreduce.flat", "--ranks", "3"]
+        done = run(*words, "--json", cli=WRONG)
+        self.assertEqual((done.status, done.err), (1, ""))
+        answer = done.json
+        self.assertEqual({row["id"] for row in answer["failed"]}, {"allreduce.ring"})
+        self.assertGreater(answer["verified"], 0)
+        for row in answer["failed"]:
+            self.assertRegex(row["case"], r"^allreduce\.ring.* --ranks 3 --bytes \d+")
+            self.assertTrue(row["reason"])
+        self.ok("show", *answer["failed"][0]["case"].split())
+        done = run(*words, cli=WRONG)
+        self.assertEqual(done.status, 1)
+        self.assertRegex(done.out, r"FAILED allreduce\.ring.*\n  .*\n(.*\n)*\d+ proofs .* [1-9]\d* failed\n$")
+
 
 class Info(CliTest):
     def test_json(self):
@@ -91,6 +109,10 @@ class Info(CliTest):
         self.assertIn("CARILLON_ALGORITHM", names)
         self.assertEqual([row["name"] for row in info["mpis"]], ["openmpi", "mpich", "mpiabi"])
         self.assertGreaterEqual(info["machine"]["cores"], 1)
+        topology = info["machine"]["topology"]
+        self.assertGreaterEqual(topology["threads"], info["machine"]["cores"])
+        self.assertGreaterEqual(topology["threads"], topology["cores"])
+        self.assertGreaterEqual(topology["numa_nodes"], 1)
 
     def test_settings_in_force(self):
         out = self.ok("info", "--config", CARILLON_SPIN_US="7").out

@@ -3,6 +3,7 @@
 # The commands that start MPI programs: run, exec, bench, demo; and what they say of programs that
 # they cannot start. Parts for MPIs that are not here are skipped.
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,35 @@ class Run(CliTest):
 
     def test_inside_a_launcher(self):
         self.fails("carillon exec", "run", "true", OMPI_COMM_WORLD_RANK="0")
+
+
+class LoadsMpiItself(CliTest):
+    """A program that is not linked with MPI, but loads one: --mpi says which."""
+
+    SOURCE = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  void* const mpi = dlopen(argv[argc - 1], RTLD_NOW | RTLD_GLOBAL);
+  int (*init)(int*, char***) = (int (*)(int*, char***))dlsym(RTLD_DEFAULT, "MPI_Init");
+  int (*finalize)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "MPI_Finalize");
+  if (mpi == NULL || init(NULL, NULL) != 0) return 1;
+  puts("started");
+  return finalize();
+}
+"""
+
+    def test_with_mpi_option(self):
+        path = self.compile("loader", "-ldl", source=self.SOURCE)
+        self.fails("not linked with MPI; if it loads MPI later.*--mpi openmpi, mpich or mpiabi",
+                   "run", path)
+        for mpi in MPIS:
+            needed = subprocess.run(["ldd", program("collectives", mpi["name"])],
+                                    capture_output=True, text=True).stdout
+            library = re.search(r"libmpi(ch|_abi)?\.so\.\d+ => (\S+)", needed).group(2)
+            done = self.ok("run", "-n", 2, "--mpi", mpi["name"], "--stats", path, library)
+            self.assertEqual(done.out.count("started"), 2, done.out)
+            self.assertIn("carillon: ", done.err)
 
 
 class Python(CliTest):
@@ -204,8 +234,15 @@ class Bench(CliTest):
         for mpi in MPIS[:1]:
             words = ["bench", "allreduce", "--sizes", "8", "--iterations", "20"]
             self.assertRegex(self.ok(*words).out, r"floor: .*\n(.*\n)*allreduce +8 ")
-            osu = self.ok(*words, "--format", "osu").out
-            self.assertRegex(osu, r"# Size +Avg Latency\(us\)\n8 +\d+\.\d\d\n")
+            # As osu_allreduce and osu_barrier print it: the widths of their osu_util_mpi.c.
+            osu = self.ok(*words, "barrier", "--format", "osu").out
+            for side in ("carillon", "native"):
+                self.assertRegex(osu, rf"\n# {side} MPI Allreduce Latency Test.*\n"
+                                 rf"# Size {{9}}Avg Latency\(us\)\n8 {{9}}(?=.{{20}}\n) *\d+\.\d\d\n")
+                self.assertRegex(osu, rf"\n# {side} MPI Barrier Latency Test.*\n"
+                                 rf"# Avg Latency\(us\)\n(?=.{{17}}\n) *\d+\.\d\d\n")
+            for line in osu.splitlines():  # what reads OSU's output skips the lines with #
+                self.assertRegex(line, r"^$|^#|^8? +\d+\.\d\d$")
             best = self.ok(*words, "--native-best", "--json").json["results"][0]
             self.assertLessEqual(best["native_us"], best["native_default_us"])
 

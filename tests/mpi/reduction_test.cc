@@ -431,6 +431,36 @@ void test_user_ops() {
   MPI_Type_free(&spread);
 }
 
+// An element that does not fit in a slot is one that only the MPI can reduce.
+void test_large_elements() {
+  constexpr int kInts = 30000, kCount = 3;
+  MPI_Datatype type{};
+  MPI_Op op{};
+  MPI_Type_contiguous(kInts, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  const auto add = [](void* left, void* right, int* count, MPI_Datatype* any) {
+    int ints = *count * kInts;
+    add_ints(left, right, &ints, any);
+  };
+  MPI_Op_create(add, 1, &op);
+  std::vector<int> in(kInts * kCount), out(in.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = world_rank() + static_cast<int>(i);
+  const std::uint64_t left_before = left("allreduce");
+  const bool in_place = world_rank() == world_size() - 1;
+  if (in_place) out = in;
+  MPI_Allreduce(in_place ? MPI_IN_PLACE : in.data(), out.data(), kCount, type, op, MPI_COMM_WORLD);
+  check(left("allreduce") == left_before + 1, "allreduce of large elements is left to the MPI");
+  const int ranks = world_size();
+  bool right = true;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    right = right && out[i] == ranks * (ranks - 1) / 2 + ranks * static_cast<int>(i);
+  }
+  check(right, "allreduce of large elements");
+  all_collectives({"a small sum afterwards", MPI_INT, MPI_SUM, 4, 5, write_number<int>}, false);
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+}
+
 // Operators and types that come and go: a handle that comes back must not mean the old one.
 void test_reused_handles() {
   for (int i = 0; i < 40; ++i) {
@@ -461,6 +491,7 @@ int main(int argc, char** argv) {
   mpi_test::test_predefined();
   mpi_test::test_sizes();
   mpi_test::test_user_ops();
+  mpi_test::test_large_elements();
   mpi_test::test_reused_handles();
   return mpi_test::end();
 }

@@ -86,6 +86,39 @@ TEST(WrongArguments, AreRefusedAndDoNoHarm) {
   });
 }
 
+// Where this rank's part of the call has bytes in it, and only there.
+TEST(WrongArguments, MissingBuffers) {
+  with_team(3, [](crl_team_h team, int rank) {
+    std::vector<std::int64_t> data(30);
+    crl_request_h request = nullptr;
+    void* const some = data.data();
+    expect_invalid(crl_bcast(team, nullptr, 8, 0), "NULL");
+    expect_invalid(crl_ibcast(team, nullptr, 8, 0, &request), "NULL");
+    expect_invalid(crl_allreduce(team, nullptr, some, 1, CRL_INT64, CRL_SUM), "NULL");
+    expect_invalid(crl_allreduce(team, some, nullptr, 1, CRL_INT64, CRL_SUM), "NULL");
+    expect_invalid(crl_allreduce(team, CRL_IN_PLACE, nullptr, 1, CRL_INT64, CRL_SUM), "NULL");
+    expect_invalid(crl_reduce(team, nullptr, some, 1, CRL_INT64, CRL_SUM, 0), "NULL");
+    expect_invalid(crl_reduce_scatter_block(team, nullptr, some, 1, CRL_INT64, CRL_SUM), "NULL");
+    expect_invalid(crl_allgather(team, nullptr, some, 8), "NULL");
+    expect_invalid(crl_alltoall(team, some, nullptr, 8), "NULL");
+    expect_invalid(crl_gather(team, nullptr, some, 8, 0), "NULL");
+    expect_invalid(crl_scatter(team, some, nullptr, 8, 0), "NULL");
+    const std::vector<std::int64_t> table(3, 8), nothing(3, 0);
+    const auto* const eight = table.data();
+    const auto* const zero = nothing.data();
+    expect_invalid(crl_alltoallv(team, nullptr, eight, zero, some, eight, zero), "NULL");
+    expect_invalid(crl_alltoallv(team, some, eight, zero, nullptr, eight, zero), "NULL");
+    EXPECT_EQ(request, nullptr);
+    void* const at_root = rank == 0 ? some : nullptr;
+    expect_ok(crl_reduce(team, data.data() + 20, at_root, 1, CRL_INT64, CRL_SUM, 0));
+    expect_ok(crl_gather(team, data.data() + 20, at_root, 8, 0));
+    expect_ok(crl_scatter(team, at_root, data.data() + 20, 8, 0));
+    expect_ok(crl_bcast(team, nullptr, 0, 0));
+    expect_ok(crl_allreduce(team, nullptr, nullptr, 0, CRL_INT64, CRL_SUM));
+    expect_ok(crl_alltoallv(team, nullptr, zero, zero, nullptr, zero, zero));
+  });
+}
+
 TEST(WrongArguments, OperatorsAndTypes) {
   with_team(2, [](crl_team_h team, int) {
     std::vector<std::int64_t> in(30), out(30);

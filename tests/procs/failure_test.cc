@@ -115,6 +115,60 @@ TEST_F(Failure, KilledWhileOthersPoll) {
                 3);
 }
 
+// Progress tells the first error once, whether or not the request has been asked before.
+TEST_F(Failure, ProgressTellsOfRequestsThatFailed) {
+  Meeting world(2), meeting(2);
+  expect_killed(run_processes(
+                    2,
+                    [&](int rank) {
+                      crl_context_h context = make_context(world, rank);
+                      crl_team_h team = make_team(context, meeting.oob(rank));
+                      expect_ok(settle(team));
+                      EXPECT_EQ(crl_context_progress(context), CRL_OK);
+                      world.barrier(rank);
+                      if (rank == 1) raise(SIGKILL);
+                      std::vector<crl_request_h> requests(3);
+                      for (auto& request : requests) expect_ok(crl_ibarrier(team, &request));
+                      const Stopwatch watch;
+                      crl_status_t told = CRL_OK;
+                      while (told == CRL_OK && watch.seconds() < 10) {
+                        told = crl_context_progress(context);
+                      }
+                      expect_peer_dead(told, watch, "rank ");
+                      EXPECT_EQ(crl_context_progress(context), CRL_OK);
+                      for (auto& request : requests) {
+                        EXPECT_EQ(crl_request_wait(&request), CRL_ERR_PEER_DEAD);
+                      }
+                      EXPECT_EQ(crl_context_progress(context), CRL_OK);
+                      crl_team_destroy(team);
+                      crl_context_destroy(context);
+                    },
+                    20),
+                1);
+}
+
+TEST_F(Failure, ProgressTellsOfRequestsThatWereAskedFirst) {
+  Meeting world(2), meeting(2);
+  expect_killed(run_processes(
+                    2,
+                    [&](int rank) {
+                      crl_context_h context = make_context(world, rank);
+                      crl_team_h team = make_team(context, meeting.oob(rank));
+                      expect_ok(settle(team));
+                      world.barrier(rank);
+                      if (rank == 1) raise(SIGKILL);
+                      crl_request_h request = nullptr;
+                      expect_ok(crl_ibarrier(team, &request));
+                      EXPECT_EQ(crl_request_wait(&request), CRL_ERR_PEER_DEAD);
+                      EXPECT_EQ(crl_context_progress(context), CRL_ERR_PEER_DEAD);
+                      EXPECT_EQ(crl_context_progress(context), CRL_OK);
+                      crl_team_destroy(team);
+                      crl_context_destroy(context);
+                    },
+                    20),
+                1);
+}
+
 TEST_F(Failure, KilledWhileATeamIsMade) {
   constexpr int kRanks = 3;
   for (const bool blocking : {true, false}) {
