@@ -41,10 +41,6 @@ inline void copy_bytes(void* to, const void* from, std::int64_t length) {
   }
 }
 
-bool incoming(const ChannelUse& channel) {
-  return channel.flow == Flow::kInPair || channel.flow == Flow::kInAll;
-}
-
 }  // namespace
 
 void Run::prepare(Team& team, const Binding& binding) {
@@ -425,83 +421,6 @@ void Run::fail_mismatch(const ChannelUse& channel) {
                   std::to_string(collective_) +
                   " on the team); do all ranks call the same collectives in the same order, with "
                   "the same sizes, roots and operators?"));
-}
-
-void Run::release(std::uint16_t use, std::uint64_t number) {
-  Use& state = uses_[use];
-  const std::uint64_t place = number - state.first;
-  if (place != state.released) {
-    state.ahead |= UINT64_C(1) << (place - state.released - 1);
-    return;
-  }
-  ++state.released;
-  while ((state.ahead & 1) != 0) {
-    ++state.released;
-    state.ahead >>= 1;
-  }
-  state.ahead >>= 1;
-  // Earlier collectives may still hold earlier messages: a count would cover those, too.
-  // And where lines suffice, the writer needs no more than `done`.
-  if (state.count > shm::kWindow && team_->oldest(collective_)) {
-    tell(plan_->uses[use], state.first + state.released);
-  }
-}
-
-// All messages up to number `released` are released.
-void Run::tell(const ChannelUse& channel, std::uint64_t released) {
-  shm::Peer& peer = team_->endpoint().peer(channel.peer);
-  shm::Counter& ack = channel.flow == Flow::kInAll ? *peer.all_in_ack : *peer.in_ack;
-  // partner: the acquire loads in Endpoint::pair_released and all_released of the writer
-  ack.value.store(released, std::memory_order_release);
-  wake_readers(*team_, channel.peer);
-}
-
-void Run::tell_all() {
-  told_all_ = true;
-  for (std::size_t i = 0; i < uses_.size(); ++i) {
-    if (!incoming(plan_->uses[i])) continue;
-    tell(plan_->uses[i], uses_[i].first + static_cast<std::uint64_t>(uses_[i].count));
-  }
-}
-
-void Run::tell_releases() {
-  for (std::size_t i = 0; i < uses_.size(); ++i) {
-    const Use& use = uses_[i];
-    if (use.count > shm::kWindow && use.released > 0 && incoming(plan_->uses[i])) {
-      tell(plan_->uses[i], use.first + use.released);
-    }
-  }
-}
-
-bool Run::references_released() {
-  shm::Endpoint& endpoint = team_->endpoint();
-  while (!references_.empty()) {
-    const Reference& last = references_.back();
-    const ChannelUse& channel = plan_->uses[last.use];
-    const bool released =
-        channel.flow == Flow::kOutAll
-            ? endpoint.all_released(last.number, collective_)
-            : endpoint.pair_released(endpoint.peer(channel.peer), last.number, collective_);
-    if (!released) return false;
-    references_.pop_back();
-  }
-  return true;
-}
-
-bool Run::waits_in_vain(int rank) const {
-  const shm::Peer& peer = team_->endpoint().peer(rank);
-  return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
-    const Instruction& in = plan_->code[strand.at];
-    if (strand.finished || (in.action != Action::kWait && in.action != Action::kRecv)) return false;
-    const ChannelUse& channel = plan_->uses[in.use];
-    if (channel.peer != rank) return false;
-    const std::uint64_t number = number_of(in, strand) + static_cast<std::uint64_t>(strand.stream);
-    const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
-    // partner: the release store in write_message of the peer
-    const std::uint64_t header =
-        lines[number % shm::kWindow].header.load(std::memory_order_acquire);
-    return shm::header_tag(header) != static_cast<std::uint32_t>(number + 1);
-  });
 }
 
 void Run::fail(Status status) {

@@ -12,8 +12,18 @@
 #include <type_traits>
 
 #include "reduce/element.h"
+#include "reduce/dispatch.h"
 #include "reduce/kernel_table.h"
 #include "reduce/vector_loop-inl.h"
+
+#ifndef CARILLON_REDUCE_ARITHMETIC_CC_
+#define CARILLON_REDUCE_ARITHMETIC_CC_
+namespace carillon {
+/// Specialized below, once for each target.
+template <std::int64_t kTarget>
+struct ArithmeticKernels : NoKernels {};
+}  // namespace carillon
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace carillon {
@@ -146,14 +156,21 @@ void add_arithmetic(KernelTable& table) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
+
+template <>
+struct ArithmeticKernels<HWY_TARGET> {
+  static constexpr AddKernels kAdd = &HWY_NAMESPACE::add_arithmetic;
+};
+
 }  // namespace carillon
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace carillon {
 
-HWY_EXPORT(add_arithmetic);
-void add_arithmetic_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(add_arithmetic)(table); }
+void add_arithmetic_kernels(KernelTable& table, InstructionSet set) {
+  kernels_for<ArithmeticKernels>(set)(table);
+}
 
 }  // namespace carillon
 #endif

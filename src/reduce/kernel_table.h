@@ -26,12 +26,21 @@ class KernelTable {
   std::array<std::array<Kernel, CRL_DTYPES>, CRL_OPS> kernels_{};
 };
 
-/// Each adds its kernels, for the best instruction set Highway may use at the time of the call.
-void add_arithmetic_kernels(KernelTable& table);  // arithmetic.cc: SUM PROD MIN MAX
-void add_logic_kernels(KernelTable& table);       // logic.cc: BAND BOR BXOR LAND LOR LXOR
-void add_scalar_kernels(KernelTable& table);      // scalar.cc: long double, MINLOC, MAXLOC
+/// What kernels are compiled for, best first. The last one is what every processor has that the
+/// library runs on.
+enum class InstructionSet { kAvx512, kAvx2, kSse4, kBaseline };
+inline constexpr std::array kInstructionSets = {InstructionSet::kAvx512, InstructionSet::kAvx2,
+                                                InstructionSet::kSse4, InstructionSet::kBaseline};
+
+/// Whether this processor and its operating system have it.
+bool supported(InstructionSet set);
+
+/// Each adds its kernels for an instruction set.
+void add_arithmetic_kernels(KernelTable& table, InstructionSet set);  // SUM PROD MIN MAX
+void add_logic_kernels(KernelTable& table, InstructionSet set);       // BAND BOR BXOR LAND LOR LXOR
+void add_scalar_kernels(KernelTable& table);                          // long double, MINLOC, MAXLOC
 
 /// All of them.
-KernelTable make_kernel_table();
+KernelTable make_kernel_table(InstructionSet set);
 
 }  // namespace carillon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reduce/kernels.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "reduce/element.h"
@@ -8,16 +9,32 @@
 
 namespace carillon {
 
-KernelTable make_kernel_table() {
+bool supported(InstructionSet set) {
+#if defined(__x86_64__)
+  switch (set) {
+    // What Highway wants for its targets AVX3, AVX2 and SSE4.
+    case InstructionSet::kAvx512: return __builtin_cpu_supports("x86-64-v4") != 0;
+    case InstructionSet::kAvx2: return __builtin_cpu_supports("x86-64-v3") != 0;
+    case InstructionSet::kSse4:
+      return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0 &&
+             __builtin_cpu_supports("aes") != 0;
+    case InstructionSet::kBaseline: break;
+  }
+#endif
+  return set == InstructionSet::kBaseline;
+}
+
+KernelTable make_kernel_table(InstructionSet set) {
   KernelTable table;
-  add_arithmetic_kernels(table);
-  add_logic_kernels(table);
+  add_arithmetic_kernels(table, set);
+  add_logic_kernels(table, set);
   add_scalar_kernels(table);
   return table;
 }
 
 Kernel find_kernel(crl_op_kind_t op, crl_dtype_kind_t dtype) {
-  static const KernelTable table = make_kernel_table();
+  static const KernelTable table =
+      make_kernel_table(*std::find_if(kInstructionSets.begin(), kInstructionSets.end(), supported));
   return table.get(op, dtype);
 }
 

@@ -10,8 +10,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "reduce/dispatch.h"
 #include "reduce/kernel_table.h"
 #include "reduce/vector_loop-inl.h"
+
+#ifndef CARILLON_REDUCE_LOGIC_CC_
+#define CARILLON_REDUCE_LOGIC_CC_
+namespace carillon {
+/// Specialized below, once for each target.
+template <std::int64_t kTarget>
+struct LogicKernels : NoKernels {};
+}  // namespace carillon
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace carillon {
@@ -82,14 +92,21 @@ void add_logic(KernelTable& table) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
+
+template <>
+struct LogicKernels<HWY_TARGET> {
+  static constexpr AddKernels kAdd = &HWY_NAMESPACE::add_logic;
+};
+
 }  // namespace carillon
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace carillon {
 
-HWY_EXPORT(add_logic);
-void add_logic_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(add_logic)(table); }
+void add_logic_kernels(KernelTable& table, InstructionSet set) {
+  kernels_for<LogicKernels>(set)(table);
+}
 
 }  // namespace carillon
 #endif

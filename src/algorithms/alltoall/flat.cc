@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// alltoall.flat: everybody puts the others' blocks where all can read them, every rank picks its own out
-// of each: one message per rank instead of P-1.
+// alltoall.flat: everybody puts the others' blocks where all can read them, every rank picks its
+// own out of each: one message per rank instead of P-1.
 //
 // Source: none; the shortest exchange where one write can be read by all.
 //
