@@ -38,7 +38,8 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
-    Row{kAnywhere, 2, 64 * kKiB, "allreduce.flat"},
+    Row{kAnywhere, 2, 256 * kKiB, "allreduce.flat:segment=32768"},
+    Row{kAnywhere, 2, kAnyBytes, "allreduce.flat_blocks:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "allreduce.flat"},
     Row{kCrowded, kFewRanks, 64 * kKiB, "allreduce.degree_k:k=15"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allreduce.flat_blocks"},
