@@ -12,9 +12,16 @@ namespace carillon {
 bool supported(InstructionSet set) {
 #if defined(__x86_64__)
   switch (set) {
-    // What Highway wants for its targets AVX3, AVX2 and SSE4.
-    case InstructionSet::kAvx512: return __builtin_cpu_supports("x86-64-v4") != 0;
-    case InstructionSet::kAvx2: return __builtin_cpu_supports("x86-64-v3") != 0;
+    // What Highway wants for its targets AVX3, AVX2 and SSE4; what is not asked for (f16c, lzcnt,
+    // movbe) is in every processor that has the rest.
+    case InstructionSet::kAvx512:
+      return supported(InstructionSet::kAvx2) && __builtin_cpu_supports("avx512f") != 0 &&
+             __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512cd") != 0 &&
+             __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+    case InstructionSet::kAvx2:
+      return supported(InstructionSet::kSse4) && __builtin_cpu_supports("avx2") != 0 &&
+             __builtin_cpu_supports("fma") != 0 && __builtin_cpu_supports("bmi") != 0 &&
+             __builtin_cpu_supports("bmi2") != 0;
     case InstructionSet::kSse4:
       return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0 &&
              __builtin_cpu_supports("aes") != 0;

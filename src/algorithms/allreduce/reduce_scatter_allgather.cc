@@ -17,8 +17,6 @@
 //
 // Cost: 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma; folding adds 2 (alpha + n beta).
 // Restrictions: none.
-#include <ranges>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/common/rabenseifner.h"
 
@@ -44,10 +42,10 @@ void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b) {
   fold_and_halve(call, b, fold, blocks, steps, [&](Range range) { return b.output(range); });
 
   b.phase("allgather");
-  for (const HalvingStep& step : std::views::reverse(steps)) {
-    const Rank partner = fold.base(step.partner);
-    const Range have = blocks.span(step.keep.first, step.keep.last);
-    const Range get = blocks.span(step.give.first, step.give.last);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const Rank partner = fold.base(step->partner);
+    const Range have = blocks.span(step->keep.first, step->keep.last);
+    const Range get = blocks.span(step->give.first, step->give.last);
     exchange(
         b, have.length, get.length, segment,
         [&](Range s) { b.put(partner, b.output(have.sub(s))); },

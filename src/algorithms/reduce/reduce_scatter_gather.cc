@@ -17,8 +17,6 @@
 //
 // Cost: 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma; folding adds alpha + n beta.
 // Restrictions: none.
-#include <ranges>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/common/rabenseifner.h"
 
@@ -46,11 +44,11 @@ void emit_reduce_reduce_scatter_gather(const Call& call, Builder& b) {
   fold_and_halve(call, b, fold, blocks, steps, sum);
 
   b.phase("gather");
-  for (const HalvingStep& step : std::views::reverse(steps)) {
-    const Rank partner = fold.base(step.partner);
-    const Range have = blocks.span(step.keep.first, step.keep.last);
-    const Range get = blocks.span(step.give.first, step.give.last);
-    if (((index ^ top) & step.mask) != 0) {  // the partner is on the root's side
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const Rank partner = fold.base(step->partner);
+    const Range have = blocks.span(step->keep.first, step->keep.last);
+    const Range get = blocks.span(step->give.first, step->give.last);
+    if (((index ^ top) & step->mask) != 0) {  // the partner is on the root's side
       b.segments(have.length, segment, [&](Range s) { b.put(partner, sum(have.sub(s))); });
       return;
     }
