@@ -41,7 +41,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, 2, 256 * kKiB, "allreduce.flat:segment=32768"},
     Row{kAnywhere, 2, kAnyBytes, "allreduce.flat_blocks:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "allreduce.flat"},
-    Row{kCrowded, kFewRanks, 64 * kKiB, "allreduce.degree_k:k=15"},
+    Row{kCrowded, kFewRanks, 4 * kKiB, "allreduce.degree_k:k=15"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allreduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
     Row{kAnywhere, kAnyRanks, 512 * kKiB, "allreduce.reduce_scatter_allgather"},
