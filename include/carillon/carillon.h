@@ -100,7 +100,7 @@ CRL_API crl_status_t crl_context_progress(crl_context_h context);
 CRL_API crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob,
                                      crl_team_h* team_p);
 /* CRL_OK: ready. CRL_IN_PROGRESS. CRL_ERR_UNSUPPORTED: the members agreed that carillon cannot
- * serve this team (members on other nodes, or with different versions or settings): every member
+ * serve this team (members on other nodes, or with different versions): every member
  * gets this answer; destroy the team and use something else. Makes progress. */
 CRL_API crl_status_t crl_team_test(crl_team_h team);
 /* Local; returns at once. The other members may still be finishing earlier collectives. All of
@@ -114,7 +114,8 @@ CRL_API const char* crl_team_last_algorithm(crl_team_h team);
 /* Memory that all processes of the node can read directly, which spares a copy when it is the
  * input of bcast and its like. Such a collective is complete at the root only when all others have
  * read it: from other memory the root may be done as soon as it has written its copy. NULL if the
- * node's share is used up. Not collective. */
+ * node's share is used up. Not collective. What is not freed stays readable by this process when
+ * the context is destroyed. */
 CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
 CRL_API void crl_free(crl_context_h context, void* memory);
 

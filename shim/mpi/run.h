@@ -83,12 +83,20 @@ inline bool look_at(Operand& operand, const Buffer& buffer, const Side& side, in
   return buffer.address != nullptr || operand.bytes == 0 || operand.type->true_lower_bound != 0;
 }
 
-// Whether input and output of this rank, which both count, are the same memory.
-inline bool aliased(const Rule& rule, const Operand& in, const Operand& out, int rank) {
+// Whether input and output of this rank, which both count, begin at the same address.
+inline bool same_address(const Rule& rule, const Operand& in, const Operand& out, int rank) {
   if (rule.in.block_per_rank == rule.out.block_per_rank) return in.buffer == out.buffer;
   return rule.out.block_per_rank
              ? in.buffer == out.type->element(out.buffer, rank * out.block_elements)
              : out.buffer == in.type->element(in.buffer, rank * in.block_elements);
+}
+
+// Whether they are then the same bytes: types may take different parts of one array, or of all
+// memory (MPI_BOTTOM).
+inline bool same_bytes(const Operand& in, const Operand& out) {
+  return in.buffer != MPI_BOTTOM &&
+         (in.type == out.type ||
+          (in.ready() && out.ready() && in.type->true_lower_bound == out.type->true_lower_bound));
 }
 
 template <Collective kCollective>
@@ -121,10 +129,12 @@ Outcome run_data(Communicator& communicator, const Call& call) {
   const std::int64_t bytes = has_in ? in.bytes : out.bytes;
   if (has_in && has_out) {
     if (in.bytes != out.bytes) return {raise_error(communicator.handle, MPI_ERR_TRUNCATE)};
-    if (bytes > 0 && aliased(kRule, in, out, communicator.rank)) [[unlikely]] {
+    if (bytes > 0 && same_address(kRule, in, out, communicator.rank)) [[unlikely]] {
       if (kHostRefusesAliases) return leave(Reason::kSuspect);
-      in_place = true;
-      (kRule.in_place == InPlace::kInput ? in : out).type = nullptr;
+      if (same_bytes(in, out)) {
+        in_place = true;
+        (kRule.in_place == InPlace::kInput ? in : out).type = nullptr;
+      }
     }
   }
   if (bytes == 0) return finish(kCollective, communicator, CRL_OK);

@@ -218,9 +218,18 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
     request->clear_plan();
   }
   std::vector<crl_request_h>& outstanding = team.context->outstanding;
+  // So that finish() cannot fail.
+  team.context->spare_requests.reserve(team.context->spare_requests.size() + outstanding.size() +
+                                       1);
   request->place = outstanding.size();
   outstanding.push_back(request);
-  engine.start(*request);
+  try {
+    engine.start(*request);
+  } catch (...) {
+    outstanding.pop_back();
+    team.context->spare_requests.push_back(request);
+    throw;
+  }
   engine.progress();
   *request_p = request;
   return CRL_OK;

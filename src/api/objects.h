@@ -102,6 +102,8 @@ crl_status_t guarded(Body body) {
     return report(Status(Code::kNoMemory, "out of memory"));
   } catch (const std::exception& error) {
     return report(Status(Code::kInternal, error.what()));
+  } catch (...) {
+    return report(Status(Code::kInternal, "an exception that is no std::exception"));
   }
 }
 

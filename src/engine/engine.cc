@@ -21,6 +21,14 @@ constexpr std::uint64_t kMiB = 1 << 20;
 constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
 
+// Memory that was not freed stays readable when its context is gone, as malloc's does.
+void keep_for_ever(const std::shared_ptr<shm::Segment>& segment) {
+  static auto* const kept = new std::vector<std::shared_ptr<shm::Segment>>();
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  kept->push_back(segment);
+}
+
 // What the run throws (a user's operator, or memory that cannot be had) ends the run.
 bool progress_run(Run& run, int polls) {
   try {
@@ -29,6 +37,8 @@ bool progress_run(Run& run, int polls) {
     run.fail(Status(Code::kNoMemory, "out of memory in a collective"));
   } catch (const std::exception& error) {
     run.fail(Status(Code::kInternal, std::string("a collective threw: ") + error.what()));
+  } catch (...) {
+    run.fail(Status(Code::kInternal, "a user's operator threw what is no std::exception"));
   }
   return true;
 }
@@ -65,7 +75,9 @@ void Engine::set_up_memory() {
 
 Engine::~Engine() {
   retired_.clear();
-  if (joined()) segment_->leave(node_rank_);
+  if (!joined()) return;
+  segment_->leave(node_rank_);
+  if (heap_blocks_ > 0) keep_for_ever(segment_);
 }
 
 std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
@@ -90,11 +102,14 @@ std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
 void* Engine::allocate_heap(std::uint64_t bytes) {
   if (!joined() || bytes > segment_->header().heap_bytes) return nullptr;
   const auto offset = heap_->allocate(std::max<std::uint64_t>(bytes, 1), shm::kPageBytes);
-  return offset ? segment_->base() + *offset : nullptr;
+  if (!offset) return nullptr;
+  ++heap_blocks_;
+  return segment_->base() + *offset;
 }
 
 void Engine::free_heap(void* memory) {
   if (memory == nullptr || !joined()) return;
+  --heap_blocks_;
   heap_->release(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base()));
 }
 

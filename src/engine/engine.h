@@ -113,7 +113,6 @@ class Engine {
   Config settings_;
   std::shared_ptr<shm::Segment> segment_;
   int node_rank_ = 0;
-  int node_size_ = 1;
   bool oversubscribed_ = false;
   bool threaded_ = false;
   std::mutex mutex_;
@@ -122,6 +121,7 @@ class Engine {
   StageSource* stages_ = nullptr;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<OffsetAllocator> areas_, heap_;
+  std::size_t heap_blocks_ = 0;  // allocated, not yet freed
   /// By size: members of an earlier team may still look at an area's counters, so that these
   /// stay in their places.
   std::map<std::uint64_t, std::vector<std::uint64_t>> spare_areas_;

@@ -239,6 +239,56 @@ void test_bottom() {
   MPI_Type_free(&type);
 }
 
+#ifdef OPEN_MPI  // others refuse equal addresses
+// An int at `offset` of every 8 bytes.
+MPI_Datatype every_second_int(MPI_Aint offset) {
+  const int length = 1;
+  MPI_Datatype one{}, spaced{};
+  MPI_Type_create_hindexed(1, &length, &offset, MPI_INT, &one);
+  MPI_Type_create_resized(one, 0, 8, &spaced);
+  MPI_Type_commit(&spaced);
+  MPI_Type_free(&one);
+  return spaced;
+}
+
+// Both sides begin at one address, but each has its own part of what is there.
+void test_parts_of_one_array() {
+  const int size = world_size(), rank = world_rank();
+  MPI_Datatype even = every_second_int(0), odd = every_second_int(4);
+  std::vector<int> values(2 * static_cast<std::size_t>(size), -1), expected = values;
+  for (int i = 0; i < size; ++i) {
+    const auto at = 2 * static_cast<std::size_t>(i);
+    values[at] = expected[at] = rank * 100 + i;
+    expected[at + 1] = i * 100 + rank;
+  }
+  {
+    MustTake must("alltoall");
+    MPI_Alltoall(values.data(), 1, even, values.data(), 1, odd, MPI_COMM_WORLD);
+    must.expect();
+  }
+  check(values == expected, "alltoall between two parts of one array");
+
+  std::vector<int> gathered(static_cast<std::size_t>(size), -1), all;
+  int own = rank + 5;
+  for (int i = 0; i < size; ++i) all.push_back(i + 5);
+  MPI_Aint from = 0, to = 0;
+  MPI_Get_address(&own, &from);
+  MPI_Get_address(gathered.data(), &to);
+  const int length = 1;
+  MPI_Datatype here{}, spread{}, there{};
+  MPI_Type_create_hindexed(1, &length, &from, MPI_INT, &here);
+  MPI_Type_create_hindexed(1, &length, &to, MPI_INT, &spread);
+  MPI_Type_create_resized(spread, 0, sizeof(int), &there);
+  MPI_Type_commit(&here);
+  MPI_Type_commit(&there);
+  MPI_Allgather(MPI_BOTTOM, 1, here, MPI_BOTTOM, 1, there, MPI_COMM_WORLD);
+  check(gathered == all, "allgather with MPI_BOTTOM on both sides");
+  for (MPI_Datatype* type : {&even, &odd, &here, &spread, &there}) MPI_Type_free(type);
+}
+#else
+void test_parts_of_one_array() {}
+#endif
+
 void test_large() {
   if (world_size() != 2) return;
   constexpr std::size_t kMiB = 1 << 20, kBytes = 2049 * kMiB;  // more than INT_MAX
@@ -300,6 +350,7 @@ int main(int argc, char** argv) {
   mpi_test::test_signatures();
   mpi_test::test_sizes();
   mpi_test::test_bottom();
+  mpi_test::test_parts_of_one_array();
   mpi_test::test_against_host();
   if (argc > 1 && std::string(argv[1]) == "large") mpi_test::test_large();
   return mpi_test::end();

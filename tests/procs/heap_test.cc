@@ -123,6 +123,18 @@ TEST(HeapMemory, EverybodyPutsItsOwn) {
   }
 }
 
+TEST(HeapMemory, OutlivesItsContext) {
+  Meeting world(2);
+  expect_processes_ok(2, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    auto* const memory = static_cast<int*>(crl_alloc(context, sizeof(int)));
+    ASSERT_NE(memory, nullptr);
+    *memory = 42 + rank;
+    crl_context_destroy(context);
+    EXPECT_EQ(*memory, 42 + rank);
+  });
+}
+
 TEST(HeapMemory, RunsOut) {
   Meeting world(1);
   expect_processes_ok(1, [&](int rank) {
