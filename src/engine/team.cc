@@ -113,8 +113,8 @@ void Team::complete(Run& run) {
 }
 
 void Team::fail(Status status) {
-  // Members that think the team is ready may write to its area: it is not used again.
-  if (gather_) area_.reset();
+  // Members that have not seen it fail may write to its area: it is not used again.
+  area_.reset();
   status_ = std::move(status);
   state_.store(State::kFailed, std::memory_order_release);
   for (Run* run : in_flight_) {
