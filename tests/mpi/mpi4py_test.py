@@ -112,12 +112,19 @@ def run(carillon, python, folder, ranks, variables):
              "--no-builddir", "--quiet"]
     for name in TESTS:
         words += ["--include", name]
-    try:
-        done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True,
-                              timeout=RUN_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        print(f"{ranks} ranks: not ended after {RUN_TIMEOUT_S} s")
-        return False
+    with subprocess.Popen(words, cwd=folder, env=variables, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as job:
+        try:
+            stdout, stderr = job.communicate(timeout=RUN_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            job.terminate()  # the launcher, which ends its ranks and removes what is theirs
+            try:
+                job.communicate(timeout=20)
+            except subprocess.TimeoutExpired:
+                job.kill()
+            print(f"{ranks} ranks: not ended after {RUN_TIMEOUT_S} s")
+            return False
+    done = subprocess.CompletedProcess(words, job.returncode, stdout, stderr)
     wrong = problem(done, ranks)
     if wrong:
         print(f"{done.stdout}{done.stderr}\n{ranks} ranks: {wrong}")
