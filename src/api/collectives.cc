@@ -13,11 +13,12 @@ namespace carillon {
 namespace {
 
 constexpr std::uint64_t kMaxBytes = UINT64_C(1) << 46;
+constexpr std::int64_t kKeptScratchBytes = 512;  // per kind of call, as long as the team lives
 
 struct Buffers {
   const void* in = nullptr;
   void* out = nullptr;
-  Tables tables;
+  const Tables* tables = nullptr;  // of alltoallv
 };
 
 Status invalid(const CallKey& key, const std::string& what) {
@@ -75,8 +76,8 @@ bool misses_buffer(const crl_team& team, const CallKey& key, const Buffers& buff
     const auto any = [](std::span<const std::int64_t> bytes) {
       return std::any_of(bytes.begin(), bytes.end(), [](std::int64_t b) { return b > 0; });
     };
-    return (buffers.in == nullptr && any(buffers.tables.send_bytes)) ||
-           (buffers.out == nullptr && any(buffers.tables.recv_bytes));
+    return (buffers.in == nullptr && any(buffers.tables->send_bytes)) ||
+           (buffers.out == nullptr && any(buffers.tables->recv_bytes));
   }
   if (key.count == 0) return false;
   const bool in_counts = what != Collective::kScatter || is_root;
@@ -114,28 +115,30 @@ Status resolve(const crl_team& team, const CallKey& key, Shared& shared, Prepare
     return invalid(key,
                    "CRL_IN_PLACE is not possible at rank " + std::to_string(team.team->rank()));
   }
+  if (key.in_place) call.in_place_shift = in_place_shift(shared, team.team->rank());
   return {};
 }
 
-Binding bind(const CallKey& key, const PreparedCall& call, const Buffers& buffers, int rank) {
-  Binding binding{.input = buffers.in,
-                  .output = buffers.out,
-                  .reduction = call.reduction,
-                  .element_bytes = call.element_bytes,
-                  .tables = buffers.tables,
-                  .signature = call.signature};
-  if (key.in_place) {
-    const std::int64_t shift = in_place_shift({.collective = key.collective,
-                                               .count = static_cast<std::int64_t>(key.count),
-                                               .element_bytes = call.element_bytes},
-                                              rank);
-    if (key.collective == Collective::kScatter) {
-      binding.output = static_cast<std::byte*>(const_cast<void*>(buffers.in)) - shift;
-    } else {
-      binding.input = static_cast<std::byte*>(buffers.out) + shift;
-    }
+// In place, one buffer is a part of the other.
+Buffers placed(const PreparedCall& call, const Buffers& buffers) {
+  if (!call.key.in_place) return buffers;
+  Buffers both = buffers;
+  if (call.key.collective == Collective::kScatter) {
+    both.out = static_cast<std::byte*>(const_cast<void*>(buffers.in)) - call.in_place_shift;
+  } else {
+    both.in = static_cast<std::byte*>(buffers.out) + call.in_place_shift;
   }
-  return binding;
+  return both;
+}
+
+Binding bind(const PreparedCall& call, const Buffers& buffers) {
+  const Buffers both = placed(call, buffers);
+  return {.input = both.in,
+          .output = both.out,
+          .reduction = call.reduction,
+          .element_bytes = call.element_bytes,
+          .tables = buffers.tables == nullptr ? Tables() : *buffers.tables,
+          .signature = call.signature};
 }
 
 // The team is ready: fills the entry for the key. Engine lock not needed.
@@ -147,7 +150,6 @@ Status prepare_entry(crl_team& team, const CallKey& key, PreparedCall& entry) {
                                            team.team->limits(), team.team->same_settings());
   if (!planned.ok()) return planned.status();
   fresh.planned = planned.value();
-  team.blocking.shared = shared;
   entry = std::move(fresh);
   return {};
 }
@@ -158,6 +160,19 @@ crl_status_t run_slow_start(crl_team& team) {
   return CRL_OK;
 }
 
+// The run of a blocking call, bound to it: a small plan's own, which finds all but the buffers as
+// it left them, or the team's one for all others.
+crl_request& bind_run(crl_team& team, PreparedCall& call, const Buffers& buffers) {
+  const Plan& plan = *call.planned.plan;
+  const bool keeps = plan.scratch_bytes <= kKeptScratchBytes && plan.learned.length == 0 &&
+                     buffers.tables == nullptr;
+  if (keeps) call.run = std::make_unique<crl_request>();
+  crl_request& run = keeps ? *call.run : team.blocking;
+  run.prepare(*team.team, bind(call, buffers));
+  run.set_plan(call.planned.plan);
+  return run;
+}
+
 crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buffers) {
   if (team.team->state() != Team::State::kReady) [[unlikely]] {
     if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
@@ -166,21 +181,25 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   if (call.planned.plan == nullptr || call.key != key) [[unlikely]] {
     if (Status status = prepare_entry(team, key, call); !status.ok()) return report(status);
   }
-  crl_request& run = team.blocking;
   team.last_algorithm = call.planned.algorithm;
-  run.prepare(*team.team, bind(key, call, buffers, team.team->rank()));
-  run.set_plan(call.planned.plan);
+  crl_request* run = call.run.get();
+  if (run != nullptr) [[likely]] {
+    const Buffers both = placed(call, buffers);
+    run->bind_again(both.in, both.out);
+  } else {
+    run = &bind_run(team, call, buffers);
+  }
   if (call.planned.plan->learned.length > 0) [[unlikely]] {
     Shared shared;
     PreparedCall ignored;
     if (Status status = resolve(team, key, shared, ignored); !status.ok()) return report(status);
-    run.key = key;
-    run.shared = shared;
-    run.stage = 0;
-    run.algorithm = call.planned.algorithm;
+    run->key = key;
+    run->shared = shared;
+    run->stage = 0;
+    run->algorithm = call.planned.algorithm;
   }
-  team.context->engine->run_to_end(run);
-  return run.status().ok() ? CRL_OK : report(run.status());
+  team.context->engine->run_to_end(*run);
+  return run->status().ok() ? CRL_OK : report(run->status());
 }
 
 crl_request* new_request(crl_context& context) {
@@ -210,7 +229,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   request->shared = shared;
   request->stage = 0;
   request->error_noted = false;
-  request->prepare(*team.team, bind(key, resolved, buffers, team.team->rank()));
+  request->prepare(*team.team, bind(resolved, buffers));
   if (ready) {
     request->algorithm = team.last_algorithm = call.planned.algorithm;
     request->set_plan(call.planned.plan);
@@ -301,7 +320,7 @@ crl_status_t alltoallv(crl_team_h team, const void* in, const int64_t* send_byte
       return report(invalid(key, "a negative byte count for rank " + std::to_string(i)));
     }
   }
-  return call(team, key, {.in = in, .out = out, .tables = tables}, request_p, blocking);
+  return call(team, key, {.in = in, .out = out, .tables = &tables}, request_p, blocking);
 }
 
 }  // namespace

@@ -31,15 +31,6 @@ struct CallKey {
   bool operator==(const CallKey&) const = default;
 };
 
-/// A call resolved for a team: what a repeated call finds with one comparison.
-struct PreparedCall {
-  CallKey key;
-  PlannedCall planned;  ///< empty plan: the entry is unused
-  Reduction reduction;
-  std::int32_t element_bytes = 1;
-  std::uint16_t signature = 0;
-};
-
 /// A user's operator. crl_op_t holds its address.
 struct UserOp {
   crl_op_fn_t fn;
@@ -78,13 +69,28 @@ struct crl_request : carillon::Run {
   const carillon::Algorithm* algorithm = nullptr;
 };
 
+namespace carillon {
+
+/// A call resolved for a team: what a repeated call finds with one comparison.
+struct PreparedCall {
+  CallKey key;
+  PlannedCall planned;  ///< empty plan: the entry is unused
+  Reduction reduction;
+  std::int32_t element_bytes = 1;
+  std::uint16_t signature = 0;
+  std::int64_t in_place_shift = 0;
+  std::unique_ptr<crl_request> run;  ///< of the blocking calls, if the plan is small; made by them
+};
+
+}  // namespace carillon
+
 struct crl_team {
   static constexpr std::size_t kPrepared = 16;
 
   crl_context* context = nullptr;
   std::unique_ptr<carillon::Team> team;
   std::array<carillon::PreparedCall, kPrepared> prepared;  // direct-mapped by key
-  crl_request blocking;  // blocking calls run in here, one at a time
+  crl_request blocking;  // blocking calls of larger plans run in here, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
 };
 

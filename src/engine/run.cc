@@ -69,10 +69,20 @@ void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
   strands_.resize(plan_->strand_starts.size());
   const auto scratch = static_cast<std::size_t>(plan_->scratch_bytes);
   if (scratch_.size() < scratch) scratch_.resize(scratch);
+  bases_[kBaseScratch] = scratch_.data();
+  set_buffers();
+}
+
+void Run::bind_again(const void* input, void* output) {
+  binding_.input = input;
+  binding_.output = output;
+  set_buffers();
+}
+
+void Run::set_buffers() {
   // The input is never written through: reads and writes share one table of bases.
   bases_[kBaseInput] = static_cast<std::byte*>(const_cast<void*>(binding_.input));
   bases_[kBaseOutput] = static_cast<std::byte*>(binding_.output);
-  bases_[kBaseScratch] = scratch_.data();
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     strands_[i] = Strand{.at = plan_->strand_starts[i]};
   }
@@ -157,6 +167,7 @@ bool Run::progress(int polls) {
 void Run::prefetch_next_writes() {
   constexpr std::uint64_t kMost = 8192;
   if (next_line_ != nullptr) prefetch_for_write(next_line_);
+  if (next_chunk_.length == 0) return;
   const std::byte* const chunk = team_->engine().segment().base() + next_chunk_.offset;
   const std::uint64_t bytes = std::min(next_chunk_.length, kMost);
   for (std::uint64_t i = 0; i < bytes; i += shm::kCacheLine) prefetch_for_write(chunk + i);

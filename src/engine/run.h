@@ -55,6 +55,8 @@ class Run {
   /// Takes the call's buffers (they stay the caller's) and copies of its tables.
   void prepare(Team& team, const Binding& binding);
   void set_plan(const std::shared_ptr<const Plan>& plan);
+  /// For the next call of the same plan and binding: only the buffers are others.
+  void bind_again(const void* input, void* output);
   /// The team is not ready yet: the plan comes later.
   void clear_plan() { plan_.reset(); }
   [[nodiscard]] bool has_plan() const { return plan_ != nullptr; }
@@ -102,6 +104,7 @@ class Run {
     std::int64_t length = 0;
   };
 
+  void set_buffers();
   void prefetch_next_writes();
   bool advance(Strand& strand, int polls);
   bool put(const Instruction& in, const Strand& strand);

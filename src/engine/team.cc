@@ -102,6 +102,12 @@ Run* Team::next_deferred() {
 void Team::complete(Run& run) {
   run.set_state(Run::State::kDone);
   const std::uint64_t done = endpoint_->done();
+  if (in_flight_.size() == 1) [[likely]] {
+    in_flight_.clear();
+    endpoint_->set_done(done + 1);
+    wake_readers(*this, shm::Pool::kToAll);
+    return;
+  }
   in_flight_[run.collective() - done - 1] = nullptr;
   if (in_flight_.front() != nullptr) return;
   const auto still = std::find_if(in_flight_.begin(), in_flight_.end(),
