@@ -29,6 +29,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, kFewRanks, kAnyBytes, "bcast.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "bcast.flat"},
     Row{kAnywhere, kAnyRanks, 64 * kKiB, "bcast.knomial:k=4"},
+    Row{kAnywhere, kAnyRanks, 1024 * kKiB, "bcast.chain:segment=8192"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
     Row{kAnywhere, 2, kAnyBytes, "reduce.flat:segment=16384"},

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// No cliffs in what is chosen: one rank more or less, or one element more or less, must not make a
+// collective much slower. In particular a rank count beside a power of two, and counts smaller
+// than the number of ranks, which leave some ranks' parts of a divided vector empty.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "select/select.h"
+#include "support/critical_path.h"
+
+namespace carillon {
+namespace {
+
+constexpr double kMostTimes = 3;
+
+struct Problem {
+  Collective collective = Collective::kBarrier;
+  Rank ranks = 1;
+  std::int64_t count = 0;
+  bool crowded = false;
+};
+
+// With the algorithm that is chosen, whose id is kept for messages.
+double cost_ns(const Problem& problem, std::string* id) {
+  TeamCall call{.shared = {.collective = problem.collective,
+                           .ranks = problem.ranks,
+                           .root = problem.ranks / 3,
+                           .count = problem.count,
+                           .element_bytes = 4},
+                .limits = {},
+                .locals = {}};
+  call.limits.crowded = problem.crowded;
+  if (!has_root(problem.collective)) call.shared.root = 0;
+  const AlgorithmChoice choice = select(call.shared, call.limits, default_rules());
+  *id = std::string(choice.algorithm->id);
+  const auto cost = test::critical_path_ns(
+      call, [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
+        return emit(*choice.algorithm, {.shared = call.shared,
+                                        .local = {},
+                                        .rank = rank,
+                                        .limits = call.limits,
+                                        .params = choice.params,
+                                        .stage = stage,
+                                        .learned = learned});
+      });
+  EXPECT_TRUE(cost.ok()) << *id << ": " << cost.status().to_string();
+  return cost.ok() ? cost.value() : 0;
+}
+
+// The path knows nothing of contention, for which some of the choices are made: a factor of two
+// between two algorithms may be right.
+void expect_no_cliff(const Problem& from, const Problem& to) {
+  std::string from_id, to_id;
+  const double from_ns = cost_ns(from, &from_id), to_ns = cost_ns(to, &to_id);
+  EXPECT_LE(to_ns, kMostTimes * from_ns + 100)
+      << collective_name(to.collective) << (to.crowded ? ", crowded" : "") << ": " << to.ranks
+      << " ranks, " << to.count << " elements (" << to_id << ") beside " << from.ranks << " ranks, "
+      << from.count << " elements (" << from_id << ")";
+}
+
+class Cliffs : public testing::TestWithParam<Collective> {};
+
+TEST_P(Cliffs, BetweenNeighbouringRankCounts) {
+  for (const bool crowded : {false, true}) {
+    for (const std::int64_t count : {2, 1000, 30000}) {
+      std::vector<Rank> sizes;
+      for (Rank ranks = 3; ranks <= 40; ++ranks) sizes.push_back(ranks);
+      for (const Rank ranks : {63, 64, 65}) sizes.push_back(ranks);
+      for (std::size_t i = 1; i < sizes.size(); ++i) {
+        if (sizes[i] != sizes[i - 1] + 1) continue;
+        const Problem less{GetParam(), sizes[i - 1], count, crowded};
+        const Problem more{GetParam(), sizes[i], count, crowded};
+        expect_no_cliff(less, more);
+        expect_no_cliff(more, less);
+      }
+    }
+  }
+}
+
+TEST_P(Cliffs, BesideAPowerOfTwo) {
+  const Problem at_power{GetParam(), 128, 300, false};
+  for (const Rank ranks : {127, 129}) {
+    expect_no_cliff(at_power, {GetParam(), ranks, 300, false});
+  }
+}
+
+TEST_P(Cliffs, FewerElementsThanRanks) {
+  for (const bool crowded : {false, true}) {
+    for (const Rank ranks : {2, 3, 5, 7, 8, 13, 16, 17, 31, 64}) {
+      for (const std::int64_t count : {ranks - 1, ranks / 2, 1}) {
+        expect_no_cliff({GetParam(), ranks, ranks + 1, crowded},
+                        {GetParam(), ranks, count, crowded});
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chosen, Cliffs,
+                         testing::Values(Collective::kBarrier, Collective::kBcast,
+                                         Collective::kReduce, Collective::kAllreduce,
+                                         Collective::kAllgather, Collective::kGather,
+                                         Collective::kScatter, Collective::kReduceScatterBlock,
+                                         Collective::kAlltoall),
+                         [](const auto& test) { return std::string(collective_name(test.param)); });
+
+}  // namespace
+}  // namespace carillon
