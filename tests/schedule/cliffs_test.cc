@@ -66,7 +66,7 @@ class Cliffs : public testing::TestWithParam<Collective> {};
 
 TEST_P(Cliffs, BetweenNeighbouringRankCounts) {
   for (const bool crowded : {false, true}) {
-    for (const std::int64_t count : {2, 1000, 30000}) {
+    for (const std::int64_t count : {2, 400, 1000, 4000, 30000}) {
       std::vector<Rank> sizes;
       for (Rank ranks = 3; ranks <= 40; ++ranks) sizes.push_back(ranks);
       for (const Rank ranks : {63, 64, 65}) sizes.push_back(ranks);
