@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory from crl_alloc is read where it stands: nothing may see it change, nothing may wait for
-// itself. And where the memory comes from: no /dev/shm, no right to trace other processes.
+// itself.
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -150,56 +143,6 @@ TEST(HeapMemory, RunsOut) {
     void* const again = crl_alloc(context, 3 << 20);
     EXPECT_EQ(again, most);
     crl_context_destroy(context);
-  });
-}
-
-void work(int rank, Meeting& world, Meeting& meeting) {
-  crl_context_h context = make_context(world, rank);
-  crl_team_h team = make_team(context, meeting.oob(rank));
-  constexpr std::size_t kCount = 12 << 20;  // 96 MiB on each rank
-  {
-    Heap heap(context, kCount);
-    ASSERT_NE(heap.data, nullptr);
-    if (rank == 0) heap.fill(0, 5);
-    expect_ok(crl_bcast(team, heap.data, kCount * 8, 0));
-    EXPECT_EQ(heap.values(), values_of(0, 5, kCount));
-  }
-  crl_team_destroy(team);
-  crl_context_destroy(context);
-}
-
-TEST(Surroundings, SmallDevShm) {
-  Meeting world(2), meeting(2);
-  const auto exits = run_processes(2, [&](int rank) {
-    if (unshare(CLONE_NEWNS) != 0 ||
-        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") != 0) {
-      _exit(77);
-    }
-    work(rank, world, meeting);
-  });
-  if (exits[0] == 77) GTEST_SKIP() << "may not mount a small /dev/shm here";
-  expect_all_ok(exits);
-}
-
-// Any of these calls would need the right to trace the other process: none is made.
-TEST(Surroundings, NoCallThatNeedsPtraceRights) {
-  Meeting world(2), meeting(2);
-  expect_processes_ok(2, [&](int rank) {
-    constexpr std::uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
-    std::array<sock_filter, 8> program = {
-        sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 5, 0),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 4, 0),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 3, 0),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kcmp, 2, 0),
-        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 438 /* pidfd_getfd */, 1, 0),
-        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        sock_filter BPF_STMT(BPF_RET | BPF_K, kKill)};
-    const sock_fprog filter = {.len = program.size(), .filter = program.data()};
-    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
-    work(rank, world, meeting);
   });
 }
 

@@ -127,21 +127,26 @@ TEST(Team, ManyAtOnceStaySmall) {
   });
 }
 
-TEST(Team, OfOneAndOfSixteen) {
-  Meeting world(16), all(16);
+class TeamOfMany : public testing::TestWithParam<int> {};
+
+TEST_P(TeamOfMany, BesideTeamsOfOne) {
+  const int ranks = GetParam();
+  Meeting world(ranks), all(ranks);
   std::vector<std::unique_ptr<Meeting>> alone;
-  for (int i = 0; i < 16; ++i) alone.push_back(std::make_unique<Meeting>(1));
-  expect_processes_ok(16, [&](int rank) {
+  for (int i = 0; i < ranks; ++i) alone.push_back(std::make_unique<Meeting>(1));
+  expect_processes_ok(ranks, [&](int rank) {
     crl_context_h context = make_context(world, rank);
     crl_team_h one = make_team(context, alone[static_cast<std::size_t>(rank)]->oob(0));
     crl_team_h team = make_team(context, all.oob(rank));
     use_team(one, 1, 1);
-    for (int round = 0; round < 50; ++round) use_team(team, 16, round);
+    for (int round = 0; round < 50; ++round) use_team(team, ranks, round);
     crl_team_destroy(one);
     crl_team_destroy(team);
     crl_context_destroy(context);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Ranks, TeamOfMany, testing::Values(16, 64));
 
 // Destroyed before it was ever ready, at some or all members; the context goes on.
 TEST(Team, DestroyedUnused) {
