@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/fabric/fabric.h"
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carillon::fabric {
+namespace {
+
+using wire::Operation;
+using wire::Peer;
+using wire::Piece;
+using wire::RemoteMemory;
+
+constexpr std::size_t kMostPieces = 32;
+constexpr std::size_t kCompletionsAtOnce = 16;
+
+struct Close {
+  template <typename Object>
+  void operator()(Object* object) const {
+    fi_close(&object->fid);
+  }
+};
+template <typename Object>
+using Handle = std::unique_ptr<Object, Close>;
+
+// What stands before libfabric's own address: both ends must speak the same protocol.
+struct AddressHead {
+  std::uint32_t protocol = 0;
+  std::uint32_t format = 0;
+  bool operator==(const AddressHead&) const = default;
+};
+
+class FabricRegistration final : public wire::Registration {
+ public:
+  FabricRegistration(fid_mr* mr, std::uint64_t address) : mr_(mr), address_(address) {}
+  [[nodiscard]] RemoteMemory remote() const override { return {address_, fi_mr_key(mr_.get())}; }
+  [[nodiscard]] void* descriptor() const { return fi_mr_desc(mr_.get()); }
+
+ private:
+  Handle<fid_mr> mr_;
+  std::uint64_t address_;
+};
+
+// A list as libfabric takes it.
+struct List {
+  explicit List(std::span<const Piece> pieces) {
+    for (const Piece& piece : pieces) {
+      iov[count] = {.iov_base = piece.data, .iov_len = piece.bytes};
+      const auto* const held = static_cast<const FabricRegistration*>(piece.registration);
+      descriptors[count++] = held == nullptr ? nullptr : held->descriptor();
+    }
+  }
+  std::array<iovec, kMostPieces> iov;
+  std::array<void*, kMostPieces> descriptors;
+  std::size_t count = 0;
+};
+
+class FabricWire final : public wire::Wire {
+ public:
+  FabricWire(const Library& library, Info info) : library_(library), info_(std::move(info)) {}
+
+  Status open();
+
+  [[nodiscard]] const wire::Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] std::span<const std::byte> address() const override { return address_; }
+  Result<Peer> add_peer(std::span<const std::byte> address) override;
+  Result<std::unique_ptr<wire::Registration>> register_memory(std::span<std::byte> memory) override;
+  Result<bool> put(Peer peer, std::span<const Piece> from, RemoteMemory to,
+                   std::optional<std::uint32_t> immediate, Operation& operation) override;
+  Result<bool> get(Peer peer, RemoteMemory from, std::span<const Piece> to,
+                   Operation& operation) override;
+  Result<bool> send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                    Operation& operation) override;
+  Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                    Operation& operation) override;
+  Status progress(wire::Listener& listener) override;
+
+ private:
+  Status open_endpoint();
+  Status read_address();
+  void set_capabilities();
+  [[nodiscard]] Result<fi_addr_t> known(Peer peer) const;
+  // Posts: begins the operation, calls, and turns what libfabric answers into what Wire does.
+  template <typename Call>
+  Result<bool> post(std::string_view what, Operation& operation, Call call);
+  void finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener);
+  Status finish_failed();
+
+  const Library& library_;
+  Info info_;
+  // In the order in which they are opened; closed the other way round.
+  Handle<fid_fabric> fabric_;
+  Handle<fid_domain> domain_;
+  Handle<fid_cq> completions_;
+  Handle<fid_av> addresses_;
+  Handle<fid_ep> endpoint_;
+  wire::Capabilities capabilities_;
+  std::vector<std::byte> address_;
+  std::vector<fi_addr_t> peers_;
+  std::uint64_t next_key_ = 1;
+};
+
+template <typename Object, typename Open>
+int open_into(Handle<Object>& handle, Open open) {
+  Object* object = nullptr;
+  const int error = open(&object);
+  if (error == 0) handle.reset(object);
+  return error;
+}
+
+Status FabricWire::open() {
+  int error = open_into(fabric_, [&](fid_fabric** object) {
+    return library_.fabric(info_->fabric_attr, object, nullptr);
+  });
+  if (error != 0) return library_.failure("libfabric could not open the fabric", error);
+  error = open_into(domain_, [&](fid_domain** object) {
+    return fi_domain(fabric_.get(), info_.get(), object, nullptr);
+  });
+  if (error != 0) {
+    return library_.failure(std::string("libfabric could not open ") + info_->domain_attr->name,
+                            error);
+  }
+  if (Status status = open_endpoint(); !status.ok()) return status;
+  set_capabilities();
+  return read_address();
+}
+
+Status FabricWire::open_endpoint() {
+  fi_cq_attr completions = {};
+  completions.format = FI_CQ_FORMAT_TAGGED;
+  completions.wait_obj = FI_WAIT_NONE;
+  fi_av_attr addresses = {};
+  addresses.type = FI_AV_TABLE;
+  int error = open_into(completions_, [&](fid_cq** object) {
+    return fi_cq_open(domain_.get(), &completions, object, nullptr);
+  });
+  if (error == 0) {
+    error = open_into(addresses_, [&](fid_av** object) {
+      return fi_av_open(domain_.get(), &addresses, object, nullptr);
+    });
+  }
+  if (error == 0) {
+    error = open_into(endpoint_, [&](fid_ep** object) {
+      return fi_endpoint(domain_.get(), info_.get(), object, nullptr);
+    });
+  }
+  if (error == 0) {
+    error = fi_ep_bind(endpoint_.get(), &completions_->fid, FI_TRANSMIT | FI_RECV);
+  }
+  if (error == 0) error = fi_ep_bind(endpoint_.get(), &addresses_->fid, 0);
+  if (error == 0) error = fi_enable(endpoint_.get());
+  if (error == 0) return {};
+  return library_.failure(
+      std::string("libfabric could not open an endpoint of ") + info_->fabric_attr->prov_name,
+      error);
+}
+
+void FabricWire::set_capabilities() {
+  const std::size_t lists = std::min(info_->tx_attr->iov_limit, info_->rx_attr->iov_limit);
+  capabilities_ = {
+      .name = std::string("fabric ") + info_->fabric_attr->prov_name,
+      .max_pieces = std::clamp<std::size_t>(lists, 1, kMostPieces),
+      .inline_bytes = info_->tx_attr->inject_size,
+      .max_bytes = info_->ep_attr->max_msg_size,
+      .max_send_bytes = info_->ep_attr->max_msg_size,
+      .registers_local = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0,
+  };
+}
+
+Status FabricWire::read_address() {
+  std::array<std::byte, kMaxAddressBytes> room;
+  const AddressHead head{info_->ep_attr->protocol, info_->addr_format};
+  std::memcpy(room.data(), &head, sizeof head);
+  std::size_t bytes = room.size() - sizeof head;
+  const int error = fi_getname(&endpoint_->fid, room.data() + sizeof head, &bytes);
+  if (error != 0) return library_.failure("libfabric gave no address", error);
+  address_.assign(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(sizeof head + bytes));
+  return {};
+}
+
+Result<Peer> FabricWire::add_peer(std::span<const std::byte> address) {
+  if (address.size() != address_.size() ||
+      std::memcmp(address.data(), address_.data(), sizeof(AddressHead)) != 0) {
+    return Status(Code::kUnsupported,
+                  "a member has an address that is none of " + capabilities_.name +
+                      "; do all nodes choose the same provider (CARILLON_FABRIC)?");
+  }
+  fi_addr_t peer = FI_ADDR_UNSPEC;
+  const int added =
+      fi_av_insert(addresses_.get(), address.data() + sizeof(AddressHead), 1, &peer, 0, nullptr);
+  if (added != 1) return library_.failure("libfabric does not take a member's address", added);
+  peers_.push_back(peer);
+  return static_cast<Peer>(peers_.size() - 1);
+}
+
+Result<std::unique_ptr<wire::Registration>> FabricWire::register_memory(
+    std::span<std::byte> memory) {
+  const std::uint64_t access =
+      FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+  fid_mr* region = nullptr;
+  int error = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
+                        &region, nullptr);
+  if (error != 0) {
+    return library_.failure(
+        "libfabric could not register " + std::to_string(memory.size()) + " bytes", error);
+  }
+  const auto start = reinterpret_cast<std::uint64_t>(memory.data());
+  auto registration =
+      std::make_unique<FabricRegistration>(region, (mode & FI_MR_VIRT_ADDR) != 0 ? start : 0);
+  if ((mode & FI_MR_ENDPOINT) != 0) {
+    error = fi_mr_bind(region, &endpoint_->fid, 0);
+    if (error == 0) error = fi_mr_enable(region);
+    if (error != 0) return library_.failure("libfabric could not enable registered memory", error);
+  }
+  return std::unique_ptr<wire::Registration>(std::move(registration));
+}
+
+Result<fi_addr_t> FabricWire::known(Peer peer) const {
+  if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size()) {
+    return Status(Code::kInvalidArgument, "no peer " + std::to_string(peer));
+  }
+  return peers_[static_cast<std::size_t>(peer)];
+}
+
+template <typename Call>
+Result<bool> FabricWire::post(std::string_view what, Operation& operation, Call call) {
+  operation.begin();
+  const ssize_t answer = call();
+  if (answer == 0) return true;
+  operation.finish({});
+  if (answer == -FI_EAGAIN) return false;
+  return library_.failure(capabilities_.name + ": " + std::string(what), answer);
+}
+
+Result<bool> FabricWire::put(Peer peer, std::span<const Piece> from, RemoteMemory to,
+                             std::optional<std::uint32_t> immediate, Operation& operation) {
+  const auto address = known(peer);
+  if (!address.ok()) return address.status();
+  if (Status s = check_list(capabilities_, from, capabilities_.max_bytes); !s.ok()) return s;
+  List list(from);
+  const std::size_t bytes = wire::total_bytes(from);
+  const fi_rma_iov remote = {.addr = to.address, .len = bytes, .key = to.key};
+  const fi_msg_rma message = {.msg_iov = list.iov.data(),
+                              .desc = list.descriptors.data(),
+                              .iov_count = list.count,
+                              .addr = address.value(),
+                              .rma_iov = &remote,
+                              .rma_iov_count = 1,
+                              .context = operation.provider_space(),
+                              .data = immediate.value_or(0)};
+  const std::uint64_t flags = FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0) |
+                              (bytes <= capabilities_.inline_bytes ? FI_INJECT : 0);
+  return post("put", operation, [&] { return fi_writemsg(endpoint_.get(), &message, flags); });
+}
+
+Result<bool> FabricWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
+                             Operation& operation) {
+  const auto address = known(peer);
+  if (!address.ok()) return address.status();
+  if (Status s = check_list(capabilities_, to, capabilities_.max_bytes); !s.ok()) return s;
+  List list(to);
+  const fi_rma_iov remote = {.addr = from.address, .len = wire::total_bytes(to), .key = from.key};
+  const fi_msg_rma message = {.msg_iov = list.iov.data(),
+                              .desc = list.descriptors.data(),
+                              .iov_count = list.count,
+                              .addr = address.value(),
+                              .rma_iov = &remote,
+                              .rma_iov_count = 1,
+                              .context = operation.provider_space(),
+                              .data = 0};
+  return post("get", operation,
+              [&] { return fi_readmsg(endpoint_.get(), &message, FI_COMPLETION); });
+}
+
+Result<bool> FabricWire::send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                              Operation& operation) {
+  const auto address = known(peer);
+  if (!address.ok()) return address.status();
+  if (Status s = check_list(capabilities_, from, capabilities_.max_send_bytes); !s.ok()) return s;
+  List list(from);
+  const fi_msg_tagged message = {.msg_iov = list.iov.data(),
+                                 .desc = list.descriptors.data(),
+                                 .iov_count = list.count,
+                                 .addr = address.value(),
+                                 .tag = tag,
+                                 .ignore = 0,
+                                 .context = operation.provider_space(),
+                                 .data = 0};
+  return post("send", operation,
+              [&] { return fi_tsendmsg(endpoint_.get(), &message, FI_COMPLETION); });
+}
+
+Result<bool> FabricWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                              Operation& operation) {
+  const auto address = known(peer);
+  if (!address.ok()) return address.status();
+  if (Status s = check_list(capabilities_, to, capabilities_.max_send_bytes); !s.ok()) return s;
+  List list(to);
+  const fi_msg_tagged message = {.msg_iov = list.iov.data(),
+                                 .desc = list.descriptors.data(),
+                                 .iov_count = list.count,
+                                 .addr = address.value(),
+                                 .tag = tag,
+                                 .ignore = 0,
+                                 .context = operation.provider_space(),
+                                 .data = 0};
+  return post("recv", operation,
+              [&] { return fi_trecvmsg(endpoint_.get(), &message, FI_COMPLETION); });
+}
+
+void FabricWire::finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener) {
+  if (entry.op_context != nullptr) {
+    Operation::of_provider_space(entry.op_context)->finish({}, entry.len);
+  } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+    listener.on_put(static_cast<std::uint32_t>(entry.data));
+  }
+}
+
+Status FabricWire::finish_failed() {
+  fi_cq_err_entry failed = {};
+  const ssize_t count = fi_cq_readerr(completions_.get(), &failed, 0);
+  if (count == -FI_EAGAIN) return {};
+  if (count < 0) return library_.failure(capabilities_.name + ": error queue", count);
+  // Without a context it is not of an operation of ours: a peer's that went wrong here.
+  if (failed.op_context == nullptr) return {};
+  Operation::of_provider_space(failed.op_context)
+      ->finish(library_.failure(capabilities_.name, failed.err));
+  return {};
+}
+
+Status FabricWire::progress(wire::Listener& listener) {
+  std::array<fi_cq_tagged_entry, kCompletionsAtOnce> entries;
+  for (;;) {
+    const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
+    if (count == -FI_EAGAIN) return {};
+    if (count == -FI_EAVAIL) {
+      if (Status status = finish_failed(); !status.ok()) return status;
+      continue;
+    }
+    if (count < 0) return library_.failure(capabilities_.name + ": completion queue", count);
+    for (ssize_t i = 0; i < count; ++i) {
+      finish_one(entries[static_cast<std::size_t>(i)], listener);
+    }
+    if (static_cast<std::size_t>(count) < entries.size()) return {};
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<wire::Wire>> open_wire(const Options& options) {
+  const auto library = Library::load();
+  if (!library.ok()) return library.status();
+  auto info = choose_provider(*library.value(), options);
+  if (!info.ok()) return info.status();
+  auto end = std::make_unique<FabricWire>(*library.value(), std::move(info.value()));
+  if (Status status = end->open(); !status.ok()) return status;
+  return std::unique_ptr<wire::Wire>(std::move(end));
+}
+
+}  // namespace carillon::fabric

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/fabric/provider.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+namespace carillon::fabric {
+namespace {
+
+constexpr std::size_t kImmediateBytes = sizeof(std::uint32_t);
+
+// Within one node; superseded; and the datagram layers, whose one-sided operations are not to be
+// relied on (an atomic through them ends the process).
+constexpr std::array<std::string_view, 3> kUnfit = {"shm", "sockets", "ofi_rxd"};
+
+bool unfit(std::string_view provider) {
+  return std::any_of(kUnfit.begin(), kUnfit.end(), [&](std::string_view name) {
+    return provider.find(name) != std::string_view::npos;
+  });
+}
+
+Info wishes(const Library& library) {
+  Info hints(library.dupinfo(nullptr), {&library});
+  if (hints == nullptr) return hints;
+  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->av_type = FI_AV_TABLE;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->cq_data_size = kImmediateBytes;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  return hints;
+}
+
+// Does the address reach this node only?
+bool loopback(const fi_info& info) {
+  if (info.src_addr == nullptr) return false;
+  if (info.addr_format == FI_SOCKADDR_IN && info.src_addrlen >= sizeof(sockaddr_in)) {
+    const auto* const address = static_cast<const sockaddr_in*>(info.src_addr);
+    return ntohl(address->sin_addr.s_addr) >> 24 == 127;
+  }
+  if (info.addr_format == FI_SOCKADDR_IN6 && info.src_addrlen >= sizeof(sockaddr_in6)) {
+    const auto* const address = static_cast<const sockaddr_in6*>(info.src_addr);
+    return IN6_IS_ADDR_LOOPBACK(&address->sin6_addr) != 0;
+  }
+  return false;
+}
+
+// Addresses that are good on one link only are passed over: which link, is lost on the way.
+bool link_local(const fi_info& info) {
+  if (info.src_addr == nullptr || info.addr_format != FI_SOCKADDR_IN6) return false;
+  const auto* const address = static_cast<const sockaddr_in6*>(info.src_addr);
+  return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr) != 0;
+}
+
+bool fits(const fi_info& info, const Options& options) {
+  const std::string_view provider = info.fabric_attr->prov_name;
+  if (options.provider.empty() ? unfit(provider) : provider != options.provider) return false;
+  if (!options.domain.empty() && info.domain_attr->name != options.domain) return false;
+  return info.domain_attr->cq_data_size >= kImmediateBytes && !link_local(info);
+}
+
+std::string found_names(const fi_info* list) {
+  std::set<std::string> names;
+  for (const fi_info* info = list; info != nullptr; info = info->next) {
+    names.insert(std::string(info->fabric_attr->prov_name) + " on " + info->domain_attr->name);
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Result<Info> choose_provider(const Library& library, const Options& options) {
+  const Info hints = wishes(library);
+  if (hints == nullptr) return Status(Code::kNoMemory, "out of memory for libfabric");
+  fi_info* found = nullptr;
+  const int error = library.getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), nullptr,
+                                    nullptr, 0, hints.get(), &found);
+  if (error != 0 && error != -FI_ENODATA) {
+    return library.failure("libfabric could not list its providers", error);
+  }
+  const Info list(found, {&library});
+  const fi_info* best = nullptr;
+  for (const fi_info* info = found; info != nullptr; info = info->next) {
+    if (!fits(*info, options)) continue;
+    if (best == nullptr || (loopback(*best) && !loopback(*info))) best = info;
+  }
+  if (best == nullptr) {
+    return Status(Code::kUnsupported,
+                  "no provider of libfabric fits" +
+                      (options.provider.empty() ? "" : " '" + options.provider + "'") +
+                      (options.domain.empty() ? "" : " on '" + options.domain + "'") +
+                      " (reliable datagrams, one-sided with immediates, tagged); there are: " +
+                      found_names(found));
+  }
+  return Info(library.dupinfo(best), {&library});
+}
+
+}  // namespace carillon::fabric

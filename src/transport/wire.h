@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between nodes: what a network can do for the engine. A Wire is this process's end of one; verbs
+// and libfabric implement it, and the same conformance tests (tests/procs/wire_test.cc) hold for
+// both.
+//
+// Nothing here blocks, and nothing happens unless progress() is called. An operation is posted, and
+// is done when its Operation says so; the memory it names stays as it is until then. A post can be
+// refused for want of room: progress, then try again. Operations under way to a process that has
+// ended end, too; but some networks go on refusing posts to it, as if it were only slow: who lives
+// is found out elsewhere.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace carillon::wire {
+
+/// What this end can do, asked of the device. Others may have less: a team agrees on the least.
+struct Capabilities {
+  std::string name;                ///< for people: "verbs rxe0", "fabric tcp;ofi_rxm"
+  std::size_t max_pieces = 1;      ///< entries in the list of a put, get, send or recv
+  std::size_t inline_bytes = 0;    ///< puts of so much leave their memory free when posted
+  std::size_t max_bytes = 0;       ///< of one put or get
+  std::size_t max_send_bytes = 0;  ///< of one send
+  bool registers_local = false;    ///< pieces must lie in registered memory
+};
+
+/// Where others put to and get from. Plain data: a member tells it to the others as bytes.
+struct RemoteMemory {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+
+  [[nodiscard]] RemoteMemory at(std::uint64_t offset) const { return {address + offset, key}; }
+};
+
+/// Memory that the network may reach, as long as this lives.
+class Registration {
+ public:
+  virtual ~Registration() = default;
+  [[nodiscard]] virtual RemoteMemory remote() const = 0;
+};
+
+/// A run of bytes of this process.
+struct Piece {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  const Registration* registration = nullptr;  ///< that holds it; may be null if not needed
+};
+
+/// One operation under way. It stays where it is until it is done, and may then be used again.
+class Operation {
+ public:
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  [[nodiscard]] bool done() const { return done_; }
+  /// Once done: what became of it. kPeerDead: the connection is gone.
+  [[nodiscard]] const Status& status() const { return status_; }
+  /// Of a recv, once done.
+  [[nodiscard]] std::size_t received_bytes() const { return received_bytes_; }
+
+  // For the transports.
+  void begin() {
+    done_ = false;
+    status_ = Status();
+  }
+  void finish(Status status, std::size_t received_bytes = 0) {
+    status_ = std::move(status);
+    received_bytes_ = received_bytes;
+    done_ = true;
+  }
+  [[nodiscard]] void* provider_space() { return provider_.data(); }
+  static Operation* of_provider_space(void* space) { return static_cast<Operation*>(space); }
+
+ private:
+  alignas(16) std::array<std::byte, 64> provider_{};  // first: its address is the operation's
+  Status status_;
+  std::size_t received_bytes_ = 0;
+  bool done_ = true;
+};
+
+/// Told of what others did to this end's memory.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// A put with this immediate, and all its bytes, have arrived. Called by progress().
+  virtual void on_put(std::uint32_t immediate) = 0;
+};
+
+using Peer = std::int32_t;
+
+/// Not thread-safe: one call at a time.
+class Wire {
+ public:
+  virtual ~Wire() = default;
+
+  [[nodiscard]] virtual const Capabilities& capabilities() const = 0;
+  /// What others give to add_peer; at most kMaxAddressBytes.
+  [[nodiscard]] virtual std::span<const std::byte> address() const = 0;
+  static constexpr std::size_t kMaxAddressBytes = 128;
+
+  /// Makes the process with that address known. It is connected on first use. The bytes come from
+  /// another process: what cannot be an address is refused.
+  virtual Result<Peer> add_peer(std::span<const std::byte> address) = 0;
+  virtual Result<std::unique_ptr<Registration>> register_memory(std::span<std::byte> memory) = 0;
+
+  // Posts. True: the operation is under way (or done already). False: no room now. An error: it
+  // can never be posted, and `operation` is not used.
+
+  /// One-sided: the pieces, one after another, go to the peer's memory. With an immediate the
+  /// peer's listener is told when they are there; without, it is told nothing.
+  virtual Result<bool> put(Peer peer, std::span<const Piece> from, RemoteMemory to,
+                           std::optional<std::uint32_t> immediate, Operation& operation) = 0;
+  /// One-sided: the peer's memory fills the pieces.
+  virtual Result<bool> get(Peer peer, RemoteMemory from, std::span<const Piece> to,
+                           Operation& operation) = 0;
+  /// Two-sided: meets the peer's recv of the same tag. Of one tag, first come first served.
+  virtual Result<bool> send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                            Operation& operation) = 0;
+  virtual Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                            Operation& operation) = 0;
+
+  /// Moves everything on. An error means that the end itself is broken.
+  virtual Status progress(Listener& listener) = 0;
+};
+
+/// The bytes of a list.
+inline std::size_t total_bytes(std::span<const Piece> pieces) {
+  std::size_t sum = 0;
+  for (const Piece& piece : pieces) sum += piece.bytes;
+  return sum;
+}
+
+/// What every transport refuses: too many pieces, too many bytes, memory that is not registered.
+Status check_list(const Capabilities& capabilities, std::span<const Piece> pieces,
+                  std::size_t max_bytes);
+
+}  // namespace carillon::wire

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every Wire must do, whichever network is under it: one body, run over each provider that
+// the machine has. The ranks are processes of one node; only the network is between them.
+#include "transport/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "support/calls.h"
+#include "transport/fabric/fabric.h"
+
+namespace carillon::test {
+namespace {
+
+using wire::Operation;
+using wire::Piece;
+using wire::RemoteMemory;
+
+constexpr std::size_t kRegionBytes = 1 << 20;
+constexpr double kPatienceS = 20;
+
+std::byte byte_of(int rank, std::size_t index) {
+  return static_cast<std::byte>(static_cast<std::size_t>(rank) * 31 + index * 7 + index / 251);
+}
+
+// What the meeting's allgather needs, of plain bytes.
+template <typename T>
+std::vector<T> exchange(Meeting& meeting, int rank, const T& mine) {
+  const crl_oob_t oob = meeting.oob(rank);
+  std::vector<T> all(static_cast<std::size_t>(oob.size));
+  void* request = nullptr;
+  EXPECT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), sizeof(T), &request), 0);
+  while (oob.allgather_test(oob.arg, request) == 1) {
+  }
+  return all;
+}
+
+struct Card {  // what members tell each other
+  std::array<std::byte, wire::Wire::kMaxAddressBytes> address;
+  std::size_t address_bytes;
+  RemoteMemory memory;
+};
+
+// One rank's end, with a registered region known to all others.
+class End final : public wire::Listener {
+ public:
+  End(Meeting& meeting, int rank, const std::string& provider)
+      : meeting_(meeting), rank_(rank), region_(kRegionBytes) {
+    auto opened = fabric::open_wire({.provider = provider, .domain = ""});
+    if (!opened.ok()) ADD_FAILURE() << opened.status().to_string();
+    wire_ = std::move(opened.value());
+    auto registered = wire_->register_memory(region_);
+    if (!registered.ok()) ADD_FAILURE() << registered.status().to_string();
+    registration_ = std::move(registered.value());
+    Card mine{
+        .address = {}, .address_bytes = wire_->address().size(), .memory = registration_->remote()};
+    std::copy(wire_->address().begin(), wire_->address().end(), mine.address.begin());
+    cards_ = exchange(meeting, rank, mine);
+    for (const Card& card : cards_) {
+      const auto peer = wire_->add_peer(std::span(card.address).first(card.address_bytes));
+      if (!peer.ok()) ADD_FAILURE() << peer.status().to_string();
+      peers_.push_back(peer.value());
+    }
+  }
+  void on_put(std::uint32_t immediate) override { ++arrived_[immediate]; }
+
+  [[nodiscard]] wire::Wire& wire() { return *wire_; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] wire::Peer peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] RemoteMemory memory_of(int rank) const {
+    return cards_[static_cast<std::size_t>(rank)].memory;
+  }
+  [[nodiscard]] std::byte* region() { return region_.data(); }
+  [[nodiscard]] Piece piece(std::size_t offset, std::size_t bytes) {
+    return {region_.data() + offset, bytes, registration_.get()};
+  }
+  [[nodiscard]] int arrived(std::uint32_t immediate) { return arrived_[immediate]; }
+
+  /// Posts as often as it takes; then true.
+  template <typename Post>
+  bool post(Post call) {
+    const Stopwatch watch;
+    for (;;) {
+      const Result<bool> posted = call();
+      if (!posted.ok()) {
+        ADD_FAILURE() << posted.status().to_string();
+        return false;
+      }
+      if (posted.value()) return true;
+      progress();
+      if (watch.seconds() > kPatienceS) {
+        ADD_FAILURE() << "no room for ever";
+        return false;
+      }
+    }
+  }
+  void progress() {
+    const Status status = wire_->progress(*this);
+    if (!status.ok()) ADD_FAILURE() << status.to_string();
+  }
+  template <typename Done>
+  bool until(Done done) {
+    const Stopwatch watch;
+    while (!done()) {
+      progress();
+      if (watch.seconds() < kPatienceS) continue;
+      ADD_FAILURE() << "rank " << rank_ << ": nothing came";
+      return false;
+    }
+    return true;
+  }
+  bool finish(Operation& operation) {
+    if (!until([&] { return operation.done(); })) return false;
+    EXPECT_TRUE(operation.status().ok()) << operation.status().to_string();
+    return operation.status().ok();
+  }
+  /// All ranks are here; those that wait go on serving the others.
+  void barrier() {
+    const crl_oob_t oob = meeting_.oob(rank_);
+    std::vector<char> all(static_cast<std::size_t>(oob.size));
+    const char mine = 1;
+    void* request = nullptr;
+    EXPECT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
+    until([&] { return oob.allgather_test(oob.arg, request) != 1; });
+  }
+
+ private:
+  Meeting& meeting_;
+  int rank_;
+  std::vector<std::byte> region_;
+  std::unique_ptr<wire::Wire> wire_;
+  std::unique_ptr<wire::Registration> registration_;
+  std::vector<Card> cards_;
+  std::vector<wire::Peer> peers_;
+  std::map<std::uint32_t, int> arrived_;
+};
+
+class WireConformance : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const auto library = fabric::Library::load();
+    ASSERT_TRUE(library.ok()) << library.status().to_string();
+    const auto found =
+        fabric::choose_provider(*library.value(), {.provider = GetParam(), .domain = ""});
+    if (!found.ok()) GTEST_SKIP() << found.status().to_string();
+  }
+  // body(end) on every rank.
+  void on_ranks(int ranks, const std::function<void(End&)>& body) {
+    Meeting meeting(ranks);
+    expect_processes_ok(ranks, [&](int rank) {
+      End end(meeting, rank, GetParam());
+      if (testing::Test::HasFailure()) return;
+      end.barrier();
+      body(end);
+      end.barrier();
+    });
+  }
+};
+
+// Every rank writes to every other, with each number of pieces that the network takes.
+TEST_P(WireConformance, PutsGatherAndTellTheirArrival) {
+  constexpr int kRanks = 3;
+  constexpr std::size_t kPlace = 20000;
+  on_ranks(kRanks, [](End& end) {
+    const std::size_t most = end.wire().capabilities().max_pieces;
+    const std::size_t half = kRegionBytes / 2;
+    for (std::size_t bytes : {0, 1, 8, 63, 64, 4096, 9973}) {
+      for (std::size_t pieces = 1; pieces <= most; ++pieces) {
+        std::memset(end.region() + half, 0, half);
+        for (std::size_t i = 0; i < half; ++i) end.region()[i] = byte_of(end.rank(), i + pieces);
+        end.barrier();
+        std::vector<Operation> operations(kRanks);
+        for (int to = 0; to < kRanks; ++to) {
+          if (to == end.rank()) continue;
+          std::vector<Piece> list;  // every third byte run of the sender's half, uneven
+          std::size_t offset = static_cast<std::size_t>(to) * 5;
+          for (std::size_t i = 0; i < pieces; ++i) {
+            const std::size_t part = bytes * (i + 1) / pieces - bytes * i / pieces;
+            list.push_back(end.piece(offset, part));
+            offset += part + 3;
+          }
+          const auto place =
+              end.memory_of(to).at(half + static_cast<std::size_t>(end.rank()) * kPlace);
+          const auto tag = static_cast<std::uint32_t>(bytes * 1000 + pieces * 10 +
+                                                      static_cast<std::size_t>(end.rank()));
+          end.post([&] {
+            return end.wire().put(end.peer(to), list, place, tag,
+                                  operations[static_cast<std::size_t>(to)]);
+          });
+        }
+        for (int from = 0; from < kRanks; ++from) {
+          if (from == end.rank()) continue;
+          const auto tag = static_cast<std::uint32_t>(bytes * 1000 + pieces * 10 +
+                                                      static_cast<std::size_t>(from));
+          ASSERT_TRUE(end.until([&] { return end.arrived(tag) > 0; }));
+          EXPECT_EQ(end.arrived(tag), 1);
+          const std::byte* const got =
+              end.region() + half + static_cast<std::size_t>(from) * kPlace;
+          std::size_t source = static_cast<std::size_t>(end.rank()) * 5, at = 0;
+          for (std::size_t i = 0; i < pieces; ++i) {
+            const std::size_t part = bytes * (i + 1) / pieces - bytes * i / pieces;
+            for (std::size_t j = 0; j < part; ++j, ++at) {
+              ASSERT_EQ(got[at], byte_of(from, source + j + pieces))
+                  << bytes << " bytes in " << pieces << " pieces from " << from << ", byte " << at;
+            }
+            source += part + 3;
+          }
+          ASSERT_EQ(got[bytes], std::byte{0}) << "written beyond the end";
+        }
+        for (Operation& operation : operations) end.finish(operation);
+        end.barrier();
+      }
+    }
+  });
+}
+
+TEST_P(WireConformance, GetsScatter) {
+  constexpr int kRanks = 3;
+  on_ranks(kRanks, [](End& end) {
+    const std::size_t half = kRegionBytes / 2;
+    for (std::size_t i = 0; i < half; ++i) end.region()[i] = byte_of(end.rank(), i);
+    end.barrier();
+    const std::size_t most = end.wire().capabilities().max_pieces;
+    const int from = (end.rank() + 1) % kRanks;
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{777}, half / 2}) {
+      std::vector<Piece> list;
+      std::size_t offset = half;
+      for (std::size_t i = 0; i < most; ++i) {
+        const std::size_t part = bytes * (i + 1) / most - bytes * i / most;
+        list.push_back(end.piece(offset, part));
+        offset += part + 1;
+      }
+      Operation operation;
+      end.post([&] {
+        return end.wire().get(end.peer(from), end.memory_of(from).at(13), list, operation);
+      });
+      ASSERT_TRUE(end.finish(operation));
+      std::size_t at = 0;
+      for (const Piece& piece : list) {
+        for (std::size_t j = 0; j < piece.bytes; ++j, ++at) {
+          ASSERT_EQ(piece.data[j], byte_of(from, 13 + at)) << bytes << " bytes, byte " << at;
+        }
+      }
+    }
+  });
+}
+
+// Many messages of each tag, received in the other order of tags; some before their recv.
+TEST_P(WireConformance, TaggedMessagesKeepTheirOrder) {
+  constexpr int kMessages = 40;
+  constexpr std::size_t kBytes = 3000;
+  on_ranks(2, [](End& end) {
+    const int other = 1 - end.rank();
+    const auto offset = [](int tag, int i) {
+      return static_cast<std::size_t>(tag * kMessages + i) * kBytes;
+    };
+    std::vector<Operation> sent(2 * kMessages), received(2 * kMessages);
+    for (int i = 0; i < kMessages; ++i) {
+      for (int tag = 0; tag < 2; ++tag) {
+        const std::size_t bytes = kBytes - static_cast<std::size_t>(i * 70);
+        const Piece piece = end.piece(offset(tag, i), bytes);
+        for (std::size_t j = 0; j < bytes; ++j) {
+          piece.data[j] = byte_of(end.rank() * 2 + tag, j + static_cast<std::size_t>(i));
+        }
+        end.post([&] {
+          return end.wire().send(end.peer(other), {&piece, 1}, static_cast<std::uint64_t>(tag),
+                                 sent[static_cast<std::size_t>(tag * kMessages + i)]);
+        });
+      }
+    }
+    const std::size_t half = kRegionBytes / 2;
+    for (int tag = 1; tag >= 0; --tag) {
+      for (int i = 0; i < kMessages; ++i) {
+        const Piece piece = end.piece(half + offset(tag, i), kBytes);
+        end.post([&] {
+          return end.wire().recv(end.peer(other), {&piece, 1}, static_cast<std::uint64_t>(tag),
+                                 received[static_cast<std::size_t>(tag * kMessages + i)]);
+        });
+      }
+    }
+    for (int tag = 0; tag < 2; ++tag) {
+      for (int i = 0; i < kMessages; ++i) {
+        Operation& operation = received[static_cast<std::size_t>(tag * kMessages + i)];
+        ASSERT_TRUE(end.finish(operation));
+        const std::size_t bytes = kBytes - static_cast<std::size_t>(i * 70);
+        ASSERT_EQ(operation.received_bytes(), bytes) << "tag " << tag << " message " << i;
+        const std::byte* const got = end.region() + half + offset(tag, i);
+        for (std::size_t j = 0; j < bytes; ++j) {
+          ASSERT_EQ(got[j], byte_of(other * 2 + tag, j + static_cast<std::size_t>(i)));
+        }
+      }
+    }
+    for (Operation& operation : sent) end.finish(operation);
+  });
+}
+
+// More than any queue holds: posts are refused, progress makes room, nothing is lost.
+TEST_P(WireConformance, FullQueuesLoseNothing) {
+  constexpr std::uint32_t kPuts = 20000;
+  on_ranks(2, [](End& end) {
+    const int other = 1 - end.rank();
+    std::vector<Operation> operations(kPuts);
+    for (std::uint32_t i = 0; i < kPuts; ++i) {
+      const Piece piece = end.piece(i % 1000, 32);
+      end.post([&] {
+        return end.wire().put(end.peer(other), {&piece, 1}, end.memory_of(other).at(2000 + i * 32),
+                              i, operations[i]);
+      });
+    }
+    for (Operation& operation : operations) ASSERT_TRUE(end.finish(operation));
+    ASSERT_TRUE(end.until([&] { return end.arrived(kPuts - 1) > 0; }));
+    end.barrier();
+    for (std::uint32_t i = 0; i < kPuts; ++i) ASSERT_EQ(end.arrived(i), 1) << i;
+  });
+}
+
+TEST_P(WireConformance, WhatCannotBeIsRefused) {
+  on_ranks(2, [](End& end) {
+    const wire::Capabilities& can = end.wire().capabilities();
+    const int other = 1 - end.rank();
+    Operation operation;
+    const std::vector<Piece> many(can.max_pieces + 1, end.piece(0, 1));
+    EXPECT_FALSE(end.wire().put(end.peer(other), many, end.memory_of(other), 1, operation).ok());
+    EXPECT_FALSE(end.wire().get(end.peer(other), end.memory_of(other), many, operation).ok());
+    EXPECT_FALSE(end.wire().send(end.peer(other), many, 1, operation).ok());
+    EXPECT_FALSE(end.wire().recv(end.peer(other), many, 1, operation).ok());
+    const Piece one = end.piece(0, 1);
+    EXPECT_FALSE(end.wire().put(99, {&one, 1}, end.memory_of(other), 1, operation).ok());
+    EXPECT_FALSE(end.wire().put(-1, {&one, 1}, end.memory_of(other), 1, operation).ok());
+    EXPECT_TRUE(operation.done());
+    std::vector<std::byte> address(end.wire().address().begin(), end.wire().address().end());
+    EXPECT_FALSE(end.wire().add_peer({}).ok());
+    EXPECT_FALSE(end.wire().add_peer(std::span(address).first(address.size() - 1)).ok());
+    address[0] ^= std::byte{0xff};
+    EXPECT_FALSE(end.wire().add_peer(address).ok());
+  });
+}
+
+// A put to memory that is not there fails at its sender, or is dropped, and harms nobody.
+TEST_P(WireConformance, WrongKeysHarmNobody) {
+  on_ranks(3, [](End& end) {
+    if (end.rank() == 0) {
+      const Piece piece = end.piece(0, 64);
+      Operation operation;
+      RemoteMemory wrong = end.memory_of(1);
+      wrong.key += 12345;
+      end.post([&] { return end.wire().put(end.peer(1), {&piece, 1}, wrong, {}, operation); });
+      end.until([&] { return operation.done(); });
+    }
+    end.barrier();
+    if (end.rank() == 2) {  // the one that was wronged still serves others
+      const Piece piece = end.piece(0, 64);
+      Operation operation;
+      end.post([&] {
+        return end.wire().put(end.peer(1), {&piece, 1}, end.memory_of(1).at(100), 77, operation);
+      });
+      EXPECT_TRUE(end.finish(operation));
+    }
+    if (end.rank() == 1) {
+      EXPECT_TRUE(end.until([&] { return end.arrived(77) == 1; }));
+    }
+  });
+}
+
+// What is under way to a process that was killed ends; what is posted then fails or is refused;
+// other peers are unharmed.
+TEST_P(WireConformance, ADeadPeerEndsOperations) {
+  constexpr int kRanks = 3;
+  Meeting meeting(kRanks), survivors(2);
+  const auto exits = run_processes(kRanks, [&](int rank) {
+    End end(meeting, rank, GetParam());
+    const Piece piece = end.piece(0, 64);
+    Operation first;
+    if (rank != 1) {  // connects
+      end.post([&] {
+        return end.wire().put(end.peer(1), {&piece, 1}, end.memory_of(1), 5, first);
+      });
+      end.finish(first);
+    } else {
+      end.until([&] { return end.arrived(5) == 2; });
+      raise(SIGKILL);
+    }
+    Operation last;
+    for (;;) {  // puts go well until the loss is noticed
+      const auto posted = end.wire().put(end.peer(1), {&piece, 1}, end.memory_of(1), {}, last);
+      if (!posted.ok() || !posted.value()) break;
+      ASSERT_TRUE(end.until([&] { return last.done(); }));
+      if (!last.status().ok()) break;
+    }
+    const int me = rank == 0 ? 0 : 1;
+    exchange(survivors, me, 1);
+    const int other = 2 - rank;
+    Operation still;
+    end.post([&] {
+      return end.wire().put(end.peer(other), {&piece, 1}, end.memory_of(other).at(64), 6, still);
+    });
+    EXPECT_TRUE(end.finish(still));
+    EXPECT_TRUE(end.until([&] { return end.arrived(6) == 1; }));
+    const crl_oob_t oob = survivors.oob(me);
+    std::array<char, 2> all{};
+    const char mine = 1;
+    void* request = nullptr;
+    EXPECT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
+    end.until([&] { return oob.allgather_test(oob.arg, request) != 1; });
+  });
+  EXPECT_EQ(exits, (std::vector<int>{0, -9, 0}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabric, WireConformance, testing::Values("net", "tcp;ofi_rxm"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == ';'; }, '_');
+                           return name;
+                         });
+
+TEST(FabricProvider, UnknownOnesAreRefusedWithWhatThereIs) {
+  const auto opened = fabric::open_wire({.provider = "carrier_pigeon", .domain = ""});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.status().code(), Code::kUnsupported);
+  EXPECT_NE(opened.status().to_string().find("carrier_pigeon"), std::string::npos);
+  EXPECT_NE(opened.status().to_string().find("tcp"), std::string::npos)
+      << opened.status().to_string();
+}
+
+}  // namespace
+}  // namespace carillon::test
