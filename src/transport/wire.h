@@ -98,6 +98,9 @@ class Listener {
 
 using Peer = std::int32_t;
 
+/// So many sends to one peer may be ahead of their recvs; more may be refused until it receives.
+inline constexpr int kEarlySends = 8;
+
 /// Not thread-safe: one call at a time.
 class Wire {
  public:

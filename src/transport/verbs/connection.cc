@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/connection.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace carillon::verbs {
+namespace {
+
+constexpr int kResolveMs = 5000;
+constexpr std::uint8_t kRetries = 7;
+constexpr std::uint8_t kReadsUnderWay = 16;
+constexpr int kSignalEvery = kSendDepth / 4;  // of posts whose completion nobody waits for
+
+std::string text_of(const Address& address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &address.ipv4, text.data(), text.size());
+  return std::string(text.data()) + ":" + std::to_string(ntohs(address.port));
+}
+
+sockaddr_in socket_address(const Address& address) {
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = address.ipv4;
+  to.sin_port = address.port;
+  return to;
+}
+
+rdma_conn_param parameters(const void* data, std::size_t bytes) {
+  rdma_conn_param param = {};
+  param.private_data = data;
+  param.private_data_len = static_cast<std::uint8_t>(bytes);
+  param.responder_resources = kReadsUnderWay;
+  param.initiator_depth = kReadsUnderWay;
+  param.retry_count = kRetries;
+  param.rnr_retry_count = kRetries - 1;  // 7 would be for ever; credits see to it that none is used
+  return param;
+}
+
+}  // namespace
+
+Outgoing::~Outgoing() {
+  if (id_ == nullptr) return;
+  if (state_ == State::kUp) device_.library().disconnect(id_);
+  if (id_->qp != nullptr) device_.library().destroy_qp(id_);
+  device_.library().destroy_id(id_);
+}
+
+Status Outgoing::start() {
+  state_ = State::kConnecting;
+  shared_ = std::make_unique<Shared>();
+  auto memory = device_.register_memory(shared_.get(), sizeof(Shared));
+  if (!memory.ok()) return memory.status();
+  memory_ = std::move(memory.value());
+  if (device_.library().create_id(device_.events(), &id_, this, RDMA_PS_TCP) != 0) {
+    return failure("rdma_create_id", errno);
+  }
+  sockaddr_in from = device_.address();
+  from.sin_port = 0;
+  sockaddr_in to = socket_address(peer_);
+  if (device_.library().resolve_addr(id_, reinterpret_cast<sockaddr*>(&from),
+                                     reinterpret_cast<sockaddr*>(&to), kResolveMs) != 0) {
+    return failure("rdma_resolve_addr to " + text_of(peer_), errno);
+  }
+  return {};
+}
+
+Status Outgoing::connect() {
+  if (Status status = device_.create_queue_pair(id_); !status.ok()) return status;
+  const Request request{.magic = kMagic,
+                        .to = peer_.id,
+                        .from = self_.id,
+                        .credit_address = reinterpret_cast<std::uint64_t>(&shared_->taken_up),
+                        .credit_key = memory_->remote().key};
+  rdma_conn_param param = parameters(&request, sizeof request);
+  if (device_.library().connect(id_, &param) != 0) return failure("rdma_connect", errno);
+  return {};
+}
+
+void Outgoing::on_event(const rdma_cm_event& event) {
+  if (state_ == State::kBroken) return;
+  Status status;
+  switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (device_.library().resolve_route(id_, kResolveMs) != 0) {
+        status = failure("rdma_resolve_route", errno);
+      }
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: status = connect(); break;
+    case RDMA_CM_EVENT_ESTABLISHED: state_ = State::kUp; break;
+    case RDMA_CM_EVENT_REJECTED:
+      status = Status(Code::kUnsupported,
+                      device_.name() + ": the process at " + text_of(peer_) +
+                          " refuses to be connected: it is of another job or runs another version "
+                          "of carillon");
+      break;
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT: break;
+    default:
+      status = Status(Code::kPeerDead, device_.name() + ": connection to " + text_of(peer_) + ": " +
+                                           device_.library().event_str(event.event) + " (" +
+                                           std::to_string(event.status) + ")");
+  }
+  if (!status.ok()) break_off(std::move(status));
+}
+
+Result<bool> Outgoing::ready(bool needs_credit) {
+  if (state_ == State::kIdle) {
+    if (Status status = start(); !status.ok()) break_off(std::move(status));
+  }
+  if (state_ == State::kBroken) return why_;
+  if (state_ != State::kUp || posted_ - completed_ == kSendDepth) return false;
+  if (device_.sends_under_way() >= device_.most_sends_under_way()) return false;
+  if (!needs_credit) return true;
+  // partner: the peer's RDMA write of how much it has taken up
+  const std::uint64_t taken_up =
+      std::atomic_ref<std::uint64_t>(shared_->taken_up).load(std::memory_order_acquire);
+  return credits_used_ - taken_up < kCredits;
+}
+
+Status Outgoing::post(ibv_send_wr& request, std::span<ibv_sge> pieces, const MessageHead* head,
+                      bool inline_data, bool uses_credit, wire::Operation& operation) {
+  if (head != nullptr) {  // pieces[0] is left free for it
+    MessageHead& place = shared_->heads[posted_ % kSendDepth];
+    place = *head;
+    pieces[0] = {.addr = reinterpret_cast<std::uint64_t>(&place),
+                 .length = sizeof place,
+                 .lkey = memory_->local_key()};
+  }
+  request.sg_list = pieces.data();
+  request.num_sge = static_cast<int>(pieces.size());
+  request.wr_id = std::uint64_t{index_} << 16 | (posted_ & 0xFFFF);
+  if (inline_data) request.send_flags |= IBV_SEND_INLINE;
+  const bool signaled = !inline_data || ++unsignaled_ >= kSignalEvery;
+  if (signaled) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    unsignaled_ = 0;
+  }
+  operation.begin();
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(id_->qp, &request, &bad);
+  if (error != 0) {
+    operation.finish({});
+    return failure(device_.name() + ": post to " + text_of(peer_), error);
+  }
+  if (signaled) device_.count_send(1);
+  under_way_[posted_++ % kSendDepth] = inline_data ? nullptr : &operation;
+  if (uses_credit) ++credits_used_;
+  if (inline_data) operation.finish({});
+  return {};
+}
+
+void Outgoing::on_completion(std::uint16_t number, ibv_wc_status status) {
+  if (state_ == State::kBroken) return;
+  if (status != IBV_WC_SUCCESS) {
+    // A peer that is gone does not answer; what it refuses, it answers.
+    const bool answered = status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR;
+    break_off({answered ? Code::kInvalidArgument : Code::kPeerDead,
+               device_.name() + ": an operation at " + text_of(peer_) +
+                   " failed: " + device_.library().wc_status_str(status)});
+    return;
+  }
+  // Those before it have been completed, too: the connection keeps their order.
+  const auto count = static_cast<std::uint16_t>(number - static_cast<std::uint16_t>(completed_));
+  for (int i = 0; i <= count && completed_ < posted_; ++i) {
+    wire::Operation*& operation = under_way_[completed_++ % kSendDepth];
+    if (operation != nullptr) operation->finish({});
+    operation = nullptr;
+  }
+}
+
+void Outgoing::break_off(Status why) {
+  state_ = State::kBroken;
+  why_ = std::move(why);
+  for (; completed_ < posted_; ++completed_) {
+    wire::Operation*& operation = under_way_[completed_ % kSendDepth];
+    if (operation != nullptr) operation->finish(why_);
+    operation = nullptr;
+  }
+}
+
+Incoming::~Incoming() {
+  if (!closed_) device_.library().disconnect(id_);
+  if (id_->qp != nullptr) device_.library().destroy_qp(id_);
+  device_.library().destroy_id(id_);
+}
+
+Status Incoming::accept() {
+  if (Status status = device_.add_credits(); !status.ok()) return status;
+  if (Status status = device_.create_queue_pair(id_); !status.ok()) return status;
+  word_ = std::make_unique<std::uint64_t>(0);
+  auto memory = device_.register_memory(word_.get(), sizeof *word_);
+  if (!memory.ok()) return memory.status();
+  memory_ = std::move(memory.value());
+  rdma_conn_param param = parameters(nullptr, 0);
+  return device_.library().accept(id_, &param) == 0 ? Status() : failure("rdma_accept", errno);
+}
+
+void Incoming::take_up() {
+  ++taken_up_;
+  tell_rest();
+}
+
+void Incoming::tell_rest() {
+  if (taken_up_ - told_ >= kTellEvery && !under_way_ && !closed_) tell();
+}
+
+void Incoming::tell() {
+  *word_ = taken_up_;
+  ibv_sge piece = {.addr = reinterpret_cast<std::uint64_t>(word_.get()),
+                   .length = sizeof *word_,
+                   .lkey = memory_->local_key()};
+  ibv_send_wr request = {};
+  request.wr_id = kCreditsTold;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.rdma.remote_addr = request_.credit_address;
+  request.wr.rdma.rkey = static_cast<std::uint32_t>(request_.credit_key);
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(id_->qp, &request, &bad) != 0) return;
+  told_ = taken_up_;
+  under_way_ = true;
+}
+
+}  // namespace carillon::verbs

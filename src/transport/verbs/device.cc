@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/device.h"
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace carillon::verbs {
+namespace {
+
+constexpr int kBacklog = 1024;
+constexpr int kMostQueueEntries = 16384;
+constexpr int kMostPieces = 32;
+
+// The IPv4 addresses of the machine that are up, but for loopback.
+std::vector<sockaddr_in> ipv4_addresses() {
+  std::vector<sockaddr_in> addresses;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return addresses;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    const bool usable = i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET &&
+                        (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!usable) continue;
+    addresses.push_back(*reinterpret_cast<const sockaddr_in*>(i->ifa_addr));
+    addresses.back().sin_port = 0;
+  }
+  freeifaddrs(list);
+  return addresses;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> Device::open(const Library& library, const Options& options) {
+  std::unique_ptr<Device> device(new Device(library));
+  device->events_ = library.create_event_channel();
+  if (device->events_ == nullptr) {
+    return Status(Code::kUnsupported, "no RDMA device: the connection manager cannot be reached (" +
+                                          std::string(failure("rdma_cm", errno).message()) + ")");
+  }
+  const int flags = fcntl(device->events_->fd, F_GETFL);
+  fcntl(device->events_->fd, F_SETFL, flags | O_NONBLOCK);
+  if (Status status = device->bind(options); !status.ok()) return status;
+  if (Status status = device->create_queues(); !status.ok()) return status;
+  return device;
+}
+
+Device::~Device() {
+  if (receives_ != nullptr) library_.destroy_srq(receives_);
+  if (received_ != nullptr) library_.destroy_cq(received_);
+  if (sent_ != nullptr) library_.destroy_cq(sent_);
+  credits_.clear();
+  if (domain_ != nullptr) library_.dealloc_pd(domain_);
+  if (listener_ != nullptr) library_.destroy_id(listener_);
+  if (events_ != nullptr) library_.destroy_event_channel(events_);
+}
+
+// An address belongs to an RDMA device if the connection manager can bind to it there.
+Status Device::bind(const Options& options) {
+  std::string seen;
+  for (sockaddr_in& address : ipv4_addresses()) {
+    if (library_.create_id(events_, &listener_, nullptr, RDMA_PS_TCP) != 0) {
+      return failure("rdma_create_id", errno);
+    }
+    if (library_.bind_addr(listener_, reinterpret_cast<sockaddr*>(&address)) == 0 &&
+        listener_->verbs != nullptr) {
+      if (options.device.empty() || name() == options.device) {
+        if (library_.listen(listener_, kBacklog) != 0) return failure("rdma_listen", errno);
+        address_ = address;
+        address_.sin_port = library_.get_src_port(listener_);
+        return {};
+      }
+      seen += (seen.empty() ? "" : ", ") + name();
+    }
+    library_.destroy_id(listener_);
+    listener_ = nullptr;
+  }
+  return {Code::kUnsupported,
+          "no RDMA device" +
+              (options.device.empty() ? std::string() : " '" + options.device + "'") +
+              " with an IPv4 address; there are: " + (seen.empty() ? "none" : seen)};
+}
+
+std::string Device::name() const { return listener_->verbs->device->name; }
+
+Status Device::create_queues() {
+  ibv_context* const context = listener_->verbs;
+  if (library_.query_device(context, &attributes_) != 0) return failure("ibv_query_device", errno);
+  ibv_port_attr port = {};
+  const int error = library_.query_port(context, listener_->port_num,
+                                        reinterpret_cast<_compat_ibv_port_attr*>(&port));
+  if (error != 0) return failure("ibv_query_port", error);
+  max_message_bytes_ = port.max_msg_sz;
+  queue_entries_ = std::min(attributes_.max_cqe, kMostQueueEntries);
+  // One piece is the head of a tagged message.
+  max_pieces_ = std::clamp(std::min(attributes_.max_sge, kMostPieces) - 1, 1, kMostPieces);
+  domain_ = library_.alloc_pd(context);
+  if (domain_ == nullptr) return failure("ibv_alloc_pd", errno);
+  sent_ = library_.create_cq(context, queue_entries_, nullptr, nullptr, 0);
+  received_ = library_.create_cq(context, queue_entries_, nullptr, nullptr, 0);
+  if (sent_ == nullptr || received_ == nullptr) return failure("ibv_create_cq", errno);
+  ibv_srq_init_attr receives = {};
+  receives.attr.max_wr =
+      static_cast<std::uint32_t>(std::min(attributes_.max_srq_wr, queue_entries_));
+  receives.attr.max_sge = 1;
+  receives_ = library_.create_srq(domain_, &receives);
+  if (receives_ == nullptr) return failure("ibv_create_srq", errno);
+  return {};
+}
+
+Result<std::unique_ptr<Memory>> Device::register_memory(void* memory, std::size_t bytes) {
+  constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  ibv_mr* const mr = library_.reg_mr(domain_, memory, bytes, kAccess);
+  if (mr == nullptr) {
+    return Status(Code::kNoMemory,
+                  std::string(failure(name() + " could not register " + std::to_string(bytes) +
+                                          " bytes (is 'ulimit -l' large enough?)",
+                                      errno)
+                                  .message()));
+  }
+  return std::make_unique<Memory>(library_, mr);
+}
+
+Status Device::create_queue_pair(rdma_cm_id* id) {
+  for (;;) {
+    ibv_qp_init_attr pair = {};
+    pair.send_cq = sent_;
+    pair.recv_cq = received_;
+    pair.srq = receives_;
+    pair.cap.max_send_wr = kSendDepth;
+    pair.cap.max_send_sge = static_cast<std::uint32_t>(max_pieces_ + 1);
+    pair.cap.max_inline_data = inline_bytes_;
+    pair.qp_type = IBV_QPT_RC;
+    if (library_.create_qp(id, domain_, &pair) == 0) return {};
+    if (inline_bytes_ == 0) return failure(name() + ": no queue pair", errno);
+    inline_bytes_ = inline_bytes_ > 64 ? 64 : 0;  // how much is possible is not told beforehand
+  }
+}
+
+Status Device::add_credits() {
+  const auto entries = static_cast<int>((credits_.size() + 1) * kCredits);
+  if (entries > queue_entries_) {
+    return {Code::kUnsupported, name() + " has no receive entries for more than " +
+                                    std::to_string(credits_.size()) + " peers"};
+  }
+  Credits& more = credits_.emplace_back();
+  more.entries.resize(kCredits);
+  auto memory = register_memory(more.entries.data(), sizeof(ReceiveEntry) * kCredits);
+  if (!memory.ok()) {
+    credits_.pop_back();
+    return memory.status();
+  }
+  more.memory = std::move(memory.value());
+  Status status;
+  for (ReceiveEntry& entry : more.entries) {
+    entry.local_key = more.memory->local_key();
+    if (status.ok()) status = post_receive(entry);
+  }
+  return status;
+}
+
+Status Device::post_receive(ReceiveEntry& entry) {
+  ibv_sge piece = {.addr = reinterpret_cast<std::uint64_t>(&entry),
+                   .length = kReceivedBytes,
+                   .lkey = entry.local_key};
+  ibv_recv_wr request = {};
+  request.wr_id = piece.addr;
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  const int error = ibv_post_srq_recv(receives_, &request, &bad);
+  return error == 0 ? Status() : failure(name() + ": no receive entry", error);
+}
+
+}  // namespace carillon::verbs

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/verbs/verbs.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <unordered_map>
+
+#include "transport/verbs/connection.h"
+
+namespace carillon::verbs {
+namespace {
+
+using wire::Operation;
+using wire::Peer;
+using wire::Piece;
+using wire::RemoteMemory;
+
+constexpr int kMostPieces = 32;
+constexpr int kCompletionsAtOnce = 16;
+constexpr int kRoundsPerEvents = 64;  // how often the connection manager is asked: a system call
+
+// A list as verbs take it; the first place may be kept for a message's head.
+struct List {
+  List(std::span<const Piece> pieces, bool head) : count(head ? 1 : 0) {
+    for (const Piece& piece : pieces) {
+      if (piece.bytes == 0) continue;
+      const auto* const memory = static_cast<const Memory*>(piece.registration);
+      entries[count++] = {.addr = reinterpret_cast<std::uint64_t>(piece.data),
+                          .length = static_cast<std::uint32_t>(piece.bytes),
+                          .lkey = memory == nullptr ? 0 : memory->local_key()};
+    }
+  }
+  [[nodiscard]] std::span<ibv_sge> all() { return std::span(entries).first(count); }
+  std::array<ibv_sge, kMostPieces + 1> entries;
+  std::size_t count;
+};
+
+// A recv that waits for its message.
+struct Posted {
+  std::uint64_t from = 0;
+  std::uint64_t tag = 0;
+  std::vector<Piece> to;
+  Operation* operation = nullptr;
+};
+
+// A message that waits for its recv.
+struct Early {
+  Incoming* connection = nullptr;
+  std::uint64_t tag = 0;
+  std::vector<std::byte> bytes;
+};
+
+void deliver(std::span<const std::byte> bytes, std::span<const Piece> to, Operation& operation) {
+  if (bytes.size() > wire::total_bytes(to)) {
+    operation.finish({Code::kMismatch, "a message of " + std::to_string(bytes.size()) +
+                                           " bytes where " + std::to_string(wire::total_bytes(to)) +
+                                           " were expected"});
+    return;
+  }
+  std::size_t offset = 0;
+  for (const Piece& piece : to) {
+    const std::size_t part = std::min(piece.bytes, bytes.size() - offset);
+    if (part > 0) std::memcpy(piece.data, bytes.data() + offset, part);
+    offset += part;
+  }
+  operation.finish({}, bytes.size());
+}
+
+class VerbsWire final : public wire::Wire {
+ public:
+  explicit VerbsWire(std::unique_ptr<Device> device);
+  ~VerbsWire() override;
+
+  [[nodiscard]] const wire::Capabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] std::span<const std::byte> address() const override {
+    return std::as_bytes(std::span(&self_, 1));
+  }
+  Result<Peer> add_peer(std::span<const std::byte> address) override;
+  Result<std::unique_ptr<wire::Registration>> register_memory(std::span<std::byte> memory) override;
+  Result<bool> put(Peer peer, std::span<const Piece> from, RemoteMemory to,
+                   std::optional<std::uint32_t> immediate, Operation& operation) override;
+  Result<bool> get(Peer peer, RemoteMemory from, std::span<const Piece> to,
+                   Operation& operation) override;
+  Result<bool> send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                    Operation& operation) override;
+  Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                    Operation& operation) override;
+  Status progress(wire::Listener& listener) override;
+
+ private:
+  struct Post {  // what differs between the kinds of posts
+    ibv_send_wr request = {};
+    const MessageHead* head = nullptr;
+    bool may_be_inline = false;
+    bool uses_credit = false;
+  };
+  Result<bool> post(Peer peer, std::span<const Piece> pieces, Post& what, Operation& operation);
+  [[nodiscard]] Status check_peer(Peer peer) const;
+  Status manage_connections();
+  void on_event(const rdma_cm_event& event);
+  void on_request(const rdma_cm_event& event);
+  void on_disconnect(Incoming& connection);
+  Status take_sent();
+  Status take_received(wire::Listener& listener);
+  void take_message(Incoming& connection, const ReceiveEntry& entry, std::uint32_t bytes);
+
+  std::unique_ptr<Device> device_;
+  wire::Capabilities capabilities_;
+  Address self_;
+  std::vector<std::unique_ptr<Outgoing>> peers_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Incoming>> incoming_;  // by queue pair
+  std::list<Posted> posted_;
+  std::list<Early> early_;
+  int rounds_ = 0;
+};
+
+VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)) {
+  self_ = {.magic = kMagic,
+           .id = 0,
+           .ipv4 = device_->address().sin_addr.s_addr,
+           .port = device_->address().sin_port};
+  (void)!getrandom(&self_.id, sizeof self_.id, 0);
+  capabilities_ = {.name = "verbs " + device_->name(),
+                   .max_pieces = static_cast<std::size_t>(device_->max_pieces()),
+                   .inline_bytes = device_->inline_bytes(),
+                   .max_bytes = device_->max_message_bytes(),
+                   .max_send_bytes = kEagerBytes,
+                   .registers_local = true};
+}
+
+VerbsWire::~VerbsWire() {
+  early_.clear();
+  incoming_.clear();
+  peers_.clear();
+}
+
+Result<Peer> VerbsWire::add_peer(std::span<const std::byte> address) {
+  Address peer;
+  if (address.size() == sizeof peer) std::memcpy(&peer, address.data(), sizeof peer);
+  if (address.size() != sizeof peer || peer.magic != kMagic) {
+    return Status(Code::kUnsupported, "a member has an address that is none of " +
+                                          capabilities_.name +
+                                          "; do all nodes choose the same transport and run the "
+                                          "same version of carillon?");
+  }
+  const auto index = static_cast<std::uint32_t>(peers_.size());
+  peers_.push_back(std::make_unique<Outgoing>(*device_, self_, peer, index));
+  return static_cast<Peer>(index);
+}
+
+Result<std::unique_ptr<wire::Registration>> VerbsWire::register_memory(
+    std::span<std::byte> memory) {
+  auto registered = device_->register_memory(memory.data(), memory.size());
+  if (!registered.ok()) return registered.status();
+  return std::unique_ptr<wire::Registration>(std::move(registered.value()));
+}
+
+Status VerbsWire::check_peer(Peer peer) const {
+  if (peer >= 0 && static_cast<std::size_t>(peer) < peers_.size()) return {};
+  return {Code::kInvalidArgument, "no peer " + std::to_string(peer)};
+}
+
+Result<bool> VerbsWire::post(Peer peer, std::span<const Piece> pieces, Post& what,
+                             Operation& operation) {
+  if (Status status = check_peer(peer); !status.ok()) return status;
+  Outgoing& connection = *peers_[static_cast<std::size_t>(peer)];
+  Result<bool> ready = connection.ready(what.uses_credit);
+  if (!ready.ok() || !ready.value()) return ready;
+  List list(pieces, what.head != nullptr);
+  const std::size_t bytes =
+      wire::total_bytes(pieces) + (what.head == nullptr ? 0 : sizeof(MessageHead));
+  const bool inline_data = what.may_be_inline && bytes <= device_->inline_bytes();
+  Status status = connection.post(what.request, list.all(), what.head, inline_data,
+                                  what.uses_credit, operation);
+  if (!status.ok()) return status;
+  return true;
+}
+
+Result<bool> VerbsWire::put(Peer peer, std::span<const Piece> from, RemoteMemory to,
+                            std::optional<std::uint32_t> immediate, Operation& operation) {
+  if (Status s = check_list(capabilities_, from, capabilities_.max_bytes); !s.ok()) return s;
+  Post what{.may_be_inline = true, .uses_credit = immediate.has_value()};
+  what.request.opcode = immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  what.request.imm_data = htonl(immediate.value_or(0));
+  what.request.wr.rdma.remote_addr = to.address;
+  what.request.wr.rdma.rkey = static_cast<std::uint32_t>(to.key);
+  return post(peer, from, what, operation);
+}
+
+Result<bool> VerbsWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
+                            Operation& operation) {
+  if (Status s = check_list(capabilities_, to, capabilities_.max_bytes); !s.ok()) return s;
+  Post what;
+  what.request.opcode = IBV_WR_RDMA_READ;
+  what.request.wr.rdma.remote_addr = from.address;
+  what.request.wr.rdma.rkey = static_cast<std::uint32_t>(from.key);
+  return post(peer, to, what, operation);
+}
+
+Result<bool> VerbsWire::send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                             Operation& operation) {
+  if (Status s = check_list(capabilities_, from, capabilities_.max_send_bytes); !s.ok()) return s;
+  const MessageHead head{.tag = tag, .bytes = wire::total_bytes(from)};
+  Post what{.head = &head, .may_be_inline = true, .uses_credit = true};
+  what.request.opcode = IBV_WR_SEND;
+  return post(peer, from, what, operation);
+}
+
+Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                             Operation& operation) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
+  if (Status s = check_list(capabilities_, to, SIZE_MAX); !s.ok()) return s;
+  const std::uint64_t from = peers_[static_cast<std::size_t>(peer)]->peer().id;
+  operation.begin();
+  const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& message) {
+    return message.tag == tag && message.connection->from() == from;
+  });
+  if (early == early_.end()) {
+    posted_.push_back({from, tag, {to.begin(), to.end()}, &operation});
+    return true;
+  }
+  deliver(early->bytes, to, operation);
+  early->connection->take_up();
+  early_.erase(early);
+  return true;
+}
+
+// The entry may hold anything: a peer wrote it.
+void VerbsWire::take_message(Incoming& connection, const ReceiveEntry& entry, std::uint32_t bytes) {
+  if (bytes < sizeof(MessageHead) || entry.head.bytes != bytes - sizeof(MessageHead)) {
+    connection.take_up();
+    return;
+  }
+  const std::span<const std::byte> message(entry.bytes, entry.head.bytes);
+  const auto posted = std::find_if(posted_.begin(), posted_.end(), [&](const Posted& one) {
+    return one.tag == entry.head.tag && one.from == connection.from();
+  });
+  if (posted == posted_.end()) {  // its credit comes back when it is taken up
+    early_.push_back({&connection, entry.head.tag, {message.begin(), message.end()}});
+    return;
+  }
+  deliver(message, posted->to, *posted->operation);
+  posted_.erase(posted);
+  connection.take_up();
+}
+
+Status VerbsWire::take_sent() {
+  std::array<ibv_wc, kCompletionsAtOnce> done;
+  for (;;) {
+    const int count = ibv_poll_cq(device_->sent(), kCompletionsAtOnce, done.data());
+    if (count < 0) return failure(capabilities_.name + ": completion queue", EIO);
+    for (const ibv_wc& one : std::span(done).first(static_cast<std::size_t>(count))) {
+      if (one.wr_id == kCreditsTold) {
+        const auto incoming = incoming_.find(one.qp_num);
+        if (incoming != incoming_.end()) incoming->second->on_completion();
+      } else {
+        device_->count_send(-1);
+        const std::size_t index = one.wr_id >> 16;
+        peers_[index]->on_completion(static_cast<std::uint16_t>(one.wr_id), one.status);
+      }
+    }
+    if (count < kCompletionsAtOnce) return {};
+  }
+}
+
+Status VerbsWire::take_received(wire::Listener& listener) {
+  std::array<ibv_wc, kCompletionsAtOnce> done;
+  for (;;) {
+    const int count = ibv_poll_cq(device_->received(), kCompletionsAtOnce, done.data());
+    if (count < 0) return failure(capabilities_.name + ": completion queue", EIO);
+    for (const ibv_wc& one : std::span(done).first(static_cast<std::size_t>(count))) {
+      auto& entry = *reinterpret_cast<ReceiveEntry*>(one.wr_id);
+      const auto from = incoming_.find(one.qp_num);
+      if (one.status == IBV_WC_SUCCESS && from != incoming_.end()) {
+        if (one.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+          listener.on_put(ntohl(one.imm_data));
+          from->second->take_up();
+        } else {
+          take_message(*from->second, entry, one.byte_len);
+        }
+      }
+      if (Status status = device_->post_receive(entry); !status.ok()) return status;
+    }
+    if (count < kCompletionsAtOnce) return {};
+  }
+}
+
+void VerbsWire::on_request(const rdma_cm_event& event) {
+  Request request;
+  const rdma_conn_param& param = event.param.conn;
+  if (param.private_data != nullptr && param.private_data_len >= sizeof request) {
+    std::memcpy(&request, param.private_data, sizeof request);
+  }
+  if (request.magic != kMagic || request.to != self_.id) {
+    device_->library().reject(event.id, nullptr, 0);
+    device_->library().destroy_id(event.id);
+    return;
+  }
+  auto connection = std::make_unique<Incoming>(*device_, event.id, request);
+  if (!connection->accept().ok()) {
+    device_->library().reject(event.id, nullptr, 0);
+    connection->close();
+    return;
+  }
+  const std::uint32_t number = connection->number();
+  incoming_[number] = std::move(connection);
+}
+
+// What has not been received yet from there never will be.
+void VerbsWire::on_disconnect(Incoming& connection) {
+  connection.close();
+  posted_.remove_if([&](const Posted& posted) {
+    if (posted.from != connection.from()) return false;
+    posted.operation->finish(
+        {Code::kPeerDead, capabilities_.name + ": the peer of a recv has gone"});
+    return true;
+  });
+}
+
+void VerbsWire::on_event(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    on_request(event);
+  } else if (event.id->context != nullptr) {
+    static_cast<Outgoing*>(event.id->context)->on_event(event);
+  } else if (event.event == RDMA_CM_EVENT_DISCONNECTED && event.id->qp != nullptr) {
+    const auto incoming = incoming_.find(event.id->qp->qp_num);
+    if (incoming != incoming_.end()) on_disconnect(*incoming->second);
+  }
+}
+
+Status VerbsWire::manage_connections() {
+  rdma_cm_event* event = nullptr;
+  while (device_->library().get_cm_event(device_->events(), &event) == 0) {
+    // Acknowledged first: an id that goes because of it waits for that.
+    const rdma_cm_event copy = *event;
+    std::array<std::byte, 256> data{};
+    rdma_cm_event kept = copy;
+    if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST && copy.param.conn.private_data != nullptr) {
+      std::memcpy(data.data(), copy.param.conn.private_data, copy.param.conn.private_data_len);
+      kept.param.conn.private_data = data.data();
+    }
+    device_->library().ack_cm_event(event);
+    on_event(kept);
+  }
+  return errno == EAGAIN || errno == EINTR ? Status()
+                                           : failure(capabilities_.name + ": events", errno);
+}
+
+Status VerbsWire::progress(wire::Listener& listener) {
+  if (rounds_++ % kRoundsPerEvents == 0) {
+    if (Status status = manage_connections(); !status.ok()) return status;
+  }
+  if (Status status = take_sent(); !status.ok()) return status;
+  if (Status status = take_received(listener); !status.ok()) return status;
+  if (rounds_ % kRoundsPerEvents != 0) return {};
+  for (auto& [number, connection] : incoming_) connection->tell_rest();
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<wire::Wire>> open_wire(const Options& options) {
+  const auto library = Library::load();
+  if (!library.ok()) return library.status();
+  auto device = Device::open(*library.value(), options);
+  if (!device.ok()) return device.status();
+  return std::unique_ptr<wire::Wire>(std::make_unique<VerbsWire>(std::move(device.value())));
+}
+
+}  // namespace carillon::verbs
