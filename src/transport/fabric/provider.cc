@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -71,6 +72,23 @@ bool fits(const fi_info& info, const Options& options) {
   return info.domain_attr->cq_data_size >= kImmediateBytes && !link_local(info);
 }
 
+bool layered(const fi_info& info) {
+  return std::string_view(info.fabric_attr->prov_name).find(';') != std::string_view::npos;
+}
+
+bool same_place(const fi_info& a, const fi_info& b) {
+  return std::string_view(a.domain_attr->name) == b.domain_attr->name &&
+         a.src_addrlen == b.src_addrlen &&
+         (a.src_addrlen == 0 || std::memcmp(a.src_addr, b.src_addr, a.src_addrlen) == 0);
+}
+
+// Is `info` to be taken rather than `best`, which comes first in libfabric's order?
+bool better(const fi_info& info, const fi_info& best) {
+  if (loopback(best) != loopback(info)) return loopback(best);
+  // A provider of the same device that needs no layer above it saves that layer's time.
+  return same_place(info, best) && layered(best) && !layered(info);
+}
+
 std::string found_names(const fi_info* list) {
   std::set<std::string> names;
   for (const fi_info* info = list; info != nullptr; info = info->next) {
@@ -96,7 +114,7 @@ Result<Info> choose_provider(const Library& library, const Options& options) {
   const fi_info* best = nullptr;
   for (const fi_info* info = found; info != nullptr; info = info->next) {
     if (!fits(*info, options)) continue;
-    if (best == nullptr || (loopback(*best) && !loopback(*info))) best = info;
+    if (best == nullptr || better(*info, *best)) best = info;
   }
   if (best == nullptr) {
     return Status(Code::kUnsupported,

@@ -24,8 +24,9 @@ struct FreeInfo {
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
 /// The first of libfabric's order (its fastest) that has reliable datagrams, one-sided operations
-/// with immediates and tagged messages, and reaches other nodes. One that reaches this node only
-/// (loopback) if there is no other. If nothing fits, the error names what was found.
+/// with immediates and tagged messages, and reaches other nodes; of two on one device, the one
+/// without a layer between. One that reaches this node only (loopback) if there is no other. If
+/// nothing fits, the error names what was found.
 Result<Info> choose_provider(const Library& library, const Options& options);
 
 }  // namespace carillon::fabric
