@@ -187,19 +187,17 @@ Communicator& find_communicator_slow(MPI_Comm comm) {
     t_cache.last = remembered;
     return *remembered.communicator;
   }
-  Communicator* found = nullptr;
-  {
+  int status = MPI_SUCCESS;
+  // Not inside the host: for what is no communicator, it calls an error handler of the program's.
+  Communicator* found = known_communicator(comm, &status);
+  if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
+  if (found == nullptr) {
     const InsideHost guard;
-    int status = MPI_SUCCESS;
-    found = known_communicator(comm, &status);
-    if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
-    if (found == nullptr) {
-      destroy_freed_teams();
-      auto fresh = std::make_unique<Communicator>();
-      fresh->handle = comm;
-      make_team(*fresh);
-      found = &keep(std::move(fresh));
-    }
+    destroy_freed_teams();
+    auto fresh = std::make_unique<Communicator>();
+    fresh->handle = comm;
+    make_team(*fresh);
+    found = &keep(std::move(fresh));
   }
   remembered = t_cache.last = {comm, generation, found};
   return *found;

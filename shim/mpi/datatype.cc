@@ -19,7 +19,7 @@ constexpr std::int64_t kBytesPerHostCopy = 1 << 30;
 struct Types {
   std::mutex learning;  // held while the host is asked about a type; never in a callback
   std::mutex mutex;     // of what follows; never held while the host is called
-  std::unordered_map<std::uintptr_t, std::unique_ptr<TypeInfo>> known;
+  std::unordered_map<std::uintptr_t, std::shared_ptr<TypeInfo>> known;
   int keyval = MPI_KEYVAL_INVALID;
 };
 
@@ -68,8 +68,8 @@ void find_layout(TypeInfo& info) {
   info.dense = info.size == info.extent || info.size == 0;
 }
 
-std::unique_ptr<TypeInfo> make_type(MPI_Datatype type) {
-  auto info = std::make_unique<TypeInfo>();
+std::shared_ptr<TypeInfo> make_type(MPI_Datatype type) {
+  auto info = std::make_shared<TypeInfo>();
   info->handle = type;
   MPI_Count size = 0;
   MPI_Aint lower_bound = 0, extent = 0;
@@ -81,6 +81,7 @@ std::unique_ptr<TypeInfo> make_type(MPI_Datatype type) {
   info->true_lower_bound = lower_bound;
   info->true_extent = extent;
   info->predefined = find_predefined(type);
+  info->derived = envelope_of(type).combiner != MPI_COMBINER_NAMED;
   find_layout(*info);
   return info;
 }
@@ -97,8 +98,7 @@ const TypeInfo* learn_type(MPI_Datatype type) {
   if (const TypeInfo* const known = known_type(type)) return known;
   if (!usable(type)) return nullptr;
   auto fresh = make_type(type);
-  const bool derived = envelope_of(type).combiner != MPI_COMBINER_NAMED;
-  if (derived && host().Type_set_attr(type, types().keyval, nullptr) != MPI_SUCCESS) {
+  if (fresh->derived && host().Type_set_attr(type, types().keyval, nullptr) != MPI_SUCCESS) {
     return nullptr;
   }
   const std::lock_guard lock(types().mutex);
@@ -130,6 +130,34 @@ const TypeInfo* find_type_slow(MPI_Datatype type) {
   if (info == nullptr) info = learn_type(type);
   if (info != nullptr) t_cache.types[hash_of(type) >> 60] = {type, generation, info};
   return info;
+}
+
+TypeUse::TypeUse(const TypeInfo* type)
+    : type_(type != nullptr && type->derived ? type->shared_from_this() : nullptr) {
+  if (type_ != nullptr) type_->users.enter();
+}
+
+TypeUse::~TypeUse() {
+  if (type_ == nullptr || !type_->users.leave()) return;
+  const InsideHost guard;
+  MPI_Datatype handle = type_->handle;
+  host().Type_free(&handle);
+}
+
+int free_type(MPI_Datatype* handle) {
+  std::shared_ptr<TypeInfo> info;
+  {
+    const std::lock_guard lock(types().mutex);
+    const auto found = types().known.find((std::uintptr_t)*handle);
+    if (found != types().known.end() && found->second->derived) info = found->second;
+  }
+  if (info != nullptr && !info->users.free()) {
+    *handle = g_host.type_null;
+    return MPI_SUCCESS;
+  }
+  const int status = host().Type_free(handle);
+  if (status != MPI_SUCCESS && info != nullptr) info->users.keep();
+  return status;
 }
 
 int pack(const TypeInfo& type, std::int64_t elements, const void* buffer, void* packed) {
