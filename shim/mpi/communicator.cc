@@ -56,12 +56,6 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
   return MPI_SUCCESS;
 }
 
-int copy_no_attribute(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
-                      void* /*out*/, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 void destroy_freed_teams() {
   std::vector<std::unique_ptr<Communicator>> freed;
   {
@@ -151,7 +145,7 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 }  // namespace
 
 bool start_communicators() {
-  return host().Comm_create_keyval(copy_no_attribute, on_communicator_freed,
+  return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_communicator_freed,
                                    &communicators().keyval, nullptr) == MPI_SUCCESS;
 }
 

@@ -38,12 +38,6 @@ int on_type_freed(MPI_Datatype type, int /*keyval*/, void* /*value*/, void* /*ex
   return MPI_SUCCESS;
 }
 
-int copy_no_type_attribute(MPI_Datatype /*type*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
-                           void* /*out*/, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 // Asks the host whether it would communicate with the type (it may be not committed, or no type
 // at all), on our own communicator, whose errors only return.
 bool usable(MPI_Datatype type) {
@@ -119,7 +113,7 @@ int copy_in_pieces(const TypeInfo& type, std::int64_t elements, Copy copy) {
 }  // namespace
 
 bool start_types() {
-  return host().Type_create_keyval(copy_no_type_attribute, on_type_freed, &types().keyval,
+  return host().Type_create_keyval(copy_no_attribute<MPI_Datatype>, on_type_freed, &types().keyval,
                                    nullptr) == MPI_SUCCESS;
 }
 

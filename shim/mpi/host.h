@@ -81,4 +81,12 @@ inline const Host& host() {
   return g_host;
 }
 
+/// For attributes that copies of an object do not get.
+template <typename Handle>
+int copy_no_attribute(Handle /*object*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
+                      void* /*out*/, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
 }  // namespace carillon::shim
