@@ -106,6 +106,12 @@ CRL_API crl_status_t crl_team_test(crl_team_h team);
 /* Local; returns at once. The other members may still be finishing earlier collectives. All of
  * this process's requests on the team must be complete. */
 CRL_API void crl_team_destroy(crl_team_h team);
+/* For a caller that cannot take part in the team's next collective (no memory for its buffer, say):
+ * ends everything on the team with `status`, an error, for good. All further calls on it return
+ * that; the other members' collectives that cannot complete without this process, and their later
+ * ones, end with the same code within crl_context_config_t.dead_peer_ms. Local; blocks while the
+ * team is made. On a team that has failed already, changes nothing. */
+CRL_API void crl_team_fail(crl_team_h team, crl_status_t status);
 CRL_API int crl_team_rank(crl_team_h team);
 CRL_API int crl_team_size(crl_team_h team);
 /* Id of the algorithm of the team's last started collective, e.g. "allreduce.flat"; "" if none. */

@@ -56,12 +56,6 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
   return MPI_SUCCESS;
 }
 
-int copy_no_attribute(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
-                      void* /*out*/, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 void destroy_freed_teams() {
   std::vector<std::unique_ptr<Communicator>> freed;
   {
@@ -151,7 +145,7 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 }  // namespace
 
 bool start_communicators() {
-  return host().Comm_create_keyval(copy_no_attribute, on_communicator_freed,
+  return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_communicator_freed,
                                    &communicators().keyval, nullptr) == MPI_SUCCESS;
 }
 
@@ -187,19 +181,17 @@ Communicator& find_communicator_slow(MPI_Comm comm) {
     t_cache.last = remembered;
     return *remembered.communicator;
   }
-  Communicator* found = nullptr;
-  {
+  int status = MPI_SUCCESS;
+  // Not inside the host: for what is no communicator, it calls an error handler of the program's.
+  Communicator* found = known_communicator(comm, &status);
+  if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
+  if (found == nullptr) {
     const InsideHost guard;
-    int status = MPI_SUCCESS;
-    found = known_communicator(comm, &status);
-    if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
-    if (found == nullptr) {
-      destroy_freed_teams();
-      auto fresh = std::make_unique<Communicator>();
-      fresh->handle = comm;
-      make_team(*fresh);
-      found = &keep(std::move(fresh));
-    }
+    destroy_freed_teams();
+    auto fresh = std::make_unique<Communicator>();
+    fresh->handle = comm;
+    make_team(*fresh);
+    found = &keep(std::move(fresh));
   }
   remembered = t_cache.last = {comm, generation, found};
   return *found;

@@ -10,6 +10,7 @@
 
 #include "bootstrap.h"
 #include "call.h"
+#include "reduction.h"
 #include "thread_cache.h"
 
 namespace carillon::shim {
@@ -25,6 +26,7 @@ struct Communicator {
   crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
   Bootstrap bootstrap;
   std::size_t place = 0;             // in the list of all
+  HostReduction host_reduction;      // of one call at a time
   std::vector<std::int64_t> tables;  // of byte counts and offsets, for one call at a time
   std::atomic<std::uint64_t> taken[kCollectives] = {};  // one writer at a time
 

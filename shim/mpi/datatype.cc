@@ -19,7 +19,7 @@ constexpr std::int64_t kBytesPerHostCopy = 1 << 30;
 struct Types {
   std::mutex learning;  // held while the host is asked about a type; never in a callback
   std::mutex mutex;     // of what follows; never held while the host is called
-  std::unordered_map<std::uintptr_t, std::unique_ptr<TypeInfo>> known;
+  std::unordered_map<std::uintptr_t, std::shared_ptr<TypeInfo>> known;
   int keyval = MPI_KEYVAL_INVALID;
 };
 
@@ -35,12 +35,6 @@ int on_type_freed(MPI_Datatype type, int /*keyval*/, void* /*value*/, void* /*ex
   const std::lock_guard lock(types().mutex);
   types().known.erase((std::uintptr_t)type);
   g_types.advance();
-  return MPI_SUCCESS;
-}
-
-int copy_no_type_attribute(MPI_Datatype /*type*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
-                           void* /*out*/, int* flag) {
-  *flag = 0;
   return MPI_SUCCESS;
 }
 
@@ -68,8 +62,8 @@ void find_layout(TypeInfo& info) {
   info.dense = info.size == info.extent || info.size == 0;
 }
 
-std::unique_ptr<TypeInfo> make_type(MPI_Datatype type) {
-  auto info = std::make_unique<TypeInfo>();
+std::shared_ptr<TypeInfo> make_type(MPI_Datatype type) {
+  auto info = std::make_shared<TypeInfo>();
   info->handle = type;
   MPI_Count size = 0;
   MPI_Aint lower_bound = 0, extent = 0;
@@ -81,6 +75,7 @@ std::unique_ptr<TypeInfo> make_type(MPI_Datatype type) {
   info->true_lower_bound = lower_bound;
   info->true_extent = extent;
   info->predefined = find_predefined(type);
+  info->derived = envelope_of(type).combiner != MPI_COMBINER_NAMED;
   find_layout(*info);
   return info;
 }
@@ -97,8 +92,7 @@ const TypeInfo* learn_type(MPI_Datatype type) {
   if (const TypeInfo* const known = known_type(type)) return known;
   if (!usable(type)) return nullptr;
   auto fresh = make_type(type);
-  const bool derived = envelope_of(type).combiner != MPI_COMBINER_NAMED;
-  if (derived && host().Type_set_attr(type, types().keyval, nullptr) != MPI_SUCCESS) {
+  if (fresh->derived && host().Type_set_attr(type, types().keyval, nullptr) != MPI_SUCCESS) {
     return nullptr;
   }
   const std::lock_guard lock(types().mutex);
@@ -119,7 +113,7 @@ int copy_in_pieces(const TypeInfo& type, std::int64_t elements, Copy copy) {
 }  // namespace
 
 bool start_types() {
-  return host().Type_create_keyval(copy_no_type_attribute, on_type_freed, &types().keyval,
+  return host().Type_create_keyval(copy_no_attribute<MPI_Datatype>, on_type_freed, &types().keyval,
                                    nullptr) == MPI_SUCCESS;
 }
 
@@ -130,6 +124,34 @@ const TypeInfo* find_type_slow(MPI_Datatype type) {
   if (info == nullptr) info = learn_type(type);
   if (info != nullptr) t_cache.types[hash_of(type) >> 60] = {type, generation, info};
   return info;
+}
+
+TypeUse::TypeUse(const TypeInfo* type)
+    : type_(type != nullptr && type->derived ? type->shared_from_this() : nullptr) {
+  if (type_ != nullptr) type_->users.enter();
+}
+
+TypeUse::~TypeUse() {
+  if (type_ == nullptr || !type_->users.leave()) return;
+  const InsideHost guard;
+  MPI_Datatype handle = type_->handle;
+  host().Type_free(&handle);
+}
+
+int free_type(MPI_Datatype* handle) {
+  std::shared_ptr<TypeInfo> info;
+  {
+    const std::lock_guard lock(types().mutex);
+    const auto found = types().known.find((std::uintptr_t)*handle);
+    if (found != types().known.end() && found->second->derived) info = found->second;
+  }
+  if (info != nullptr && !info->users.free()) {
+    *handle = g_host.type_null;
+    return MPI_SUCCESS;
+  }
+  const int status = host().Type_free(handle);
+  if (status != MPI_SUCCESS && info != nullptr) info->users.keep();
+  return status;
 }
 
 int pack(const TypeInfo& type, std::int64_t elements, const void* buffer, void* packed) {

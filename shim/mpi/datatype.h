@@ -6,14 +6,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "host.h"
 #include "layout.h"
 #include "thread_cache.h"
+#include "users.h"
 
 namespace carillon::shim {
 
-struct TypeInfo {
+struct TypeInfo : std::enable_shared_from_this<TypeInfo> {
   MPI_Datatype handle{};
   std::int64_t size = 0;    // bytes of the signature
   std::int64_t extent = 0;  // from one element to the next
@@ -22,8 +24,10 @@ struct TypeInfo {
   bool single_run = false;  // an element is one run of bytes
   bool dense = false;       // any number of elements is one run of bytes
   bool by_host = false;     // too irregular for `layout`: the host copies it
+  bool derived = false;     // the program may free it
   int predefined = -1;      // its row in kPredefined (predefined.h)
   Layout layout;
+  mutable Users users;
 
   [[nodiscard]] bool contiguous(std::int64_t elements) const {
     return dense || (single_run && elements <= 1);
@@ -40,6 +44,20 @@ struct TypeInfo {
   }
 };
 
+/// While one lives, the type does, here and in the host, though another thread free it. For calls
+/// that need the type once others may know that they have begun.
+class TypeUse {
+ public:
+  /// Null and predefined types need nothing.
+  explicit TypeUse(const TypeInfo* type);
+  ~TypeUse();
+  TypeUse(const TypeUse&) = delete;
+  TypeUse& operator=(const TypeUse&) = delete;
+
+ private:
+  std::shared_ptr<const TypeInfo> type_;
+};
+
 const TypeInfo* find_type_slow(MPI_Datatype type);
 
 /// What is known about a type; null if it is no type that can be used to communicate.
@@ -50,6 +68,9 @@ inline const TypeInfo* find_type(MPI_Datatype type) {
     return entry.info;
   return find_type_slow(type);
 }
+
+/// MPI_Type_free. If calls are using the type, the last of them frees the host's.
+int free_type(MPI_Datatype* handle);
 
 /// Copies `elements` elements of a buffer into packed bytes, and back. Status of the host.
 [[nodiscard]] int pack(const TypeInfo& type, std::int64_t elements, const void* buffer,

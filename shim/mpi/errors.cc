@@ -37,12 +37,39 @@ int code_of(crl_status_t status) {
   }
 }
 
+#if !defined(OPEN_MPI)
+// MPICH's setting, which it reads from the environment.
+bool looks_for_aliases() {
+  const InsideHost guard;
+  int provided = 0, index = 0, values = 0, looks = 1;
+  if (host().T_init_thread(MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) return true;
+  MPI_T_cvar_handle handle{};
+  if (host().T_cvar_get_index("MPIR_CVAR_COLL_ALIAS_CHECK", &index) == MPI_SUCCESS &&
+      host().T_cvar_handle_alloc(index, nullptr, &handle, &values) == MPI_SUCCESS) {
+    // No other type is known; it would look like a setting that is on.
+    if (values == 1) host().T_cvar_read(handle, &looks);
+    host().T_cvar_handle_free(&handle);
+  }
+  host().T_finalize();
+  return looks != 0;
+}
+#endif
+
 }  // namespace
 
 int raise_error(MPI_Comm comm, int error_class) {
-  const InsideHost guard;
+  // Not inside the host: the handler is the program's, and may call collectives, or never return.
   host().Comm_call_errhandler(comm, error_class);
   return error_class;
+}
+
+int alias_error() {
+#if defined(OPEN_MPI)
+  return MPI_SUCCESS;
+#else
+  static const int error_class = looks_for_aliases() ? MPI_ERR_BUFFER : MPI_SUCCESS;
+  return error_class;
+#endif
 }
 
 int raise_carillon_error(MPI_Comm comm, crl_status_t status) {

@@ -14,4 +14,8 @@ namespace carillon::shim {
 /// The same for an error MPI has a class for.
 [[gnu::cold]] int raise_error(MPI_Comm comm, int error_class);
 
+/// The class of the error that the host raises where one buffer is passed as both input and output;
+/// MPI_SUCCESS if it lets programs do so: Open MPI does, and MPICH if it is told to.
+[[gnu::cold]] int alias_error();
+
 }  // namespace carillon::shim

@@ -37,7 +37,8 @@ void* host_data(const char* symbol);
   X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_library_version) X(Group_free)             \
   X(Group_translate_ranks) X(Improbe) X(Init) X(Init_thread) X(Iprobe) X(Irecv)                \
   X(Op_commutative) X(Op_free) X(Pack) X(Query_thread) X(Reduce_local) X(Request_get_status)   \
-  X(Sendrecv) X(Test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)                  \
+  X(Sendrecv) X(T_cvar_get_index) X(T_cvar_handle_alloc) X(T_cvar_handle_free) X(T_cvar_read)  \
+  X(T_finalize) X(T_init_thread) X(Test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)                  \
   X(Type_create_struct) X(Type_free) X(Type_get_contents) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x) X(Wait)           \
   X(Win_test)
@@ -78,6 +79,14 @@ inline const Host& host() {
   if (!g_host.ready) [[unlikely]]
     find_host();
   return g_host;
+}
+
+/// For attributes that copies of an object do not get.
+template <typename Handle>
+int copy_no_attribute(Handle /*object*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
+                      void* /*out*/, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
 }
 
 }  // namespace carillon::shim

@@ -73,8 +73,11 @@ CARILLON_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* 
 }
 
 CARILLON_EXPORT int MPI_Op_free(MPI_Op* op) {
-  if (op != nullptr) carillon::shim::forget_reductions_of_op(*op);
-  return host().Op_free(op);
+  return op != nullptr ? carillon::shim::free_op(op) : host().Op_free(op);
+}
+
+CARILLON_EXPORT int MPI_Type_free(MPI_Datatype* type) {
+  return type != nullptr ? carillon::shim::free_type(type) : host().Type_free(type);
 }
 
 // For tests, and for tools that want to know: calls of a collective, e.g. "allreduce", that

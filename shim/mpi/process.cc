@@ -119,17 +119,11 @@ int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extr
   return MPI_SUCCESS;
 }
 
-int copy_no_attribute(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/,
-                      void* /*out*/, int* flag) {
-  *flag = 0;
-  return MPI_SUCCESS;
-}
-
 // MPI_Finalize begins with the callbacks of MPI_COMM_SELF's attributes, the last one first: ours is
 // set in MPI_Init, so it comes after those of the program's libraries.
 bool watch_finalize() {
   int keyval = MPI_KEYVAL_INVALID;
-  return host().Comm_create_keyval(copy_no_attribute, on_finalize, &keyval, nullptr) ==
+  return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_finalize, &keyval, nullptr) ==
              MPI_SUCCESS &&
          host().Comm_set_attr(g_host.comm_self, keyval, nullptr) == MPI_SUCCESS &&
          host().Comm_free_keyval(&keyval) == MPI_SUCCESS;

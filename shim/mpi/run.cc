@@ -12,8 +12,9 @@ namespace {
 class Room {
  public:
   /// False: no memory.
-  [[nodiscard]] bool make(std::int64_t bytes) {
+  [[nodiscard]] bool make(std::int64_t bytes, std::int64_t blocks = 1) {
     constexpr std::size_t kAlignment = 64;
+    if (__builtin_mul_overflow(bytes, blocks, &bytes)) return false;
     const std::size_t size =
         (static_cast<std::size_t>(bytes) + kAlignment) / kAlignment * kAlignment;
     bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
@@ -29,12 +30,20 @@ class Room {
   std::unique_ptr<std::byte[], Free> bytes_;
 };
 
+// This rank cannot begin a collective that the others may be in: they must not wait for it.
 Outcome no_memory(const Communicator& communicator) {
-  return {raise_error(communicator.handle, MPI_ERR_NO_MEM)};
+  crl_team_fail(communicator.team, CRL_ERR_NO_MEMORY);
+  return raised(communicator, MPI_ERR_NO_MEM);
 }
 
-Outcome host_failed(const Communicator& communicator, int status) {
-  return {raise_error(communicator.handle, status)};
+Outcome cannot_pack(const Communicator& communicator, int status) {
+  crl_team_fail(communicator.team, CRL_ERR_SYSTEM);
+  return raised(communicator, status);
+}
+
+// The collective is over, and the others have nothing to do with it.
+Outcome cannot_unpack(const Communicator& communicator, int status) {
+  return raised(communicator, status);
 }
 
 // The part of the output that is this rank's input when it is in place.
@@ -81,6 +90,13 @@ bool look_at_blocks(BlockSide& side, const Buffer& buffer, const Blocks& blocks,
   return buffer.address != nullptr || side.total == 0 || side.type->true_lower_bound != 0;
 }
 
+// Whether both sides' elements are the same bytes, by whatever name.
+bool same_elements(const Call& call, const TypeInfo& out) {
+  const TypeInfo* const in = find_type(call.in.type);
+  return in == &out || (in != nullptr && in->dense && out.dense && in->start == out.start &&
+                        in->size == out.size);
+}
+
 int pack_blocks(const BlockSide& side, int size, const Room& room) {
   std::int64_t offset = 0;
   for (int i = 0; i < size; offset += side.bytes[i++]) {
@@ -112,18 +128,19 @@ Outcome run_data_packed(Collective collective, Communicator& communicator,
   const Rule& rule = rule_of(collective);
   const Operand& in = arguments.in;
   const Operand& out = arguments.out;
+  const TypeUse in_use(in.type), out_use(out.type);
   const auto blocks = [&](const Side& side) { return side.block_per_rank ? communicator.size : 1; };
   const void* in_bytes = in.first_byte();
   void* out_bytes = out.first_byte();
   Room in_room, out_room;
   int status = MPI_SUCCESS;
   if (!in.ready()) {
-    if (!in_room.make(in.bytes * blocks(rule.in))) return no_memory(communicator);
+    if (!in_room.make(in.bytes, blocks(rule.in))) return no_memory(communicator);
     status = pack(*in.type, in.elements, in.buffer, in_room.at(0));
     in_bytes = in_room.at(0);
   }
   if (!out.ready()) {
-    if (!out_room.make(out.bytes * blocks(rule.out))) return no_memory(communicator);
+    if (!out_room.make(out.bytes, blocks(rule.out))) return no_memory(communicator);
     out_bytes = out_room.at(0);
   }
   if (arguments.in_place && rule.in_place == InPlace::kInput) {
@@ -132,38 +149,52 @@ Outcome run_data_packed(Collective collective, Communicator& communicator,
   } else if (arguments.in_place) {
     out_bytes = CRL_IN_PLACE;
   }
-  if (status != MPI_SUCCESS) return host_failed(communicator, status);
+  if (status != MPI_SUCCESS) return cannot_pack(communicator, status);
   const crl_status_t done = rule.data(communicator.team, in_bytes, out_bytes,
                                       static_cast<std::size_t>(arguments.bytes()), arguments.root);
   if (done == CRL_OK && out_room.exists()) {
     status = unpack(*out.type, out.elements, out_room.at(0), out.buffer);
-    if (status != MPI_SUCCESS) return host_failed(communicator, status);
+    if (status != MPI_SUCCESS) return cannot_unpack(communicator, status);
   }
   return finish(collective, communicator, done);
 }
 
-Outcome run_reduction_packed(Collective collective, Communicator& communicator, const Call& call,
-                             Reduction& reduction) {
+Outcome run_reduction_by_host(Collective collective, Communicator& communicator, const Call& call,
+                              const Placing& placing, const Reduction& reduction) {
   const Rule& rule = rule_of(collective);
   const TypeInfo& type = *reduction.type;
-  const std::int64_t elements = call.in.count * (rule.in.block_per_rank ? communicator.size : 1);
-  const bool has_out =
-      call.out.address != nullptr || counts_at(rule.out.at, call.root == communicator.rank);
+  const ReductionUse use(reduction);
+  HostReduction& by_host = communicator.host_reduction;
+  const crl_op_t op = by_host.op_for(reduction);
+  if (op == 0) return no_memory(communicator);
+  const void* in = placing.in_place ? CRL_IN_PLACE : call.in.address;
+  void* out = placing.has_out ? const_cast<void*>(call.out.address) : nullptr;
   Room in_room, out_room;
-  if (!in_room.make(elements * type.size) ||
-      (has_out && !out_room.make(call.in.count * type.size))) {
-    return no_memory(communicator);
+  if (!reduction.direct) {
+    const std::int64_t blocks = rule.in.block_per_rank ? communicator.size : 1;
+    if (!in_room.make(call.in.count * blocks, type.size) ||
+        (placing.has_out && !out_room.make(call.in.count, type.size))) {
+      return no_memory(communicator);
+    }
+    const int status =
+        pack(type, call.in.count * blocks, placing.in_place ? out : call.in.address, in_room.at(0));
+    if (status != MPI_SUCCESS) return cannot_pack(communicator, status);
+    in = in_room.at(0);
+    if (placing.has_out) out = out_room.at(0);
   }
-  int status = pack(type, elements, call.in.address, in_room.at(0));
-  if (status != MPI_SUCCESS) return host_failed(communicator, status);
-  const crl_status_t done = rule.reduction(
-      communicator.team, in_room.at(0), has_out ? out_room.at(0) : nullptr,
-      static_cast<std::size_t>(call.in.count), reduction.dtype, reduction.crl_op, call.root);
-  if (done == CRL_OK && has_out) {
-    status = unpack(type, call.in.count, out_room.at(0), const_cast<void*>(call.out.address));
-    if (status != MPI_SUCCESS) return host_failed(communicator, status);
+  const crl_status_t done =
+      rule.reduction(communicator.team, in, out, static_cast<std::size_t>(call.in.count),
+                     reduction.dtype, op, call.root);
+  // The host has already raised the error.
+  if (by_host.failed() != MPI_SUCCESS) return {by_host.failed()};
+  // An element does not fit in a slot: said on all ranks alike, before anything was sent.
+  if (done == CRL_ERR_UNSUPPORTED) return leave(Reason::kReduction);
+  if (done == CRL_OK && out_room.exists()) {
+    const int status =
+        unpack(type, call.in.count, out_room.at(0), const_cast<void*>(call.out.address));
+    if (status != MPI_SUCCESS) return cannot_unpack(communicator, status);
   }
-  return finish_reduction(collective, communicator, reduction, done);
+  return finish(collective, communicator, done);
 }
 
 Outcome run_blocks(Communicator& communicator, const Call& call) {
@@ -176,14 +207,17 @@ Outcome run_blocks(Communicator& communicator, const Call& call) {
   }
   bool in_place = call.in.address == MPI_IN_PLACE;
   if (!in_place && call.in.address == call.out.address && out.total > 0) {
-    if (kHostRefusesAliases) return leave(Reason::kSuspect);
-    in_place = call.in.type == call.out.type && call.in_blocks.counts == call.out_blocks.counts &&
-               call.in_blocks.offsets == call.out_blocks.offsets;
+    const bool same_counts =
+        call.in.type == call.out.type && call.in_blocks.counts == call.out_blocks.counts;
+    if (same_counts && alias_error() != MPI_SUCCESS) return raised(communicator, alias_error());
+    in_place = call.in_blocks.counts == call.out_blocks.counts &&
+               call.in_blocks.offsets == call.out_blocks.offsets && same_elements(call, *out.type);
   }
   const Buffer in_buffer = in_place ? call.out : call.in;
   if (!look_at_blocks(in, in_buffer, in_place ? call.out_blocks : call.in_blocks, communicator)) {
     return leave(Reason::kSuspect);
   }
+  const TypeUse in_use(in.type), out_use(out.type);
   if (in_place) {  // what is sent must outlive what is received over it
     in.ready = false;
     for (std::int64_t i = 0, offset = 0; i < size; offset += in.bytes[i++]) in.offsets[i] = offset;
@@ -195,14 +229,14 @@ Outcome run_blocks(Communicator& communicator, const Call& call) {
     status = pack_blocks(in, size, in_room);
   }
   if (!out.ready && !out_room.make(out.total)) return no_memory(communicator);
-  if (status != MPI_SUCCESS) return host_failed(communicator, status);
+  if (status != MPI_SUCCESS) return cannot_pack(communicator, status);
   const crl_status_t done = crl_alltoallv(
       communicator.team, in.ready ? in.type->first_byte(in.buffer) : in_room.at(0), in.bytes,
       in.offsets, out.ready ? out.type->first_byte(out.buffer) : out_room.at(0), out.bytes,
       out.offsets);
   if (done == CRL_OK && !out.ready) {
     status = unpack_blocks(out, size, out_room);
-    if (status != MPI_SUCCESS) return host_failed(communicator, status);
+    if (status != MPI_SUCCESS) return cannot_unpack(communicator, status);
   }
   return finish(Collective::kAlltoallv, communicator, done);
 }

@@ -6,7 +6,8 @@
 // Whether carillon takes a correct call depends only on what is the same on all ranks: the
 // collective, the communicator, the operator and the reduction's type. Never on a layout, on
 // MPI_IN_PLACE, on addresses: those only decide how this rank's bytes get in and out. Only wrong
-// arguments (Reason::kSuspect) go to the host for what they locally are.
+// arguments (Reason::kSuspect) go to the host for what they locally are: those that any host
+// refuses.
 #pragma once
 
 #include "call.h"
@@ -24,14 +25,6 @@ struct Outcome {
 };
 
 constexpr Outcome leave(Reason reason) { return {MPI_SUCCESS, reason}; }
-
-// Open MPI lets a program pass one buffer as both input and output, though MPI forbids it, and
-// programs do; then carillon takes it as in place. The others refuse.
-#if defined(OPEN_MPI)
-inline constexpr bool kHostRefusesAliases = false;
-#else
-inline constexpr bool kHostRefusesAliases = true;
-#endif
 
 /// One side of a call on this rank. No type: it does not count here.
 struct Operand {
@@ -55,11 +48,16 @@ struct DataArguments {
   [[nodiscard]] std::int64_t bytes() const { return in.type != nullptr ? in.bytes : out.bytes; }
 };
 
+/// Which buffers a reduction has on this rank.
+struct Placing {
+  bool in_place = false, has_out = true;
+};
+
 // The rare ways, out of line.
 Outcome run_data_packed(Collective collective, Communicator& communicator,
                         const DataArguments& arguments);
-Outcome run_reduction_packed(Collective collective, Communicator& communicator, const Call& call,
-                             Reduction& reduction);
+Outcome run_reduction_by_host(Collective collective, Communicator& communicator, const Call& call,
+                              const Placing& placing, const Reduction& reduction);
 Outcome run_blocks(Communicator& communicator, const Call& call);
 /// The team could not be made.
 Outcome answer_broken(Communicator& communicator);
@@ -70,6 +68,10 @@ inline Outcome finish(Collective collective, Communicator& communicator, crl_sta
     return {};
   }
   return {raise_carillon_error(communicator.handle, status)};
+}
+
+inline Outcome raised(const Communicator& communicator, int error_class) {
+  return {raise_error(communicator.handle, error_class)};
 }
 
 // False: arguments for the host to judge.
@@ -89,6 +91,13 @@ inline bool same_address(const Rule& rule, const Operand& in, const Operand& out
   return rule.out.block_per_rank
              ? in.buffer == out.type->element(out.buffer, rank * out.block_elements)
              : out.buffer == in.type->element(in.buffer, rank * in.block_elements);
+}
+
+// A buffer may not be both input and output, but hosts differ in whether they look, and in how
+// closely: MPICH at equal types and counts, if at all. What the host lets pass is taken, in place
+// where that means the same: the other ranks are in this call and may have nothing unusual.
+inline bool refused_alias(const Buffer& in, const Buffer& out) {
+  return in.type == out.type && in.count == out.count && alias_error() != MPI_SUCCESS;
 }
 
 // Whether they are then the same bytes: types may take different parts of one array, or of all
@@ -128,9 +137,9 @@ Outcome run_data(Communicator& communicator, const Call& call) {
   }
   const std::int64_t bytes = has_in ? in.bytes : out.bytes;
   if (has_in && has_out) {
-    if (in.bytes != out.bytes) return {raise_error(communicator.handle, MPI_ERR_TRUNCATE)};
+    if (in.bytes != out.bytes) return raised(communicator, MPI_ERR_TRUNCATE);
     if (bytes > 0 && same_address(kRule, in, out, communicator.rank)) [[unlikely]] {
-      if (kHostRefusesAliases) return leave(Reason::kSuspect);
+      if (refused_alias(call.in, call.out)) return raised(communicator, alias_error());
       if (same_bytes(in, out)) {
         in_place = true;
         (kRule.in_place == InPlace::kInput ? in : out).type = nullptr;
@@ -147,18 +156,6 @@ Outcome run_data(Communicator& communicator, const Call& call) {
                 kRule.data(communicator.team, place_in ? CRL_IN_PLACE : in.first_byte(),
                            place_out ? CRL_IN_PLACE : out.first_byte(),
                            static_cast<std::size_t>(bytes), call.root));
-}
-
-/// A user's function may have failed inside the host, which has then already raised the error.
-inline Outcome finish_reduction(Collective collective, Communicator& communicator,
-                                Reduction& reduction, crl_status_t status) {
-  if (reduction.crl_op >= CRL_OPS) [[unlikely]] {
-    const int failed = reduction.failed.exchange(MPI_SUCCESS, std::memory_order_relaxed);
-    if (failed != MPI_SUCCESS) return {failed};
-    // An element does not fit in a slot: said on all ranks alike, before anything was sent.
-    if (status == CRL_ERR_UNSUPPORTED) return leave(Reason::kReduction);
-  }
-  return finish(collective, communicator, status);
 }
 
 template <Collective kCollective>
@@ -182,25 +179,21 @@ Outcome run_reduction(Communicator& communicator, const Call& call) {
     return finish(kCollective, communicator, CRL_OK);
   }
   if (has_out && call.in.address == call.out.address) [[unlikely]] {
-    if (kHostRefusesAliases) return leave(Reason::kSuspect);
+    if (refused_alias(call.in, call.out)) return raised(communicator, alias_error());
     in_place = true;
   }
   if ((call.in.address == nullptr || (has_out && call.out.address == nullptr)) &&
       reduction->type->true_lower_bound == 0) {
     return leave(Reason::kSuspect);
   }
-  if (!reduction->direct) [[unlikely]] {
-    Call packed = call;
-    if (in_place) packed.in.address = call.out.address;
-    if (!has_out) packed.out.address = nullptr;
-    return run_reduction_packed(kCollective, communicator, packed, *reduction);
+  if (reduction->by_host) [[unlikely]] {
+    return run_reduction_by_host(kCollective, communicator, call, {in_place, has_out}, *reduction);
   }
-  return finish_reduction(
-      kCollective, communicator, *reduction,
-      kRule.reduction(communicator.team, in_place ? CRL_IN_PLACE : call.in.address,
-                      has_out ? const_cast<void*>(call.out.address) : nullptr,
-                      static_cast<std::size_t>(call.in.count), reduction->dtype, reduction->crl_op,
-                      call.root));
+  return finish(kCollective, communicator,
+                kRule.reduction(communicator.team, in_place ? CRL_IN_PLACE : call.in.address,
+                                has_out ? const_cast<void*>(call.out.address) : nullptr,
+                                static_cast<std::size_t>(call.in.count), reduction->dtype,
+                                reduction->crl_op, call.root));
 }
 
 template <Collective kCollective>

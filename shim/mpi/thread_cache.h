@@ -65,7 +65,9 @@ inline std::uint64_t hash_of(Handle handle) {
   return static_cast<std::uint64_t>((std::uintptr_t)handle) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/// While one lives, collectives that the host itself calls through MPI_ symbols go to the host.
+/// While one lives, collectives that the host itself calls through MPI_ symbols go to the host. No
+/// function of the program's may be called meanwhile, such as an error handler: its collectives
+/// would go to the host on this rank alone, and if it does not return, all that follow would.
 class InsideHost {
  public:
   InsideHost() : generation_(t_cache.last.generation) {

@@ -154,6 +154,24 @@ void crl_team_destroy(crl_team_h team) {
   delete team;
 }
 
+void crl_team_fail(crl_team_h team, crl_status_t status) {
+  if (team == nullptr || status >= CRL_OK) return;
+  (void)carillon::guarded([&] {
+    Engine& engine = *team->context->engine;
+    carillon::Team& failing = *team->team;
+    // Before that the members have no way to hear of it.
+    if (failing.state() == carillon::Team::State::kAgreeing) engine.wait(failing);
+    const Engine::Lock lock(engine);
+    if (failing.state() != carillon::Team::State::kFailed) {
+      failing.fail(carillon::Status(static_cast<Code>(status),
+                                    std::string("rank ") + std::to_string(failing.rank()) +
+                                        " of a team of " + std::to_string(failing.size()) +
+                                        " gave it up: " + crl_status_string(status)));
+    }
+    return CRL_OK;
+  });
+}
+
 int crl_team_rank(crl_team_h team) { return team->team->rank(); }
 int crl_team_size(crl_team_h team) { return team->team->size(); }
 

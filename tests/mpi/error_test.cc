@@ -2,6 +2,7 @@
 //
 // Wrong arguments: the error class, and the calls of the error handler, must be those of the MPI
 // alone. Every case is run through MPI_ and through PMPI_.
+#include <csetjmp>
 #include <cstdio>
 #include <functional>
 
@@ -182,6 +183,59 @@ void test_sizes_that_differ(MPI_Comm comm) {
         "allgather of two into one: " + text_of(answer));
 }
 
+// Error handlers are the program's: they may call collectives, and need not return.
+void collect_in_handler(MPI_Comm* /*comm*/, int* /*code*/, ...) {
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  check(sum == world_size(), "an allreduce in an error handler");
+}
+
+std::jmp_buf g_way_out;
+void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
+
+using Wrong = int (*)(MPI_Comm comm);
+int wrong_sizes(MPI_Comm comm) { return MPI_Allgather(g_in, 2, MPI_INT, g_out, 1, MPI_INT, comm); }
+
+void test_handler(MPI_Comm comm, MPI_Comm_errhandler_function* function, const char* name,
+                  Wrong wrong) {
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(function, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  MustTake allreduce("allreduce"), barrier("barrier");
+  if (setjmp(g_way_out) == 0) {
+    wrong(comm);
+    check(function != jump_out, std::string(name) + ": was not called");
+  }
+  if (function == collect_in_handler) allreduce.expect();
+  MPI_Barrier(comm);
+  barrier.expect();
+  MPI_Barrier(MPI_COMM_WORLD);
+  barrier.expect();
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+}
+
+void test_handlers_of_the_program() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Barrier(comm);
+  test_handler(comm, collect_in_handler, "a handler that collects", wrong_sizes);
+  test_handler(comm, jump_out, "a handler that jumps", wrong_sizes);
+#if !defined(OPEN_MPI)  // which cannot tell what is no communicator any more
+  const Wrong no_communicator = [](MPI_Comm /*comm*/) {
+    MPI_Comm freed = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &freed);
+    const MPI_Comm kept = freed;
+    MPI_Comm_free(&freed);
+    return MPI_Barrier(kept);
+  };
+  test_handler(comm, jump_out, "a handler for what is no communicator", no_communicator);
+#endif
+  MPI_Comm_free(&comm);
+}
+
 void test_all(MPI_Comm comm) {
   for (const auto& cases : {counts_and_roots(comm), types_and_ops(comm), places(comm)}) {
     for (const Case& test : cases) compare(test);
@@ -213,6 +267,7 @@ void test_handlers() {
 int main(int argc, char** argv) {
   mpi_test::begin(argc, argv);
   mpi_test::test_handlers();
+  mpi_test::test_handlers_of_the_program();
   // After errors, everything still works.
   int one = 1, sum = 0;
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -79,9 +79,41 @@ void host_collective_in_flight(const Collective& collective) {
   check(sum == world_size() * (world_size() - 1) / 2, "iallreduce beside a collective");
 }
 
+// Looks once for a message of rank 0; takes it if it is there.
+using Look = bool (*)(int tag, int* number);
+
+bool look_and_receive(int tag, int* number) {
+  int found = 0;
+  MPI_Iprobe(0, tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+  if (found != 0) MPI_Recv(number, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return found != 0;
+}
+
+bool look_and_match(int tag, int* number) {
+  int found = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Improbe(0, tag, MPI_COMM_WORLD, &found, &message, MPI_STATUS_IGNORE);
+  if (found != 0) MPI_Mrecv(number, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  return found != 0;
+}
+
+// Mprobe waits, and needs no help; it must take what a look could have.
+bool wait_and_match(int tag, int* number) {
+  static int taken = 0;
+  if (taken == 5) {
+    taken = 0;
+    return false;
+  }
+  ++taken;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Mprobe(0, tag, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+  MPI_Mrecv(number, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+  return true;
+}
+
 // Messages, a barrier, and one look whether they are there. MPI promises an answer only in the end,
 // but its own collectives make it true at once, and programs count on that.
-void probe_after_barrier(int tag) {
+void look_after_barrier(int tag, Look look) {
   constexpr int kMessages = 5;
   const int last = world_size() - 1;
   std::vector<int> numbers(kMessages, 1);
@@ -91,17 +123,41 @@ void probe_after_barrier(int tag) {
               &requests[static_cast<std::size_t>(i)]);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  int received = 0, found = 1;
-  while (world_rank() == last && found != 0) {
-    MPI_Iprobe(0, tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-    if (found == 0) break;
-    int number = 0;
-    MPI_Recv(&number, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    received += number;
-  }
+  int received = 0, number = 0;
+  while (world_rank() == last && look(tag, &number)) received += number;
   MPI_Waitall(kMessages, requests.data(), MPI_STATUSES_IGNORE);
   check(world_rank() != last || received == kMessages,
-        "a probe after a barrier found " + std::to_string(received) + " of 5 messages");
+        "looks after a barrier found " + std::to_string(received) + " of 5 messages");
+}
+
+// The same for the end of an exposure epoch. Not every way of Open MPI's messages has windows.
+void win_test_after_barrier() {
+  const int last = world_size() - 1, peer = world_rank() == 0 ? last : 0;
+  int target = -1;
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int made =
+      MPI_Win_create(&target, sizeof(target), sizeof(target), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  if (made != MPI_SUCCESS) return;
+  MPI_Group world{}, other{};
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, &peer, &other);
+  if (world_rank() == last) MPI_Win_post(other, 0, win);
+  if (world_rank() == 0) {
+    MPI_Win_start(other, 0, win);
+    MPI_Win_complete(win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() == last) {
+    int over = 0;
+    MPI_Win_test(win, &over);
+    check(over != 0, "MPI_Win_test after a barrier: the epoch is not over");
+    if (over == 0) MPI_Win_wait(win);
+  }
+  MPI_Group_free(&other);
+  MPI_Group_free(&world);
+  MPI_Win_free(&win);
 }
 
 // A communicator's first collective makes its team: also then there must be progress.
@@ -137,7 +193,10 @@ int main(int argc, char** argv) {
       must.expect();
     }
     first_collective();
-    for (int i = 0; i < 30; ++i) probe_after_barrier(kTag + 1 + i);
+    for (const Look look : {look_and_receive, look_and_match, wait_and_match}) {
+      for (int i = 0; i < 30; ++i) look_after_barrier(kTag + 1 + i, look);
+    }
+    for (int i = 0; i < 10; ++i) win_test_after_barrier();
   }
   return end();
 }

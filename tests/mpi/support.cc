@@ -2,9 +2,14 @@
 #include "support.h"
 
 #include <dlfcn.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 namespace mpi_test {
 namespace {
@@ -25,6 +30,15 @@ std::uint64_t counted(const char* symbol, const char* collective) {
   return counter == nullptr ? 0 : counter(collective);
 }
 
+// Nobody may read this process's memory, nor has this one the right to do so all the same.
+void forbid_tracing() {
+  __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  __user_cap_data_struct none[2] = {};
+  if (prctl(PR_SET_DUMPABLE, 0) != 0 || syscall(SYS_capset, &header, none) != 0) {
+    fail("tracing cannot be forbidden");
+  }
+}
+
 }  // namespace
 
 void fail(const std::string& what) {
@@ -34,6 +48,7 @@ void fail(const std::string& what) {
 }
 
 void begin(int argc, char** argv, int thread_level) {
+  if (std::getenv("MPI_TEST_NO_TRACING") != nullptr) forbid_tracing();
   int provided = MPI_THREAD_SINGLE;
   if (thread_level == MPI_THREAD_SINGLE) {
     MPI_Init(&argc, &argv);

@@ -23,7 +23,8 @@ inline void check(bool good, const std::string& what) {
   if (!good) fail(what);
 }
 
-/// Starts MPI; gives up without the interposer.
+/// Starts MPI; gives up without the interposer. With MPI_TEST_NO_TRACING in the environment, before
+/// that makes this a process that cannot read others' memory, nor be read.
 void begin(int argc, char** argv, int thread_level = MPI_THREAD_SINGLE);
 /// Ends MPI; the process's exit status: 0 if no check failed on any rank.
 int end();

@@ -295,6 +295,32 @@ TEST_F(Failure, LeavingEarlyIsReportedToThoseWhoStillWait) {
       20);
 }
 
+// A member that cannot take part says so, before the team is there or later: nobody waits for ever.
+TEST_F(Failure, AMemberThatGivesUpFailsTheTeamForAll) {
+  for (const bool at_once : {true, false}) {
+    Meeting world(3), meeting(3);
+    expect_processes_ok(
+        3,
+        [&](int rank) {
+          crl_context_h context = make_context(world, rank);
+          crl_team_h team = make_team(context, meeting.oob(rank));
+          for (int i = 0; !at_once && i < 10; ++i) expect_ok(crl_barrier(team));
+          const Stopwatch watch;
+          if (rank == 1) {
+            crl_team_fail(team, CRL_ERR_NO_MEMORY);
+            crl_team_fail(team, CRL_ERR_SYSTEM);  // the first word counts
+          }
+          EXPECT_EQ(crl_barrier(team), CRL_ERR_NO_MEMORY);
+          EXPECT_NE(std::string(crl_last_error()).find("gave "), std::string::npos);
+          EXPECT_EQ(crl_barrier(team), CRL_ERR_NO_MEMORY);
+          EXPECT_LT(watch.seconds(), kBound);
+          crl_team_destroy(team);
+          crl_context_destroy(context);
+        },
+        20);
+  }
+}
+
 TEST_F(Failure, StoppingARankChangesNothingButTime) {
   constexpr int kRanks = 3;
   Meeting world(kRanks), meeting(kRanks);
