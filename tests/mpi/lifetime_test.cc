@@ -174,7 +174,7 @@ void freed_in_the_end(MPI_Comm comm) {
   int keyval = MPI_KEYVAL_INVALID;
   MPI_Type_create_keyval(
       MPI_TYPE_NULL_COPY_FN,
-      [](MPI_Datatype, int, void*, void*) {
+      [](MPI_Datatype, int, void*, void*) -> int {
         ++deleted;
         return MPI_SUCCESS;
       },
