@@ -103,8 +103,8 @@ void require_cluster(const Cluster& cluster) {
   const bool system = (have >> CAP_SYS_ADMIN & 1) != 0;
   if (!network || !system) {
     fail(
-        "a virtual cluster needs {}{}{}, which this process does not have; run it as root (sudo "
-        "carillon cluster ..., or a container with these capabilities)",
+        "a virtual cluster needs {}{}{}, which this process does not have; run it as root, or, "
+        "where users may make namespaces, as unshare -Ur carillon cluster ...",
         network ? "" : "CAP_NET_ADMIN", !network && !system ? " and " : "",
         system ? "" : "CAP_SYS_ADMIN");
   }

@@ -2,7 +2,7 @@
  *
  * The program that cluster_test.py runs on virtual clusters. Every rank checks some collectives and
  * prints "rank R of N on HOST, L on this node, errors E"; with a number of bytes as argument, rank
- * 0 first sends that many to the last rank. With "fail", the last rank ends with status 3; with
+ * 0 first sends that many to the last rank. With "fail", the last rank aborts with status 3; with
  * "hang", no rank ends.
  */
 #include <mpi.h>
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "hang") == 0) {
     for (;;) pause();
   }
-  if (strcmp(what, "fail") == 0 && rank == ranks - 1) exit(3);
+  if (strcmp(what, "fail") == 0 && rank == ranks - 1) MPI_Abort(MPI_COMM_WORLD, 3);
   MPI_Comm_free(&node);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();

@@ -192,6 +192,15 @@ class Programs(Cluster):
                 done = run_program(mpi, "--nodes", 2, probe, "fail")
                 self.assertEqual(done.status, 3, done.err)
 
+    def test_as_an_ordinary_user_in_a_user_namespace(self):
+        user = ["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Ur"]
+        if subprocess.run([*user, "test", "-x", CARILLON], capture_output=True).returncode != 0:
+            self.skipTest("users may make no namespaces here, or not run what is built here")
+        done = subprocess.run([*user, CARILLON, "cluster", "exec", "--nodes", "2", "--rate", "1gbit",
+                               "--", "hostname"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, sorted(done.stdout.split())), (0, ["node0", "node1"]),
+                         done.stderr)
+
     def test_two_at_once(self):
         if "openmpi" not in probes():
             self.skipTest("no Open MPI")
