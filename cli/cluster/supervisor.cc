@@ -112,6 +112,7 @@ int supervise(const Cluster& cluster, const Job& job) {
   const std::string hosts = hosts_file(cluster.shape.nodes());
   take_own_view(kFrontName, hosts);
   std::vector<pid_t> nodes;
+  nodes.reserve(cluster.shape.ranks_per_node.size());
   for (int node = 0; node < cluster.shape.nodes(); ++node) {
     nodes.push_back(start_node(node, hosts));
   }
