@@ -152,9 +152,15 @@ Action define_cluster(CLI::App& app) {
   app.require_subcommand(1);
   CLI::App* const of_run = app.add_subcommand("run", "run an MPI program on a virtual cluster");
   define_cluster_run(*of_run, options);
+  of_run->footer(
+      "carillon cluster run [OPTIONS] [--] PROGRAM ARGS...\n\nExample:\n"
+      "  carillon cluster run --nodes 2 --ppn 2 --rate 200mbit ./app");
   CLI::App* const of_exec = app.add_subcommand(
       "exec", "run a command on every node, with CARILLON_NODE and CARILLON_NODES set");
   add_cluster_options(*of_exec, options.get());
+  of_exec->footer(
+      "carillon cluster exec [OPTIONS] [--] PROGRAM ARGS...\n\nExample:\n"
+      "  carillon cluster exec --nodes 2 -- hostname");
   CLI::App* const of_rsh = app.add_subcommand("rsh", "what launchers start their daemons with");
   of_rsh->group("");  // not for people
   of_rsh->add_option("--processes", options->processes, "")->delimiter(',')->required();
