@@ -268,7 +268,8 @@ class Leavings(Cluster):
         for status in (0, 5):
             process = subprocess.Popen(
                 [CARILLON, "cluster", "exec", "--nodes", "2", "--", "sh", "-c",
-                 f"sleep 1000 & echo started; read line; exit {status}"],
+                 f"[ $CARILLON_NODE = 0 ] || exit 0; sleep 1000 & echo started; read line; "
+                 f"exit {status}"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             process.stdout.readline()
             spaces = namespaces_below(process.pid)
