@@ -17,6 +17,7 @@ using Action = std::function<int(const Arguments& program)>;
 // One per file of that name.
 Action define_run(CLI::App& app);
 Action define_exec(CLI::App& app);
+Action define_cluster(CLI::App& app);
 Action define_bench(CLI::App& app);
 Action define_demo(CLI::App& app);
 Action define_list(CLI::App& app);

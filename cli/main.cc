@@ -33,6 +33,11 @@ constexpr std::array kCommands = {
             define_run, true},
     Command{"exec", "become an MPI program with carillon's collectives, under your own launcher",
             "mpirun -n 4 carillon exec ./app\n  srun carillon exec ./app", define_exec, true},
+    Command{"cluster", "run an MPI program, or a command per node, on a virtual cluster",
+            "carillon cluster run --nodes 2 --ppn 2 --rate 200mbit ./app\n"
+            "  carillon cluster run --shape 3,1,2 --native ./app\n"
+            "  carillon cluster exec --nodes 2 -- hostname",
+            define_cluster, true},
     Command{"bench", "measure collectives, native and with carillon, side by side",
             "carillon bench allreduce bcast -n 2 --sizes 8,65536 --mpi openmpi", define_bench},
     Command{"demo", "run a small program with its own MPI, then with carillon, and compare",
@@ -55,13 +60,24 @@ int refuse(const std::string& what, const std::string& command) {
   return kWrongUse;
 }
 
-CLI::App* add_command(CLI::App& app, const Command& row) {
-  CLI::App* const command = app.add_subcommand(row.name, row.summary);
-  command->footer(fmt::format(
+void add_footer(CLI::App& command, const Command& row) {
+  const char* const own = command.get_subcommands({}).empty() ? "" : " COMMAND";
+  command.footer(fmt::format(
       "{}Example{}:\n  {}",
-      row.takes_program ? fmt::format("carillon {} [OPTIONS] [--] PROGRAM ARGS...\n\n", row.name)
-                        : std::string(),
+      row.takes_program
+          ? fmt::format("carillon {}{} [OPTIONS] [--] PROGRAM ARGS...\n\n", row.name, own)
+          : std::string(),
       std::string_view(row.example).find('\n') == std::string_view::npos ? "" : "s", row.example));
+}
+
+// Moves the name of the command's own subcommand, if there is one in front, from `rest` to `names`.
+CLI::App* enter_subcommand(CLI::App* command, Arguments* rest, Arguments* names) {
+  for (CLI::App* const nested : command->get_subcommands({})) {
+    if (rest->empty() || nested->get_name() != rest->front()) continue;
+    names->push_back(rest->front());
+    rest->erase(rest->begin());
+    return nested;
+  }
   return command;
 }
 
@@ -75,8 +91,9 @@ int run(Arguments arguments) {
   const Command* chosen = nullptr;
   Action action;
   for (const Command& row : kCommands) {
-    CLI::App* const command = add_command(app, row);
+    CLI::App* const command = app.add_subcommand(row.name, row.summary);
     Action defined = row.define(*command);
+    add_footer(*command, row);
     if (arguments[0] != row.name) continue;
     chosen = &row;
     action = std::move(defined);
@@ -85,17 +102,20 @@ int run(Arguments arguments) {
     return refuse("there is no command " + arguments[0], "");
   }
   Arguments own(arguments.begin() + (chosen != nullptr ? 1 : 0), arguments.end());
-  Arguments program;
-  if (chosen != nullptr && chosen->takes_program) {
-    program = cut_program(*app.get_subcommand(chosen->name), &own);
+  Arguments program, names;
+  if (chosen != nullptr) {
+    names.emplace_back(chosen->name);
+    CLI::App* const leaf = enter_subcommand(app.get_subcommand(chosen->name), &own, &names);
+    const bool takes_program = chosen->takes_program && leaf->get_subcommands({}).empty();
+    if (takes_program) program = cut_program(*leaf, &own);
   }
-  if (chosen != nullptr) own.insert(own.begin(), chosen->name);
+  own.insert(own.begin(), names.begin(), names.end());
   std::reverse(own.begin(), own.end());  // as CLI11 wants them
   try {
     app.parse(std::move(own));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return refuse(error.what(), chosen != nullptr ? chosen->name : "");
+    return refuse(error.what(), shell_words(names));
   }
   return action(program);
 }

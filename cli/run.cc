@@ -6,7 +6,6 @@
 #include <sched.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <sstream>
 
@@ -27,20 +26,9 @@ struct Options {
   std::string launcher_options;
 };
 
-// Inside a rank of a launcher, another launcher would start ranks of ranks.
-void refuse_inside_launcher() {
-  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-    if (std::getenv(name) == nullptr) continue;  // NOLINT(concurrency-mt-unsafe)
-    fail(
-        "carillon run starts the ranks itself, but a launcher has already started this one ({} "
-        "is set); under a launcher use carillon exec PROGRAM",
-        name);
-  }
-}
-
 int run(const Options& options, const Arguments& program) {
   require_settings();
-  refuse_inside_launcher();
+  refuse_inside_launcher("carillon run");
   require_program(program[0]);
   const Linkage linkage =
       options.mpi.empty() ? find_linkage(program) : Linkage{abi_from_name(options.mpi), {}};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "support/failure.h"
 
@@ -134,6 +135,16 @@ Arguments launch_command(const Launcher& launcher, int ranks, const Arguments& e
   command.insert(command.end(), extra.begin(), extra.end());
   command.insert(command.end(), program.begin(), program.end());
   return command;
+}
+
+void refuse_inside_launcher(std::string_view command) {
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+    if (std::getenv(name) == nullptr) continue;  // NOLINT(concurrency-mt-unsafe)
+    fail(
+        "{} starts the ranks itself, but a launcher has already started this one ({} is set); "
+        "under a launcher use carillon exec PROGRAM",
+        command, name);
+  }
 }
 
 std::vector<Installed> installed_mpis() {

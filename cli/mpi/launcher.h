@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mpi/linkage.h"
@@ -27,6 +28,10 @@ Launcher require_launcher(const Linkage& linkage);
 /// `extra` options.
 Arguments launch_command(const Launcher& launcher, int ranks, const Arguments& extra,
                          const Arguments& program);
+
+/// Fails inside a rank of a launcher, where another launcher would start ranks of ranks. `command`
+/// is what was asked for, e.g. "carillon run".
+void refuse_inside_launcher(std::string_view command);
 
 /// An MPI of this machine that carillon has a program of its own for (e.g. carillon-bench).
 struct Installed {

@@ -46,7 +46,10 @@ Arguments cut_program(const CLI::App& command, Arguments* arguments) {
   Arguments program(cut + (marked ? 1 : 0), arguments->end());
   arguments->erase(cut, arguments->end());
   if (program.empty()) {
-    throw Failure(fmt::format("which program? Try carillon {} --help", command.get_name()),
+    const CLI::App* const parent = command.get_parent();
+    const bool nested = parent != nullptr && parent->get_parent() != nullptr;
+    throw Failure(fmt::format("which program? Try carillon {}{} --help",
+                              nested ? parent->get_name() + " " : "", command.get_name()),
                   kWrongUse);
   }
   return program;
@@ -65,6 +68,7 @@ void warn_of_unknown_settings() {
     const std::string_view text(*variable);
     const std::string_view name = text.substr(0, text.find('='));
     if (!name.starts_with("CARILLON_")) continue;
+    if (name == "CARILLON_NODE" || name == "CARILLON_NODES") continue;  // of carillon cluster exec
     const auto known = all_settings();
     if (std::any_of(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; })) {
       continue;

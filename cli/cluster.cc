@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon cluster: a virtual cluster on this machine for the time of one MPI program (run) or of
+// one command per node (exec).
+#include "cluster/cluster.h"
+
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "command.h"
+#include "mpi/launcher.h"
+#include "support/failure.h"
+#include "support/machine.h"
+#include "support/options.h"
+
+namespace carillon::cli {
+namespace {
+
+struct Options {
+  int nodes = 0;
+  int ranks_per_node = 1;
+  std::string shape, rate;
+  bool json = false;
+  bool native = false;
+  bool stats = false;
+  std::string mpi;
+  std::string launcher_options;
+  std::vector<pid_t> processes;  // of rsh
+};
+
+Cluster cluster_of(const Options& options) {
+  Cluster cluster{.json = options.json};
+  if (!options.shape.empty()) {
+    cluster.shape = parse_shape(options.shape);
+  } else if (options.nodes > 0) {
+    cluster.shape.ranks_per_node.assign(static_cast<std::size_t>(options.nodes),
+                                        options.ranks_per_node);
+  } else {
+    throw Failure("how many nodes? Say --nodes 2 --ppn 2, or --shape 3,1,2", kWrongUse);
+  }
+  if (cluster.shape.nodes() > kMaxNodes) {
+    fail("{} nodes are too many for one machine; at most {}", cluster.shape.nodes(), kMaxNodes);
+  }
+  if (cluster.shape.ranks() > kMaxRanksStarted) {
+    fail("{} ranks are too many for one machine; at most {}", cluster.shape.ranks(),
+         kMaxRanksStarted);
+  }
+  if (!options.rate.empty()) cluster.bits_per_s = parse_rate(options.rate);
+  require_cluster(cluster);
+  return cluster;
+}
+
+Arguments words_of(const std::string& text) {
+  std::istringstream input(text);
+  Arguments words;
+  for (std::string word; input >> word;) words.push_back(word);
+  return words;
+}
+
+// Has the launcher start its daemons on the nodes through kRemoteShell, all of them from the front:
+// from a node there is no way to another.
+Arguments hosts_options(const Launcher& launcher, const Shape& shape) {
+  if (launcher.kind == Launcher::Kind::kHydra) {
+    return {"-launcher", "rsh", "-launcher-exec", kRemoteShell, "-f", kMachineFile};
+  }
+  std::string hosts;
+  for (int node = 0; node < shape.nodes(); ++node) {
+    hosts += fmt::format("{}{}:{}", node > 0 ? "," : "", node_name(node),
+                         shape.ranks_per_node[static_cast<std::size_t>(node)]);
+  }
+  return {"--host", hosts};
+}
+
+// The user's own settings come first. Each of Open MPI's nodes believes it has the whole machine,
+// and all of them would bind their first rank to the same core.
+Environment launcher_environment(const Shape& shape) {
+  Environment environment;
+  const auto add = [&](const char* name, const char* value) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe)
+    if (std::getenv(name) == nullptr) environment.emplace_back(name, value);
+  };
+  add("OMPI_MCA_plm_rsh_agent", kRemoteShell);
+  add("OMPI_MCA_plm_rsh_no_tree_spawn", "1");
+  add("OMPI_MCA_hwloc_base_binding_policy", "none");
+  add("PRTE_MCA_plm_ssh_agent", kRemoteShell);
+  add("PRTE_MCA_plm_ssh_no_tree_spawn", "1");
+  add("PRTE_MCA_hwloc_default_binding_policy", "none");
+  if (shape.ranks() > usable_cores()) add("OMPI_MCA_mpi_yield_when_idle", "1");
+  return environment;
+}
+
+int run(const Options& options, const Arguments& program) {
+  require_settings();
+  refuse_inside_launcher("carillon cluster run");
+  const Cluster cluster = cluster_of(options);
+  require_program(program[0]);
+  const Linkage linkage =
+      options.mpi.empty() ? find_linkage(program) : Linkage{abi_from_name(options.mpi), {}};
+  Arguments rank;
+  if (!options.native) {
+    require_interposer(linkage.abi);
+    rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
+    if (options.stats) rank.emplace_back("--stats");
+    rank.emplace_back("--");
+  }
+  rank.insert(rank.end(), program.begin(), program.end());
+  const Launcher launcher = require_launcher(linkage);
+  Arguments extra = hosts_options(launcher, cluster.shape);
+  for (std::string& word : words_of(options.launcher_options)) extra.push_back(std::move(word));
+  return run_on_cluster(cluster,
+                        {.command = launch_command(launcher, cluster.shape.ranks(), extra, rank),
+                         .environment = launcher_environment(cluster.shape)});
+}
+
+int exec(const Options& options, const Arguments& program) {
+  const Cluster cluster = cluster_of(options);
+  require_program(program[0]);
+  return run_on_cluster(cluster, {.command = program, .on_every_node = true});
+}
+
+void add_cluster_options(CLI::App& app, Options* options) {
+  app.add_option("--nodes", options->nodes, "number of nodes")->check(CLI::Range(1, kMaxNodes));
+  app.add_option("--rate", options->rate,
+                 "of each node's wire, each way, e.g. 200mbit or 1gbit; default: no limit");
+  app.add_flag("--json", options->json, "the summary at the end of stderr as JSON");
+}
+
+void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) {
+  add_cluster_options(app, options.get());
+  CLI::Option* const ranks =
+      app.add_option("--ppn", options->ranks_per_node, "ranks on each node; default: 1")
+          ->check(ranks_range());
+  app.add_option("--shape", options->shape, "ranks of each node, e.g. 3,1,2, for --nodes and --ppn")
+      ->excludes("--nodes")
+      ->excludes(ranks);
+  app.add_option("--mpi", options->mpi,
+                 "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
+  CLI::Option* const native =
+      app.add_flag("--native", options->native, "with the program's own MPI alone");
+  app.add_flag("--stats", options->stats,
+               "say at the end which calls carillon took, which it left to the MPI, and why")
+      ->excludes(native);
+  app.add_option("--launcher-options", options->launcher_options,
+                 "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");
+}
+
+}  // namespace
+
+Action define_cluster(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.require_subcommand(1);
+  CLI::App* const of_run = app.add_subcommand("run", "run an MPI program on a virtual cluster");
+  define_cluster_run(*of_run, options);
+  of_run->footer(
+      "carillon cluster run [OPTIONS] [--] PROGRAM ARGS...\n\nExample:\n"
+      "  carillon cluster run --nodes 2 --ppn 2 --rate 200mbit ./app");
+  CLI::App* const of_exec = app.add_subcommand(
+      "exec", "run a command on every node, with CARILLON_NODE and CARILLON_NODES set");
+  add_cluster_options(*of_exec, options.get());
+  of_exec->footer(
+      "carillon cluster exec [OPTIONS] [--] PROGRAM ARGS...\n\nExample:\n"
+      "  carillon cluster exec --nodes 2 -- hostname");
+  CLI::App* const of_rsh = app.add_subcommand("rsh", "what launchers start their daemons with");
+  of_rsh->group("");  // not for people
+  of_rsh->add_option("--processes", options->processes, "")->delimiter(',')->required();
+  return [=](const Arguments& program) {
+    if (of_run->parsed()) return run(*options, program);
+    if (of_exec->parsed()) return exec(*options, program);
+    return run_remote_shell(options->processes, program);
+  };
+}
+
+}  // namespace carillon::cli

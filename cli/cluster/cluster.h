@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A virtual cluster on this machine, for the time of one job (docs/cluster.md).
+#pragma once
+
+#include <cstdint>
+
+#include "cluster/shape.h"
+#include "support/process.h"
+
+namespace carillon::cli {
+
+struct Cluster {
+  Shape shape;
+  std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
+  bool json = false;            ///< the summary, the last line of stderr, as JSON
+};
+
+/// Where a launcher finds the program that runs a command on a node, as `rsh NODE COMMAND`, and a
+/// file with a line "NODE:RANKS" for each node.
+inline constexpr const char* kRemoteShell = "/dev/shm/tmp/rsh";
+inline constexpr const char* kMachineFile = "/dev/shm/tmp/machines";
+
+struct Job {
+  Arguments command;
+  Environment environment = {};
+  bool on_every_node = false;  ///< else once, on the front
+};
+
+/// Fails if this process may not make a virtual cluster here, or a tool for it is missing.
+void require_cluster(const Cluster& cluster);
+
+/// Makes the cluster, runs the job, and leaves nothing behind, however this process ends. Returns
+/// the job's exit status.
+int run_on_cluster(const Cluster& cluster, const Job& job);
+
+/// What kRemoteShell does: runs a shell command on a node. `nodes` are the processes of the nodes.
+int run_remote_shell(const std::vector<pid_t>& nodes, const Arguments& node_and_command);
+
+}  // namespace carillon::cli

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/network.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "cluster/node.h"
+#include "cluster/shape.h"
+#include "support/failure.h"
+#include "support/process.h"
+
+namespace carillon::cli {
+namespace {
+
+// Smaller bursts make tbf cut the kernel's large segments into packets, which costs more than all
+// else; a queue this long loses nothing that the nodes' own windows do not hold back.
+constexpr const char* kBurst = "256kb";
+constexpr const char* kQueue = "16mb";
+
+std::string address(int node) { return fmt::format("10.0.{}.{}", node / 250, node % 250 + 1); }
+constexpr const char* kFrontAddress = "10.0.255.254";
+
+// /usr/sbin is not on everybody's PATH.
+std::string find_tool(const std::string& name) {
+  if (const auto found = find_in_path(name)) return found->string();
+  for (const char* const folder : {"/usr/sbin/", "/sbin/"}) {
+    if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
+  }
+  fail(
+      "a virtual cluster needs the program {} of iproute2; install it (Debian: apt-get install "
+      "iproute2)",
+      name);
+}
+
+// Runs `tool -batch -` on `lines`, in the network of this process or of `node`.
+void run_batch(const std::string& tool, const std::string& lines, pid_t node = 0) {
+  const int input = memfd_create("batch", MFD_CLOEXEC);
+  const auto size = static_cast<ssize_t>(lines.size());
+  if (input < 0 || write(input, lines.data(), lines.size()) != size) {
+    fail("cannot keep the commands for {}: {}", tool, std::strerror(errno));
+  }
+  lseek(input, 0, SEEK_SET);
+  const pid_t child = spawn({.command = {find_tool(tool), "-batch", "-"},
+                             .node = node,
+                             .namespaces = kNetworkOnly,
+                             .input = input});
+  close(input);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) fail("{} did not set up the network of the virtual cluster; see above", tool);
+}
+
+std::string limit(const std::string& device, std::int64_t bits_per_s) {
+  return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {}\n", device, bits_per_s,
+                     kBurst, kQueue);
+}
+
+}  // namespace
+
+void require_network_tools(std::int64_t bits_per_s) {
+  find_tool("ip");
+  if (bits_per_s > 0) find_tool("tc");
+}
+
+std::string hosts_file(int nodes) {
+  std::string text = fmt::format("127.0.0.1 localhost\n{} {}\n", kFrontAddress, kFrontName);
+  for (int node = 0; node < nodes; ++node) {
+    text += fmt::format("{} {}\n", address(node), node_name(node));
+  }
+  return text;
+}
+
+void connect_nodes(const std::vector<pid_t>& nodes, std::int64_t bits_per_s) {
+  std::string links = fmt::format(
+      "link set lo up\nlink add switch type bridge\nlink set switch addrgenmode none\n"
+      "addr add {}/16 dev switch\nlink set switch up\n",
+      kFrontAddress);
+  std::string limits;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::string port = fmt::format("port{}", i);
+    links += fmt::format(
+        "link add {0} type veth peer name eth0 netns {1}\nlink set {0} addrgenmode none\n"
+        "link set {0} master switch up\n",
+        port, nodes[i]);
+    limits += limit(port, bits_per_s);
+  }
+  run_batch("ip", links);
+  if (bits_per_s > 0) run_batch("tc", limits);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    run_batch("ip",
+              fmt::format("link set lo up\nlink set eth0 addrgenmode none\n"
+                          "addr add {}/16 dev eth0\nlink set eth0 up\n",
+                          address(static_cast<int>(i))),
+              nodes[i]);
+    if (bits_per_s > 0) run_batch("tc", limit("eth0", bits_per_s), nodes[i]);
+  }
+}
+
+std::int64_t bytes_sent() {
+  std::ifstream devices("/proc/self/net/dev");
+  std::int64_t sum = 0;
+  for (std::string line; std::getline(devices, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || line.find("port") >= colon) continue;
+    std::int64_t received = 0;
+    std::istringstream(line.substr(colon + 1)) >> received;
+    sum += received;
+  }
+  return sum;
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The wires of a virtual cluster: a bridge in a network namespace of its own, the switch, and per
+// node a veth pair from it to the node's namespace. Nothing of it is in the host's network.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carillon::cli {
+
+/// The host name of the switch's namespace, where the launcher runs.
+inline constexpr const char* kFrontName = "front";
+
+/// Fails, with what to install, if ip or (for a rate) tc is missing.
+void require_network_tools(std::int64_t bits_per_s);
+
+/// /etc/hosts of every node: all nodes and the front.
+std::string hosts_file(int nodes);
+
+/// To be called in the switch's network namespace. `nodes` holds the first process of each node.
+/// Every wire carries `bits_per_s` each way; 0: as much as it can.
+void connect_nodes(const std::vector<pid_t>& nodes, std::int64_t bits_per_s);
+
+/// Bytes that all nodes together have sent to the switch, headers included.
+std::int64_t bytes_sent();
+
+}  // namespace carillon::cli

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/shape.h"
+
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <sstream>
+#include <string_view>
+
+#include "support/failure.h"
+#include "support/options.h"
+
+namespace carillon::cli {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double bits;
+};
+constexpr std::array kUnits = {Unit{"kbit", 1e3}, Unit{"mbit", 1e6}, Unit{"gbit", 1e9}};
+
+// Slower, and the launcher's own messages time out; faster, and tc cannot count it.
+constexpr double kMinRate = 100e3, kMaxRate = 100e9;
+
+}  // namespace
+
+int Shape::ranks() const {
+  return std::accumulate(ranks_per_node.begin(), ranks_per_node.end(), 0);
+}
+
+Shape parse_shape(const std::string& text) {
+  Shape shape;
+  std::istringstream words(text + ",");  // so that a comma at the end is seen
+  for (std::string word; std::getline(words, word, ',');) {
+    int ranks = 0;
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, ranks);
+    if (error != std::errc() || stop != end || ranks < 1 || ranks > kMaxRanksStarted) {
+      fail("\"{}\" is not a shape; give the ranks of each node, as in --shape 3,1,2", text);
+    }
+    shape.ranks_per_node.push_back(ranks);
+  }
+  return shape;
+}
+
+std::int64_t parse_rate(const std::string& text) {
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    double number = 0;
+    const char* const end = text.data() + text.size() - unit.name.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || stop != end) break;
+    const double bits = number * unit.bits;
+    if (!(bits >= kMinRate && bits <= kMaxRate)) {
+      fail("a rate of {} is out of range; there can be 100kbit to 100gbit", text);
+    }
+    return static_cast<std::int64_t>(bits);
+  }
+  fail("\"{}\" is not a rate; write it as in --rate 200mbit (kbit, mbit or gbit per second)", text);
+}
+
+std::string node_name(int node) { return fmt::format("node{}", node); }
+
+}  // namespace carillon::cli
