@@ -45,17 +45,13 @@ def download(folder):
     """Brings the newest kernel's package, which the package PACKAGE depends on."""
     try:
         text = output_of([program("apt-cache", "apt"), "show", "--no-all-versions", PACKAGE])
-    except Failure as failure:
-        raise Missing(str(failure)) from None
-    found = re.search(r"^Depends:.*?\b(linux-image-\d[^\s,(]*)", text, re.M)
-    if not found:
-        raise Failure(f"{PACKAGE} names no kernel")
-    name = found.group(1)
-    note(f"downloading {name}")
-    argv = [program("apt-get", "apt"), "-q", "download", name]
-    if os.geteuid() == 0:  # apt's own user may not write to the folder
-        argv[1:1] = ["-o", "APT::Sandbox::User=root"]
-    try:
+        found = re.search(r"^Depends:.*?\b(linux-image-\d[^\s,(]*)", text, re.M)
+        if not found:
+            raise Failure(f"{PACKAGE} names no kernel")
+        note(f"downloading {found.group(1)}")
+        argv = [program("apt-get", "apt"), "-q", "download", found.group(1)]
+        if os.geteuid() == 0:  # apt's own user may not write to the folder
+            argv[1:1] = ["-o", "APT::Sandbox::User=root"]
         output_of(argv, cwd=folder, timeout=DOWNLOAD_S)
     except Failure as failure:
         raise Missing(f"{failure} (are the package lists old? apt-get update)") from None
