@@ -112,11 +112,12 @@ class FabricWire final : public wire::Wire {
   std::uint64_t next_key_ = 1;
 };
 
-// Whether closing an endpoint can end the process. ofi_rxm gives each connection over verbs receive
-// buffers of its own. When it closes one it first closes the connection's endpoint, then handles
-// what still lies in the completion queue, and posts the buffer of a message found there to the
-// endpoint that is gone. The message need not be ours: ofi_rxm sends credits on its own account
-// (seen in 1.17, rxm_close_conn; a receive queue shared by all connections, as over tcp, is safe).
+// Whether closing an endpoint can end the process. Over verbs, ofi_rxm gives each connection
+// receive buffers of its own. To close a connection it closes the connection's endpoint, then
+// handles what still lies in the completion queue, and posts the buffer of a message found there to
+// the endpoint that is gone. No care of ours keeps such messages away: ofi_rxm sends credits on its
+// own account. So it is in libfabric 1.17 (rxm_close_conn, rxm_handle_credit). Over tcp the buffers
+// belong to all connections, and nothing happens.
 bool crashes_when_closed(const fi_info& info) {
   return std::string_view(info.fabric_attr->prov_name).starts_with("verbs;ofi_rxm");
 }
