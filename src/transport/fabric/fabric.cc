@@ -69,6 +69,7 @@ struct List {
 class FabricWire final : public wire::Wire {
  public:
   FabricWire(const Library& library, Info info) : library_(library), info_(std::move(info)) {}
+  ~FabricWire() override;
 
   Status open();
 
@@ -110,6 +111,27 @@ class FabricWire final : public wire::Wire {
   std::vector<fi_addr_t> peers_;
   std::uint64_t next_key_ = 1;
 };
+
+// Whether closing an endpoint can end the process. Over verbs, ofi_rxm gives each connection
+// receive buffers of its own. To close a connection it closes the connection's endpoint, then
+// handles what still lies in the completion queue, and posts the buffer of a message found there to
+// the endpoint that is gone. No care of ours keeps such messages away: ofi_rxm sends credits on its
+// own account. So it is in libfabric 1.17 (rxm_close_conn, rxm_handle_credit). Over tcp the buffers
+// belong to all connections, and nothing happens.
+bool crashes_when_closed(const fi_info& info) {
+  return std::string_view(info.fabric_attr->prov_name).starts_with("verbs;ofi_rxm");
+}
+
+// What cannot be closed stays until the process ends. Memory is registered by others, and ends
+// with them.
+FabricWire::~FabricWire() {
+  if (endpoint_ == nullptr || !crashes_when_closed(*info_)) return;
+  static_cast<void>(endpoint_.release());
+  static_cast<void>(addresses_.release());
+  static_cast<void>(completions_.release());
+  static_cast<void>(domain_.release());
+  static_cast<void>(fabric_.release());
+}
 
 template <typename Object, typename Open>
 int open_into(Handle<Object>& handle, Open open) {
