@@ -94,7 +94,14 @@ class FabricWire final : public wire::Wire {
   [[nodiscard]] Result<fi_addr_t> known(Peer peer) const;
   // Posts: begins the operation, calls, and turns what libfabric answers into what Wire does.
   template <typename Call>
-  Result<bool> post(std::string_view what, Operation& operation, Call call);
+  Result<bool> post(Operation& operation, Call call);
+  // Describe the operation as libfabric takes it, and post it.
+  template <typename Call>
+  Result<bool> one_sided(Peer peer, std::span<const Piece> here, RemoteMemory there,
+                         Operation& operation, Call call);
+  template <typename Call>
+  Result<bool> two_sided(Peer peer, std::span<const Piece> pieces, std::uint64_t tag,
+                         Operation& operation, Call call);
   void finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener);
   Status finish_failed();
 
@@ -257,89 +264,79 @@ Result<fi_addr_t> FabricWire::known(Peer peer) const {
 }
 
 template <typename Call>
-Result<bool> FabricWire::post(std::string_view what, Operation& operation, Call call) {
+Result<bool> FabricWire::post(Operation& operation, Call call) {
   operation.begin();
   const ssize_t answer = call();
   if (answer == 0) return true;
   operation.finish({});
   if (answer == -FI_EAGAIN) return false;
-  return library_.failure(capabilities_.name + ": " + std::string(what), answer);
+  return library_.failure(capabilities_.name + ": post", answer);
+}
+
+template <typename Call>
+Result<bool> FabricWire::one_sided(Peer peer, std::span<const Piece> here, RemoteMemory there,
+                                   Operation& operation, Call call) {
+  const auto address = known(peer);
+  if (!address.ok()) return address.status();
+  if (Status s = check_list(capabilities_, here, capabilities_.max_bytes); !s.ok()) return s;
+  List list(here);
+  const fi_rma_iov remote = {
+      .addr = there.address, .len = wire::total_bytes(here), .key = there.key};
+  fi_msg_rma message = {.msg_iov = list.iov.data(),
+                        .desc = list.descriptors.data(),
+                        .iov_count = list.count,
+                        .addr = address.value(),
+                        .rma_iov = &remote,
+                        .rma_iov_count = 1,
+                        .context = operation.provider_space(),
+                        .data = 0};
+  return post(operation, [&] { return call(message); });
+}
+
+template <typename Call>
+Result<bool> FabricWire::two_sided(Peer peer, std::span<const Piece> pieces, std::uint64_t tag,
+                                   Operation& operation, Call call) {
+  const auto address = known(peer);
+  if (!address.ok()) return address.status();
+  if (Status s = check_list(capabilities_, pieces, capabilities_.max_send_bytes); !s.ok()) return s;
+  List list(pieces);
+  const fi_msg_tagged message = {.msg_iov = list.iov.data(),
+                                 .desc = list.descriptors.data(),
+                                 .iov_count = list.count,
+                                 .addr = address.value(),
+                                 .tag = tag,
+                                 .ignore = 0,
+                                 .context = operation.provider_space(),
+                                 .data = 0};
+  return post(operation, [&] { return call(endpoint_.get(), &message, FI_COMPLETION); });
 }
 
 Result<bool> FabricWire::put(Peer peer, std::span<const Piece> from, RemoteMemory to,
                              std::optional<std::uint32_t> immediate, Operation& operation) {
-  const auto address = known(peer);
-  if (!address.ok()) return address.status();
-  if (Status s = check_list(capabilities_, from, capabilities_.max_bytes); !s.ok()) return s;
-  List list(from);
-  const std::size_t bytes = wire::total_bytes(from);
-  const fi_rma_iov remote = {.addr = to.address, .len = bytes, .key = to.key};
-  const fi_msg_rma message = {.msg_iov = list.iov.data(),
-                              .desc = list.descriptors.data(),
-                              .iov_count = list.count,
-                              .addr = address.value(),
-                              .rma_iov = &remote,
-                              .rma_iov_count = 1,
-                              .context = operation.provider_space(),
-                              .data = immediate.value_or(0)};
-  const std::uint64_t flags = FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0) |
-                              (bytes <= capabilities_.inline_bytes ? FI_INJECT : 0);
-  return post("put", operation, [&] { return fi_writemsg(endpoint_.get(), &message, flags); });
+  const bool free_at_once = wire::total_bytes(from) <= capabilities_.inline_bytes;
+  const std::uint64_t flags =
+      FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0) | (free_at_once ? FI_INJECT : 0);
+  return one_sided(peer, from, to, operation, [&](fi_msg_rma& message) {
+    message.data = immediate.value_or(0);
+    return fi_writemsg(endpoint_.get(), &message, flags);
+  });
 }
 
 Result<bool> FabricWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
                              Operation& operation) {
-  const auto address = known(peer);
-  if (!address.ok()) return address.status();
-  if (Status s = check_list(capabilities_, to, capabilities_.max_bytes); !s.ok()) return s;
-  List list(to);
-  const fi_rma_iov remote = {.addr = from.address, .len = wire::total_bytes(to), .key = from.key};
-  const fi_msg_rma message = {.msg_iov = list.iov.data(),
-                              .desc = list.descriptors.data(),
-                              .iov_count = list.count,
-                              .addr = address.value(),
-                              .rma_iov = &remote,
-                              .rma_iov_count = 1,
-                              .context = operation.provider_space(),
-                              .data = 0};
-  return post("get", operation,
-              [&] { return fi_readmsg(endpoint_.get(), &message, FI_COMPLETION); });
+  return one_sided(peer, to, from, operation, [&](const fi_msg_rma& message) {
+    return fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
+  });
 }
 
 Result<bool> FabricWire::send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
                               Operation& operation) {
-  const auto address = known(peer);
-  if (!address.ok()) return address.status();
-  if (Status s = check_list(capabilities_, from, capabilities_.max_send_bytes); !s.ok()) return s;
-  List list(from);
-  const fi_msg_tagged message = {.msg_iov = list.iov.data(),
-                                 .desc = list.descriptors.data(),
-                                 .iov_count = list.count,
-                                 .addr = address.value(),
-                                 .tag = tag,
-                                 .ignore = 0,
-                                 .context = operation.provider_space(),
-                                 .data = 0};
-  return post("send", operation,
-              [&] { return fi_tsendmsg(endpoint_.get(), &message, FI_COMPLETION); });
+  return two_sided(peer, from, tag, operation, fi_tsendmsg);
 }
 
 Result<bool> FabricWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                               Operation& operation) {
-  const auto address = known(peer);
-  if (!address.ok()) return address.status();
-  if (Status s = check_list(capabilities_, to, capabilities_.max_send_bytes); !s.ok()) return s;
-  List list(to);
-  const fi_msg_tagged message = {.msg_iov = list.iov.data(),
-                                 .desc = list.descriptors.data(),
-                                 .iov_count = list.count,
-                                 .addr = address.value(),
-                                 .tag = tag,
-                                 .ignore = 0,
-                                 .context = operation.provider_space(),
-                                 .data = 0};
-  return post("recv", operation,
-              [&] { return fi_trecvmsg(endpoint_.get(), &message, FI_COMPLETION); });
+  return two_sided(peer, to, tag, operation, fi_trecvmsg);
 }
 
 void FabricWire::finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener) {
