@@ -27,6 +27,7 @@ Status invalid(const CallKey& key, const std::string& what) {
 }
 
 std::size_t slot_of(const CallKey& key) {
+  if (key.collective == Collective::kBarrier) return crl_team::kPrepared;
   std::uint64_t hash = key.count * 0x9E3779B97F4A7C15ULL;
   hash ^= static_cast<std::uint64_t>(key.collective) * 0x2545F4914F6CDD1DULL;
   hash ^= static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.root)) << 57;

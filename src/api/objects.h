@@ -89,7 +89,8 @@ struct crl_team {
 
   crl_context* context = nullptr;
   std::unique_ptr<carillon::Team> team;
-  std::array<carillon::PreparedCall, kPrepared> prepared;  // direct-mapped by key
+  // Direct-mapped by key. The barrier has the last entry for itself: it stands between all others.
+  std::array<carillon::PreparedCall, kPrepared + 1> prepared;
   crl_request blocking;  // blocking calls of larger plans run in here, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
 };
