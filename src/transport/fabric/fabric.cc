@@ -103,7 +103,8 @@ class FabricWire final : public wire::Wire {
   Result<bool> two_sided(Peer peer, std::span<const Piece> pieces, std::uint64_t tag,
                          Operation& operation, Call call);
   void finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener);
-  Status finish_failed();
+  // False: there was none after all.
+  Result<bool> finish_failed();
 
   const Library& library_;
   Info info_;
@@ -347,16 +348,16 @@ void FabricWire::finish_one(const fi_cq_tagged_entry& entry, wire::Listener& lis
   }
 }
 
-Status FabricWire::finish_failed() {
+Result<bool> FabricWire::finish_failed() {
   fi_cq_err_entry failed = {};
   const ssize_t count = fi_cq_readerr(completions_.get(), &failed, 0);
-  if (count == -FI_EAGAIN) return {};
+  if (count == -FI_EAGAIN) return false;
   if (count < 0) return library_.failure(capabilities_.name + ": error queue", count);
   // Without a context it is not of an operation of ours: a peer's that went wrong here.
-  if (failed.op_context == nullptr) return {};
+  if (failed.op_context == nullptr) return true;
   Operation::of_provider_space(failed.op_context)
       ->finish(library_.failure(capabilities_.name, failed.err));
-  return {};
+  return true;
 }
 
 Status FabricWire::progress(wire::Listener& listener) {
@@ -365,7 +366,9 @@ Status FabricWire::progress(wire::Listener& listener) {
     const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
     if (count == -FI_EAGAIN) return {};
     if (count == -FI_EAVAIL) {
-      if (Status status = finish_failed(); !status.ok()) return status;
+      const auto finished = finish_failed();
+      if (!finished.ok()) return finished.status();
+      if (!finished.value()) return {};
       continue;
     }
     if (count < 0) return library_.failure(capabilities_.name + ": completion queue", count);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace carillon::verbs {
 namespace {
@@ -146,7 +147,7 @@ Status Outgoing::post(ibv_send_wr& request, std::span<ibv_sge> pieces, const Mes
     operation.finish({});
     return failure(device_.name() + ": post to " + text_of(peer_), error);
   }
-  if (signaled) device_.count_send(1);
+  device_.count_send(1);
   under_way_[posted_++ % kSendDepth] = inline_data ? nullptr : &operation;
   if (uses_credit) ++credits_used_;
   if (inline_data) operation.finish({});
@@ -165,21 +166,21 @@ void Outgoing::on_completion(std::uint16_t number, ibv_wc_status status) {
   }
   // Those before it have been completed, too: the connection keeps their order.
   const auto count = static_cast<std::uint16_t>(number - static_cast<std::uint16_t>(completed_));
-  for (int i = 0; i <= count && completed_ < posted_; ++i) {
-    wire::Operation*& operation = under_way_[completed_++ % kSendDepth];
-    if (operation != nullptr) operation->finish({});
-    operation = nullptr;
-  }
+  for (int i = 0; i <= count && completed_ < posted_; ++i) retire({});
 }
 
 void Outgoing::break_off(Status why) {
+  // The device must let go of the memory of what is under way.
+  if (state_ == State::kUp) device_.library().disconnect(id_);
   state_ = State::kBroken;
   why_ = std::move(why);
-  for (; completed_ < posted_; ++completed_) {
-    wire::Operation*& operation = under_way_[completed_ % kSendDepth];
-    if (operation != nullptr) operation->finish(why_);
-    operation = nullptr;
-  }
+  while (completed_ < posted_) retire(why_);
+}
+
+void Outgoing::retire(const Status& status) {
+  wire::Operation* const operation = std::exchange(under_way_[completed_++ % kSendDepth], nullptr);
+  if (operation != nullptr) operation->finish(status);
+  device_.count_send(-1);
 }
 
 Incoming::~Incoming() {

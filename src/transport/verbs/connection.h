@@ -61,6 +61,8 @@ class Outgoing {
   enum class State { kIdle, kConnecting, kUp, kBroken };
   Status start();
   Status connect();
+  /// The oldest post is over.
+  void retire(const Status& status);
 
   Device& device_;
   Address self_, peer_;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr int kMostQueueEntries = 16384;
-constexpr int kMostPieces = 32;
 
 // The IPv4 addresses of the machine that are up, but for loopback.
 std::vector<sockaddr_in> ipv4_addresses() {
@@ -95,7 +94,7 @@ Status Device::create_queues() {
   max_message_bytes_ = port.max_msg_sz;
   queue_entries_ = std::min(attributes_.max_cqe, kMostQueueEntries);
   // One piece is the head of a tagged message.
-  max_pieces_ = std::clamp(std::min(attributes_.max_sge, kMostPieces) - 1, 1, kMostPieces);
+  max_pieces_ = std::clamp(std::min(attributes_.max_sge, kMostPieces) - 1, 1, kMostPieces - 1);
   domain_ = library_.alloc_pd(context);
   if (domain_ == nullptr) return failure("ibv_alloc_pd", errno);
   sent_ = library_.create_cq(context, queue_entries_, nullptr, nullptr, 0);
@@ -107,7 +106,32 @@ Status Device::create_queues() {
   receives.attr.max_sge = 1;
   receives_ = library_.create_srq(domain_, &receives);
   if (receives_ == nullptr) return failure("ibv_create_srq", errno);
-  return {};
+  return find_inline_bytes();
+}
+
+ibv_qp_init_attr Device::queue_pair() const {
+  ibv_qp_init_attr pair = {};
+  pair.send_cq = sent_;
+  pair.recv_cq = received_;
+  pair.srq = receives_;
+  pair.cap.max_send_wr = kSendDepth;
+  pair.cap.max_send_sge = static_cast<std::uint32_t>(max_pieces_ + 1);
+  pair.cap.max_inline_data = inline_bytes_;
+  pair.qp_type = IBV_QPT_RC;
+  return pair;
+}
+
+// Devices do not say how much they take inline: it is tried.
+Status Device::find_inline_bytes() {
+  for (const std::uint32_t bytes : {128, 64, 0}) {
+    inline_bytes_ = bytes;
+    ibv_qp_init_attr pair = queue_pair();
+    ibv_qp* const trial = library_.create_raw_qp(domain_, &pair);
+    if (trial == nullptr) continue;
+    library_.destroy_raw_qp(trial);
+    return {};
+  }
+  return failure(name() + ": no queue pair", errno);
 }
 
 Result<std::unique_ptr<Memory>> Device::register_memory(void* memory, std::size_t bytes) {
@@ -124,19 +148,9 @@ Result<std::unique_ptr<Memory>> Device::register_memory(void* memory, std::size_
 }
 
 Status Device::create_queue_pair(rdma_cm_id* id) {
-  for (;;) {
-    ibv_qp_init_attr pair = {};
-    pair.send_cq = sent_;
-    pair.recv_cq = received_;
-    pair.srq = receives_;
-    pair.cap.max_send_wr = kSendDepth;
-    pair.cap.max_send_sge = static_cast<std::uint32_t>(max_pieces_ + 1);
-    pair.cap.max_inline_data = inline_bytes_;
-    pair.qp_type = IBV_QPT_RC;
-    if (library_.create_qp(id, domain_, &pair) == 0) return {};
-    if (inline_bytes_ == 0) return failure(name() + ": no queue pair", errno);
-    inline_bytes_ = inline_bytes_ > 64 ? 64 : 0;  // how much is possible is not told beforehand
-  }
+  ibv_qp_init_attr pair = queue_pair();
+  if (library_.create_qp(id, domain_, &pair) == 0) return {};
+  return failure(name() + ": no queue pair", errno);
 }
 
 Status Device::add_credits() {

@@ -27,6 +27,7 @@ struct Options {
 // The peer hears of every kTellEvery-th only: so many more are needed.
 inline constexpr int kTellEvery = 4;
 inline constexpr int kCredits = wire::kEarlySends + kTellEvery - 1;
+inline constexpr int kMostPieces = 32;              ///< in a list, a message's head among them
 inline constexpr int kSendDepth = 64;               ///< posts under way to one peer
 inline constexpr std::uint32_t kEagerBytes = 4096;  ///< of one tagged message
 
@@ -81,7 +82,7 @@ class Device {
   void count_send(int change) { sends_under_way_ += change; }
 
   Result<std::unique_ptr<Memory>> register_memory(void* memory, std::size_t bytes);
-  /// Gives the connection a queue pair; `for_sending`: one that this end opened.
+  /// Gives the connection a queue pair.
   Status create_queue_pair(rdma_cm_id* id);
   [[nodiscard]] int max_pieces() const { return max_pieces_; }
   [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
@@ -95,6 +96,8 @@ class Device {
   explicit Device(const Library& library) : library_(library) {}
   Status bind(const Options& options);
   Status create_queues();
+  Status find_inline_bytes();
+  [[nodiscard]] ibv_qp_init_attr queue_pair() const;
 
   struct Credits {
     std::vector<ReceiveEntry> entries;
@@ -114,7 +117,7 @@ class Device {
   int queue_entries_ = 0;
   int sends_under_way_ = 0;
   int max_pieces_ = 1;
-  std::uint32_t inline_bytes_ = 128;
+  std::uint32_t inline_bytes_ = 0;
   std::vector<Credits> credits_;
 };
 

@@ -41,6 +41,8 @@ void find_verbs(Symbols& symbols, Library& library) {
   symbols.find("ibv_destroy_cq", &library.destroy_cq);
   symbols.find("ibv_create_srq", &library.create_srq);
   symbols.find("ibv_destroy_srq", &library.destroy_srq);
+  symbols.find("ibv_create_qp", &library.create_raw_qp);
+  symbols.find("ibv_destroy_qp", &library.destroy_raw_qp);
   symbols.find("ibv_wc_status_str", &library.wc_status_str);
 }
 

@@ -24,6 +24,8 @@ struct Library {
   decltype(&::ibv_destroy_cq) destroy_cq = nullptr;
   decltype(&::ibv_create_srq) create_srq = nullptr;
   decltype(&::ibv_destroy_srq) destroy_srq = nullptr;
+  decltype(&::ibv_create_qp) create_raw_qp = nullptr;  // without a connection
+  decltype(&::ibv_destroy_qp) destroy_raw_qp = nullptr;
   decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
   decltype(&::rdma_create_event_channel) create_event_channel = nullptr;
   decltype(&::rdma_destroy_event_channel) destroy_event_channel = nullptr;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/verbs/verbs.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <list>
+#include <random>
 #include <unordered_map>
 
 #include "transport/verbs/connection.h"
@@ -20,7 +18,6 @@ using wire::Peer;
 using wire::Piece;
 using wire::RemoteMemory;
 
-constexpr int kMostPieces = 32;
 constexpr int kCompletionsAtOnce = 16;
 constexpr int kRoundsPerEvents = 64;  // how often the connection manager is asked: a system call
 
@@ -36,7 +33,7 @@ struct List {
     }
   }
   [[nodiscard]] std::span<ibv_sge> all() { return std::span(entries).first(count); }
-  std::array<ibv_sge, kMostPieces + 1> entries;
+  std::array<ibv_sge, kMostPieces> entries;
   std::size_t count;
 };
 
@@ -104,7 +101,9 @@ class VerbsWire final : public wire::Wire {
   Status manage_connections();
   void on_event(const rdma_cm_event& event);
   void on_request(const rdma_cm_event& event);
-  void on_disconnect(Incoming& connection);
+  [[nodiscard]] Status gone() const;
+  [[nodiscard]] bool has_gone(std::uint64_t peer) const;
+  void end_recvs_of_gone();
   Status take_sent();
   Status take_received(wire::Listener& listener);
   void take_message(Incoming& connection, const ReceiveEntry& entry, std::uint32_t bytes);
@@ -116,6 +115,8 @@ class VerbsWire final : public wire::Wire {
   std::unordered_map<std::uint32_t, std::unique_ptr<Incoming>> incoming_;  // by queue pair
   std::list<Posted> posted_;
   std::list<Early> early_;
+  std::vector<std::uint64_t> gone_;  // peers that have closed their connection to here
+  bool more_have_gone_ = false;
   int rounds_ = 0;
 };
 
@@ -124,7 +125,8 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
            .id = 0,
            .ipv4 = device_->address().sin_addr.s_addr,
            .port = device_->address().sin_port};
-  (void)!getrandom(&self_.id, sizeof self_.id, 0);
+  std::random_device random;
+  self_.id = std::uint64_t{random()} << 32 | random();
   capabilities_ = {.name = "verbs " + device_->name(),
                    .max_pieces = static_cast<std::size_t>(device_->max_pieces()),
                    .inline_bytes = device_->inline_bytes(),
@@ -220,6 +222,10 @@ Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t
   const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& message) {
     return message.tag == tag && message.connection->from() == from;
   });
+  if (early == early_.end() && has_gone(from)) {
+    operation.finish(gone());
+    return true;
+  }
   if (early == early_.end()) {
     posted_.push_back({from, tag, {to.begin(), to.end()}, &operation});
     return true;
@@ -259,7 +265,6 @@ Status VerbsWire::take_sent() {
         const auto incoming = incoming_.find(one.qp_num);
         if (incoming != incoming_.end()) incoming->second->on_completion();
       } else {
-        device_->count_send(-1);
         const std::size_t index = one.wr_id >> 16;
         peers_[index]->on_completion(static_cast<std::uint16_t>(one.wr_id), one.status);
       }
@@ -311,15 +316,23 @@ void VerbsWire::on_request(const rdma_cm_event& event) {
   incoming_[number] = std::move(connection);
 }
 
-// What has not been received yet from there never will be.
-void VerbsWire::on_disconnect(Incoming& connection) {
-  connection.close();
+Status VerbsWire::gone() const {
+  return {Code::kPeerDead, capabilities_.name + ": the peer of a recv has gone"};
+}
+
+bool VerbsWire::has_gone(std::uint64_t peer) const {
+  return std::find(gone_.begin(), gone_.end(), peer) != gone_.end();
+}
+
+// What has not been received yet from there never will be. What had come is in the queue: first
+// that is taken.
+void VerbsWire::end_recvs_of_gone() {
   posted_.remove_if([&](const Posted& posted) {
-    if (posted.from != connection.from()) return false;
-    posted.operation->finish(
-        {Code::kPeerDead, capabilities_.name + ": the peer of a recv has gone"});
+    if (!has_gone(posted.from)) return false;
+    posted.operation->finish(gone());
     return true;
   });
+  more_have_gone_ = false;
 }
 
 void VerbsWire::on_event(const rdma_cm_event& event) {
@@ -329,7 +342,10 @@ void VerbsWire::on_event(const rdma_cm_event& event) {
     static_cast<Outgoing*>(event.id->context)->on_event(event);
   } else if (event.event == RDMA_CM_EVENT_DISCONNECTED && event.id->qp != nullptr) {
     const auto incoming = incoming_.find(event.id->qp->qp_num);
-    if (incoming != incoming_.end()) on_disconnect(*incoming->second);
+    if (incoming == incoming_.end()) return;
+    incoming->second->close();
+    gone_.push_back(incoming->second->from());
+    more_have_gone_ = true;
   }
 }
 
@@ -357,6 +373,7 @@ Status VerbsWire::progress(wire::Listener& listener) {
   }
   if (Status status = take_sent(); !status.ok()) return status;
   if (Status status = take_received(listener); !status.ok()) return status;
+  if (more_have_gone_) end_recvs_of_gone();
   if (rounds_ % kRoundsPerEvents != 0) return {};
   for (auto& [number, connection] : incoming_) connection->tell_rest();
   return {};
