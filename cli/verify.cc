@@ -26,8 +26,8 @@ constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
 constexpr Rank kAllRootsUpTo = 16;
 constexpr std::int32_t kElementBytes = 8;
 // Slots this small make the verifier see many segments at small counts.
-constexpr Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
-constexpr Limits kRealSlots{};
+const Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
+const Limits kRealSlots{};
 
 struct Options {
   std::vector<std::string> ids;

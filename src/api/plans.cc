@@ -55,6 +55,7 @@ std::size_t PlanCache::Hash::operator()(const Key& key) const {
   mix(key.rank * 8 + (key.shared.commutative ? 4 : 0) + (key.in_place ? 2 : 0) +
       (key.same_settings ? 1 : 0));
   mix(key.limits.slot_bytes);
+  mix(key.limits.nodes ? key.limits.nodes->count() : 1);
   return hash;
 }
 

@@ -41,6 +41,12 @@ bool has_reduction(Collective collective) {
          collective == Collective::kReduceScatterBlock;
 }
 
+bool Limits::operator==(const Limits& other) const {
+  return slot_bytes == other.slot_bytes && inline_bytes == other.inline_bytes &&
+         window == other.window && large_slots == other.large_slots && crowded == other.crowded &&
+         (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
+}
+
 std::int64_t input_bytes(const Shared& shared, const Local& local, Rank rank) {
   const std::int64_t block = shared.block_bytes();
   switch (shared.collective) {

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
-namespace carillon {
+#include "schedule/nodes.h"
 
-using Rank = std::int32_t;
+namespace carillon {
 
 enum class Collective : std::uint8_t {
   kBarrier,
@@ -88,7 +89,10 @@ struct Limits {
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.
   bool crowded = false;
-  bool operator==(const Limits&) const = default;
+  /// Which ranks share a node; null: all do.
+  std::shared_ptr<const Nodes> nodes;
+
+  bool operator==(const Limits& other) const;
 };
 
 /// Parameters of an algorithm; 0 means its default. What each means stands in its registry row.

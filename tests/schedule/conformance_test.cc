@@ -20,10 +20,10 @@ namespace carillon {
 namespace {
 
 constexpr std::int32_t kElement = 8;
-constexpr Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
-constexpr Limits kMediumSlots{.slot_bytes = 4096, .inline_bytes = 56};
-constexpr Limits kTinySlots{.slot_bytes = kElement, .inline_bytes = 0};
-constexpr Limits kRealSlots{};
+const Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
+const Limits kMediumSlots{.slot_bytes = 4096, .inline_bytes = 56};
+const Limits kTinySlots{.slot_bytes = kElement, .inline_bytes = 0};
+const Limits kRealSlots{};
 
 // A problem, how it is to be done, and the memory that tables point into.
 struct Trial {
