@@ -41,6 +41,14 @@ constexpr std::array kRows = {
     Row{"CARILLON_VERIFY", "0 or 1",
         "1: every schedule is verified for the whole team before its first run (slow).", nullptr,
         &Config::verify, 0, 1},
+    Row{"CARILLON_NETWORK", "text",
+        "Network between nodes: verbs, verbs:DEVICE, fabric, fabric:PROVIDER or off; empty: the "
+        "best that all nodes have.",
+        &Config::network, nullptr, 0, 0},
+    Row{"CARILLON_NODE_RANKS", "numbers",
+        "Ranks that count as one node, e.g. 3,1,2 and so on from the start; for trying shapes of "
+        "several nodes on one machine.",
+        &Config::node_ranks, nullptr, 0, 0},
     Row{"CARILLON_LOG", "text", "What is logged to stderr: off, error, warning, info or debug.",
         &Config::log, nullptr, 0, 0},
 };

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <exception>
 #include <new>
 #include <string>
 
 #include "base/log.h"
+#include "engine/join_network.h"
 #include "engine/node.h"
 #include "engine/team.h"
 #include "engine/waiter.h"
@@ -20,6 +24,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
+constexpr auto kLeaveWithin = std::chrono::seconds(2);
 
 // Memory that was not freed stays readable when its context is gone, as malloc's does.
 void keep_for_ever(const std::shared_ptr<shm::Segment>& segment) {
@@ -54,13 +59,35 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   if (config.dead_peer_ms > 0) engine->settings_.dead_peer_ms = config.dead_peer_ms;
   shm::SegmentSizes sizes;
   sizes.heap_bytes = static_cast<std::uint64_t>(settings.heap_mib) * kMiB;
-  auto place = join_node(config.oob, sizes, static_cast<int>(settings.join_timeout_s));
+  auto place = join_node(config.oob, sizes, settings);
   if (!place.ok()) return place.status();
   engine->segment_ = place.value().segment;
   engine->node_rank_ = place.value().rank;
   engine->oversubscribed_ = place.value().oversubscribed;
+  engine->process_ = config.oob.rank;
+  engine->world_ = place.value().world;
+  engine->node_of_ = std::move(place.value().node_of);
   if (engine->joined()) engine->set_up_memory();
+  if (Status status = engine->set_up_network(config.oob); !status.ok()) return status;
   return engine;
+}
+
+// Without a network, teams on one node can be served all the same.
+Status Engine::set_up_network(const crl_oob_t& oob) {
+  const std::int32_t nodes = *std::max_element(node_of_.begin(), node_of_.end()) + 1;
+  if (nodes == 1) return {};
+  auto network = join_network(oob, settings_);
+  if (network.ok()) {
+    network_ = std::move(network.value());
+    return {};
+  }
+  network_status_ = network.status();
+  if (network_status_.code() == Code::kTimeout) return network_status_;
+  if (settings_.network != "off") {
+    log(LogLevel::kWarning, "between the " + std::to_string(nodes) +
+                                " nodes carillon serves nothing: " + network_status_.to_string());
+  }
+  return {};
 }
 
 void Engine::set_up_memory() {
@@ -74,6 +101,7 @@ void Engine::set_up_memory() {
 }
 
 Engine::~Engine() {
+  leave_network();
   retired_.clear();
   if (!joined()) return;
   segment_->leave(node_rank_);
@@ -186,7 +214,32 @@ bool Engine::move_on(Run& run, int polls) {
   return false;
 }
 
+void Engine::progress_network() {
+  if (network_->progress().ok() || !network_status_.ok()) return;
+  network_status_ = network_->progress();
+  log(LogLevel::kError, network_status_.to_string());
+  for (Team* team : teams_) {
+    if (team->spans_nodes() && team->state() == Team::State::kReady) team->fail(network_status_);
+  }
+}
+
+// Others may still wait for what is on its way, and write to memory of teams that they have not
+// finished with.
+void Engine::leave_network() {
+  if (!network_) return;
+  const auto end = std::chrono::steady_clock::now() + kLeaveWithin;
+  while (network_->progress().ok()) {
+    reap_teams();
+    const bool quiet = std::none_of(retired_.begin(), retired_.end(), [](const auto& team) {
+      return team->spans_nodes() && team->state() == Team::State::kReady;
+    });
+    if ((quiet && network_->idle()) || std::chrono::steady_clock::now() > end) return;
+    sched_yield();
+  }
+}
+
 void Engine::progress(int polls) {
+  if (network_) progress_network();
   if (!agreeing_.empty()) {
     for (Team* team : agreeing_) team->progress_agreement();
     std::erase_if(agreeing_, [](Team* team) { return team->state() != Team::State::kAgreeing; });

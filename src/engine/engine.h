@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/config.h"
@@ -17,6 +18,7 @@
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/run.h"
+#include "transport/net/network.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/segment.h"
 
@@ -53,6 +55,13 @@ class Engine {
   [[nodiscard]] bool crowded() const { return oversubscribed_; }
   /// The processes of the node could be joined; if not, no team can be served.
   [[nodiscard]] bool joined() const { return segment_ != nullptr; }
+  /// The processes that started with this one: which it is, and the node of each.
+  [[nodiscard]] int process() const { return process_; }
+  [[nodiscard]] std::uint64_t world() const { return world_; }
+  [[nodiscard]] std::span<const std::int32_t> node_of() const { return node_of_; }
+  /// Null: all processes are on one node, or there is no network (network_status()).
+  [[nodiscard]] net::Network* network() const { return network_.get(); }
+  [[nodiscard]] const Status& network_status() const { return network_status_; }
   void set_stage_source(StageSource* source) { stages_ = source; }
 
   /// Serializes the calls below when the context is threaded; else does nothing.
@@ -101,6 +110,9 @@ class Engine {
   friend class Waiter;
   explicit Engine(const Config& settings) : settings_(settings) {}
   void set_up_memory();
+  Status set_up_network(const crl_oob_t& oob);
+  void progress_network();
+  void leave_network();
   void reap_teams();
   void begin_deferred();
   /// True if the run has ended.
@@ -112,7 +124,12 @@ class Engine {
 
   Config settings_;
   std::shared_ptr<shm::Segment> segment_;
+  std::unique_ptr<net::Network> network_;  // outlives all teams
+  Status network_status_;
   int node_rank_ = 0;
+  int process_ = 0;
+  std::uint64_t world_ = 0;
+  std::vector<std::int32_t> node_of_;
   bool oversubscribed_ = false;
   bool threaded_ = false;
   std::mutex mutex_;

@@ -2,15 +2,20 @@
 #include "engine/node.h"
 
 #include <sched.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bitset>
-#include <chrono>
+#include <charconv>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "team/bootstrap.h"
@@ -20,8 +25,17 @@ namespace {
 
 constexpr int kMaxCores = 1024;
 
+// What each process tells all others first. Of the same size in all versions. Plain data: it
+// travels as bytes.
+struct Greeting {
+  std::uint64_t magic = shm::kMagic;
+  std::uint64_t version = shm::kVersion;
+};
+
 // What each process tells all others. Plain data: it travels as bytes.
 struct Introduction {
+  std::uint64_t world = 0;          // random; the job's is that of its first process
+  std::uint64_t machine = 0;        // equal where cores are shared: containers, virtual nodes
   std::uint64_t host = 0;           // equal where memory can be shared
   std::uint64_t exchange_name = 0;  // 0: cannot listen
   std::array<std::uint64_t, kMaxCores / 64> cores = {};
@@ -31,14 +45,46 @@ struct Outcome {
   std::int32_t joined = 0;
 };
 
-// Processes with equal values reach each other's abstract sockets and are one user's.
-std::uint64_t host_id() {
+std::string boot_id() {
   std::string text;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  return text;
+}
+
+// Processes with equal values reach each other's abstract sockets and are one user's.
+std::uint64_t host_id() {
+  std::string text = boot_id();
   struct stat network = {};
   if (stat("/proc/self/ns/net", &network) == 0) text += " " + std::to_string(network.st_ino);
   text += " " + std::to_string(geteuid());
   return std::hash<std::string>()(text);
+}
+
+// CARILLON_NODE_RANKS: "3,1,2": the first three ranks count as one node, the next one as another,
+// ..., and so on from the start.
+Result<int> node_of_rank(std::string_view sizes, int rank) {
+  std::vector<int> list;
+  for (std::string_view rest = sizes; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    rest = rest.substr(std::min(rest.size(), one.size() + 1));
+    int size = 0;
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), size);
+    if (error != std::errc() || end != one.data() + one.size() || size < 1) {
+      return Status(Code::kInvalidArgument, "CARILLON_NODE_RANKS=" + std::string(sizes) +
+                                                " is no list of numbers of ranks, as in 3,1,2");
+    }
+    list.push_back(size);
+  }
+  int node = 0;
+  for (std::size_t i = 0; !list.empty() && rank >= list[i]; i = (i + 1) % list.size(), ++node) {
+    rank -= list[i];
+  }
+  return node;
+}
+
+std::uint64_t random_number() {
+  std::uint64_t value = 0;
+  return getrandom(&value, sizeof value, 0) == sizeof value ? value : 0;
 }
 
 std::array<std::uint64_t, kMaxCores / 64> own_cores() {
@@ -52,27 +98,52 @@ std::array<std::uint64_t, kMaxCores / 64> own_cores() {
   return mask;
 }
 
-// The object is left alone on a timeout: the caller's exchange may still write into it.
-template <typename T>
-Result<std::unique_ptr<Gather<T>>> exchange(const crl_oob_t& oob, const T& mine, int timeout_s) {
-  auto gather = std::make_unique<Gather<T>>();
-  if (Status status = gather->post(oob, mine); !status.ok()) return status;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
-  for (;;) {
-    const Code code = gather->test();
-    if (code == Code::kOk) return gather;
-    if (code != Code::kInProgress) {
-      return Status(code, "start-up: the caller's bootstrap allgather failed");
-    }
-    if (std::chrono::steady_clock::now() > end) {
-      (void)gather.release();
-      return Status(Code::kTimeout,
-                    "start-up: not all " + std::to_string(oob.size) + " ranks came within " +
-                        std::to_string(timeout_s) +
-                        " s; does every rank run with carillon? (CARILLON_JOIN_TIMEOUT_S)");
-    }
-    sched_yield();
+Status greet(const crl_oob_t& oob, int timeout_s) {
+  auto greetings = exchange(oob, Greeting{}, timeout_s);
+  if (!greetings.ok()) return greetings.status();
+  const auto all = greetings.value()->all();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].magic == shm::kMagic && all[i].version == shm::kVersion) continue;
+    return {Code::kUnsupported,
+            "start-up: process " + std::to_string(i) + " of the job " +
+                (all[i].magic == shm::kMagic
+                     ? "runs version " + std::to_string(all[i].version) +
+                           " of carillon's protocol, this one version " +
+                           std::to_string(shm::kVersion) + "; install the same on all nodes"
+                     : "sent no greeting of carillon")};
   }
+  return {};
+}
+
+// From what all told: which node each process is on, and what there is of the own one.
+NodePlace find_place(std::span<const Introduction> all, int rank) {
+  const Introduction& mine = all[static_cast<std::size_t>(rank)];
+  NodePlace place{.size = 0, .world = all.front().world};
+  std::bitset<kMaxCores> cores;
+  std::size_t neighbours = 0;  // on the same cores
+  std::map<std::uint64_t, std::int32_t> nodes;
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+    const Introduction& other = all[static_cast<std::size_t>(i)];
+    const auto next = static_cast<std::int32_t>(nodes.size());
+    place.node_of.push_back(nodes.try_emplace(other.host, next).first->second);
+    if (other.machine == mine.machine) {
+      ++neighbours;
+      for (std::size_t c = 0; c < kMaxCores; ++c) {
+        if ((other.cores[c / 64] >> (c % 64) & 1) != 0) cores.set(c);
+      }
+    }
+    if (other.host != mine.host) continue;
+    if (i == rank) place.rank = place.size;
+    ++place.size;
+  }
+  place.oversubscribed = neighbours > cores.count();
+  return place;
+}
+
+// The first process of the node.
+const Introduction& leader_of(std::span<const Introduction> all, std::uint64_t host) {
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const Introduction& other) { return other.host == host; });
 }
 
 Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s,
@@ -98,44 +169,35 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
 
 }  // namespace
 
-Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes, int timeout_s) {
+Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
+                            const Config& settings) {
+  const auto timeout_s = static_cast<int>(settings.join_timeout_s);
+  const auto pretended = node_of_rank(settings.node_ranks, oob.rank);
+  if (!pretended.ok()) return pretended.status();
+  if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
-  Introduction mine{.host = host_id(), .cores = own_cores()};
+  Introduction mine{.world = random_number(),
+                    .machine = std::hash<std::string>()(boot_id()),
+                    .host = host_id() + static_cast<std::uint64_t>(pretended.value()),
+                    .cores = own_cores()};
   if (listener.ok()) mine.exchange_name = listener.value().name();
   auto met = exchange(oob, mine, timeout_s);
   if (!met.ok()) return met.status();
 
-  NodePlace place{.size = 0};
-  std::uint64_t leader_name = 0;
-  std::bitset<kMaxCores> cores;
   const auto all = met.value()->all();
-  std::vector<int> node_members;
-  for (int i = 0; i < oob.size; ++i) {
-    const Introduction& other = all[static_cast<std::size_t>(i)];
-    if (other.host != mine.host) continue;
-    if (place.size == 0) leader_name = other.exchange_name;
-    if (i == oob.rank) place.rank = place.size;
-    ++place.size;
-    node_members.push_back(i);
-    for (std::size_t c = 0; c < kMaxCores; ++c) {
-      if ((other.cores[c / 64] >> (c % 64) & 1) != 0) cores.set(c);
-    }
-  }
-  place.oversubscribed = static_cast<std::size_t>(place.size) > cores.count();
-
+  NodePlace place = find_place(all, oob.rank);
   shm::SegmentSizes own_sizes = sizes;
   if (place.oversubscribed) own_sizes.pool_bytes = sizes.crowded_pool_bytes;
   Status opened = listener.status();
   if (listener.ok()) {
-    opened = open_segment(listener.value(), leader_name, timeout_s, own_sizes, place);
+    const std::uint64_t leader = leader_of(all, mine.host).exchange_name;
+    opened = open_segment(listener.value(), leader, timeout_s, own_sizes, place);
     if (!opened.ok()) listener = opened;  // closed: whoever still asks need not wait
   }
   auto outcomes = exchange(oob, Outcome{opened.ok() ? 1 : 0}, timeout_s);
   if (!outcomes.ok()) return outcomes.status();
-  for (const int member : node_members) {
-    if (outcomes.value()->all()[static_cast<std::size_t>(member)].joined == 0) {
-      place.segment.reset();
-    }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].host == mine.host && outcomes.value()->all()[i].joined == 0) place.segment.reset();
   }
   if (!opened.ok()) {
     log(LogLevel::kWarning, opened.to_string() + "; this node's collectives are not served");

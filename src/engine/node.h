@@ -4,8 +4,11 @@
 // these come to share one segment.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "base/config.h"
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "transport/shm/segment.h"
@@ -17,10 +20,13 @@ struct NodePlace {
   int rank = 0;                           ///< within the node, in the order of oob ranks
   int size = 1;
   bool oversubscribed = false;  ///< more ranks than cores they may run on
+  std::uint64_t world = 0;      ///< random; equal on all processes that started together
+  std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };
 
-/// Collective over oob; blocks, for timeout_s at most. An error if the exchange itself fails;
+/// Collective over oob; blocks, for settings.join_timeout_s at most. An error if the exchange itself fails;
 /// a node that cannot be joined is not an error but a null segment, on all of its processes.
-Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes, int timeout_s);
+Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
+                            const Config& settings);
 
 }  // namespace carillon

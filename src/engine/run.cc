@@ -49,6 +49,7 @@ void Run::prepare(Team& team, const Binding& binding) {
   status_ = Status();
   state_ = State::kIdle;
   references_.clear();
+  sent_.clear();
   if (!binding.tables.send_bytes.empty()) {  // the caller's arrays may change from now on
     const Tables& t = binding.tables;
     table_storage_.clear();
@@ -153,6 +154,7 @@ bool Run::progress(int polls) {
   }
   if (state_ == State::kDone) return true;  // it failed
   if (!finished) return false;
+  if (!sent_.empty() && !sent()) return false;
   if (references_.empty() || references_released()) {
     prefetch_next_writes();
     return true;
@@ -340,6 +342,9 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
   const ChannelUse& channel = plan_->uses[in.use];
   const bool to_all = channel.flow == Flow::kOutAll;
   shm::Peer& peer = endpoint.peer(channel.peer);
+  if (!to_all && peer.remote != nullptr) {
+    return write_remote(in, strand, peer, number, offset, length);
+  }
   if (to_all ? !endpoint.all_line_free(number) : !endpoint.pair_line_free(peer, number)) {
     return false;
   }
@@ -363,6 +368,29 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
     shm::Endpoint::use_pair_line(peer, number, collective_);
   }
   wake_readers(*team_, to_all ? shm::Pool::kToAll : channel.peer);
+  return true;
+}
+
+bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
+                       std::uint64_t number, std::int64_t offset, std::int64_t length) {
+  shm::Endpoint& endpoint = team_->endpoint();
+  if (!endpoint.pair_line_free(peer, number)) return false;
+  net::Pair& pair = *peer.remote;
+  std::byte* const to = pair.prepare(static_cast<std::uint64_t>(length));
+  net::Buffer* buffer = nullptr;
+  if (to != nullptr) {
+    gather(to, in, strand, offset, length);
+    const std::uint32_t lag = endpoint.lag(collective_);
+    pair.post(number, shm::make_header(static_cast<std::uint32_t>(number), lag, 0, signature()),
+              &buffer);
+  }
+  if (buffer == nullptr) {
+    if (!pair.status().ok()) fail_unreachable(plan_->uses[in.use].peer, pair.status());
+    return false;
+  }
+  if (team_->only_in_flight()) pair.told_in_passing();
+  shm::Endpoint::use_pair_line(peer, number, collective_);
+  if (team_->engine().network()->manual_progress()) sent_.push_back(buffer);
   return true;
 }
 
@@ -400,7 +428,8 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
   const shm::Line& line = lines[number % shm::kWindow];
   const auto tag = static_cast<std::uint32_t>(number + 1);
-  // partner: the release store in write_message of the peer
+  if (peer.remote != nullptr) polls = 0;  // nothing comes unless the network makes progress
+  // partner: the release store in write_message of the peer, or in Pair::on_message
   std::uint64_t header = line.header.load(std::memory_order_acquire);
   for (int i = 0; shm::header_tag(header) != tag; ++i) {
     if (i >= polls) return false;
@@ -419,8 +448,10 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   }
   shm::ChunkRef ref;
   std::memcpy(&ref, line.payload, sizeof ref);
-  *received = {team_->engine().segment().base() + ref.offset,
-               static_cast<std::int64_t>(ref.length)};
+  const std::byte* const data = kind == shm::kRemote
+                                    ? reinterpret_cast<const std::byte*>(ref.offset)
+                                    : team_->engine().segment().base() + ref.offset;
+  *received = {data, static_cast<std::int64_t>(ref.length)};
   return true;
 }
 
@@ -432,6 +463,14 @@ void Run::fail_mismatch(const ChannelUse& channel) {
                   std::to_string(collective_) +
                   " on the team); do all ranks call the same collectives in the same order, with "
                   "the same sizes, roots and operators?"));
+}
+
+void Run::fail_unreachable(int rank, const Status& why) {
+  fail(Status(why.code(), "rank " + std::to_string(team_->rank()) + " cannot reach rank " +
+                              std::to_string(rank) + " of a team of " +
+                              std::to_string(team_->size()) + " (its collective " +
+                              std::to_string(collective_) +
+                              " on the team): " + std::string(why.message())));
 }
 
 void Run::fail(Status status) {

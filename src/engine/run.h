@@ -13,6 +13,7 @@
 #include "carillon/carillon.h"
 #include "engine/plan.h"
 #include "reduce/kernels.h"
+#include "transport/net/links.h"
 #include "transport/shm/endpoint.h"
 #include "transport/shm/pool.h"
 
@@ -74,6 +75,8 @@ class Run {
   /// has completed the collective.
   [[nodiscard]] bool waits_in_vain(int rank) const;
 
+  /// The run is complete: counts what it had from other nodes.
+  void note_received(net::Links& links) const;
   /// The run has become the team's oldest: counts kept back so far may be told.
   void tell_releases();
   /// The values the finished stage learned.
@@ -112,10 +115,13 @@ class Run {
   bool recv(const Instruction& in, Strand& strand, int polls);
   bool write_message(const Instruction& in, const Strand& strand, std::uint64_t number,
                      std::int64_t offset, std::int64_t length);
+  bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
+                    std::uint64_t number, std::int64_t offset, std::int64_t length);
   bool write_large(const Instruction& in, const Strand& strand, shm::Line& line,
                    std::uint64_t number, std::int64_t offset, std::int64_t length,
                    std::uint8_t* kind);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
+  void fail_unreachable(int rank, const Status& why);
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
   void release(std::uint16_t use, std::uint64_t number);
@@ -129,6 +135,7 @@ class Run {
                std::int64_t offset, std::int64_t length) const;
   void take_numbers();
   bool references_released();
+  bool sent();
   [[nodiscard]] std::byte* at(const Operand& operand, const Strand& strand) const;
   [[nodiscard]] std::int64_t length_of(const Operand& operand, std::int64_t length) const;
   [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const;
@@ -148,6 +155,7 @@ class Run {
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;
+  std::vector<net::Buffer*> sent_;  // by networks that need progress for it
   std::vector<Reference> references_;
   std::vector<std::byte> scratch_;
   std::vector<std::int64_t> table_storage_;

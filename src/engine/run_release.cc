@@ -40,6 +40,10 @@ void Run::release(std::uint16_t use, std::uint64_t number) {
 // All messages up to number `released` are released.
 void Run::tell(const ChannelUse& channel, std::uint64_t released) {
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
+  if (peer.remote != nullptr) {
+    peer.remote->note_acknowledged(released);
+    return;
+  }
   shm::Counter& ack = channel.flow == Flow::kInAll ? *peer.all_in_ack : *peer.in_ack;
   // partner: the acquire loads in Endpoint::pair_released and all_released of the writer
   ack.value.store(released, std::memory_order_release);
@@ -61,6 +65,21 @@ void Run::tell_releases() {
       tell(plan_->uses[i], use.first + use.released);
     }
   }
+}
+
+void Run::note_received(net::Links& links) const {
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const ChannelUse& channel = plan_->uses[i];
+    if (channel.flow != Flow::kInPair || links.pair(channel.peer) == nullptr) continue;
+    links.note_received(channel.peer, static_cast<std::uint64_t>(uses_[i].count));
+  }
+}
+
+// Where the network needs this process to make progress, what is under way would wait until the
+// next call.
+bool Run::sent() {
+  while (!sent_.empty() && sent_.back()->operation.done()) sent_.pop_back();
+  return sent_.empty();
 }
 
 bool Run::references_released() {

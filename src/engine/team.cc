@@ -15,18 +15,28 @@ namespace carillon {
 // What every member tells every other. Plain data: it travels as bytes.
 struct Team::Hello {
   std::uint64_t segment_id = 0;  // 0: this member could not join its node
+  std::uint64_t world = 0;
   std::uint64_t area_offset = 0;
   std::uint64_t generation = 0;
   std::int64_t slot_bytes = 0;
   std::uint64_t settings_hash = 0;
   std::uint32_t crowded = 0;
   std::int32_t node_rank = 0;
-  std::uint32_t version = 0;
+  std::int32_t process = 0;
+  std::uint32_t pair_ids = 0;
 };
+
+namespace {
+
+// All messages that others may have under way to one rank fit in so much.
+constexpr std::int64_t kReceiveBytes = 32 << 20;
+constexpr std::int64_t kLeastSlotBytes = 1024;
+
+}  // namespace
 
 Team::Team(Engine& engine, const crl_oob_t& oob)
     : engine_(engine), oob_(oob), gather_(std::make_unique<Gather<Hello>>()) {
-  Hello mine{.version = shm::kVersion};
+  Hello mine{.world = engine.world(), .process = engine.process()};
   if (engine.joined()) {
     area_ = engine.allocate_area(area_bytes());
     if (area_) {
@@ -38,6 +48,10 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     mine.node_rank = engine.node_rank();
   }
   mine.slot_bytes = engine.settings().slot_bytes;
+  if (engine.network() != nullptr && size() > 1) {
+    pair_ids_ = engine.network()->take_ids(size());
+    mine.pair_ids = *pair_ids_;
+  }
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.settings_hash = std::hash<std::string>()(engine.settings().algorithm);
   if (Status status = gather_->post(oob, mine); !status.ok()) {
@@ -48,8 +62,14 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
 
 Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
-  if (endpoint_) engine_.pool().forget(&*endpoint_);
+  if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_, area_bytes());
+  links_.reset();
+  if (pair_ids_) engine_.network()->return_ids(*pair_ids_);
+}
+
+std::size_t Team::area_size() const {
+  return static_cast<std::size_t>(std::min(size(), engine_.segment().ranks()));
 }
 
 void Team::progress_agreement() {
@@ -66,24 +86,79 @@ void Team::progress_agreement() {
 // Every member sees the same values here, so every member comes to the same end.
 void Team::agree() {
   const auto gather = std::move(gather_);
-  std::vector<shm::Member> members;
-  const Hello& first = gather->all().front();
-  for (const Hello& hello : gather->all()) {
-    if (hello.version != shm::kVersion) {
-      fail(Status(Code::kUnsupported, "members of the team run different versions of carillon"));
-      return;
+  const auto hellos = gather->all();
+  if (Status status = check_hellos(hellos); !status.ok()) {
+    fail(std::move(status));
+    return;
+  }
+  agree_limits(hellos);
+  if (limits_.nodes && engine_.network() == nullptr) {
+    fail(Status(Code::kUnsupported, "the team's members are on " +
+                                        std::to_string(limits_.nodes->count()) + " nodes, and " +
+                                        std::string(engine_.network_status().message())));
+    return;
+  }
+  connect(hellos);
+  state_.store(State::kReady, std::memory_order_release);
+}
+
+Status Team::check_hellos(std::span<const Hello> hellos) const {
+  const auto processes = static_cast<std::int32_t>(engine_.node_of().size());
+  for (const Hello& hello : hellos) {
+    if (hello.segment_id == 0) {
+      return {Code::kUnsupported, "a member of the team could not join its node"};
     }
-    if (hello.segment_id == 0 || hello.segment_id != first.segment_id) {
-      fail(Status(Code::kUnsupported, "the team's members do not all share one node's memory"));
-      return;
+    if (hello.world != hellos.front().world || hello.process < 0 || hello.process >= processes) {
+      return {Code::kUnsupported, "the team's members were not started together"};
     }
+  }
+  return {};
+}
+
+void Team::agree_limits(std::span<const Hello> hellos) {
+  std::vector<std::int32_t> node_of;
+  for (const Hello& hello : hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
-    same_settings_ = same_settings_ && hello.settings_hash == first.settings_hash;
-    members.push_back({hello.node_rank, hello.area_offset, hello.generation});
+    same_settings_ = same_settings_ && hello.settings_hash == hellos.front().settings_hash;
+    node_of.push_back(engine_.node_of()[static_cast<std::size_t>(hello.process)]);
   }
-  endpoint_.emplace(engine_.segment(), std::move(members), rank());
-  state_.store(State::kReady, std::memory_order_release);
+  auto nodes = std::make_shared<const Nodes>(node_of);
+  if (nodes->count() == 1) return;
+  limits_.nodes = std::move(nodes);
+  if (engine_.network() == nullptr) return;
+  const auto largest = static_cast<std::int64_t>(engine_.network()->largest_message());
+  limits_.slot_bytes = std::min(limits_.slot_bytes, largest);
+  const std::int64_t share = kReceiveBytes / shm::kWindow / (size() - 1);
+  std::int64_t fits = kLeastSlotBytes;
+  while (fits * 2 <= share) fits *= 2;
+  limits_.slot_bytes = std::min(limits_.slot_bytes, fits);
+}
+
+void Team::connect(std::span<const Hello> hellos) {
+  const auto elsewhere = [&](int rank) {
+    return limits_.nodes && limits_.nodes->node_of(rank) != limits_.nodes->node_of(this->rank());
+  };
+  std::vector<shm::Member> members;
+  for (int i = 0; i < size(); ++i) {
+    const Hello& hello = hellos[static_cast<std::size_t>(i)];
+    members.push_back({elsewhere(i) ? -1 : hello.node_rank, hello.area_offset, hello.generation});
+  }
+  endpoint_.emplace(engine_.segment(), members, rank(), area_size());
+  if (!limits_.nodes) return;
+  const auto me = static_cast<std::size_t>(rank());
+  links_ = std::make_unique<net::Links>(*engine_.network(), size(), *pair_ids_);
+  for (int i = 0; i < size(); ++i) {
+    const Hello& hello = hellos[static_cast<std::size_t>(i)];
+    if (!elsewhere(i)) continue;
+    links_->add(i,
+                {.process = hello.process,
+                 .peer_id = hello.pair_ids + static_cast<std::uint32_t>(rank()),
+                 .generation = hellos[me].generation,
+                 .peer_generation = hello.generation,
+                 .slot_bytes = static_cast<std::uint64_t>(limits_.slot_bytes)},
+                *endpoint_);
+  }
 }
 
 void Team::begin(Run& run) {
@@ -102,10 +177,12 @@ Run* Team::next_deferred() {
 void Team::complete(Run& run) {
   run.set_state(Run::State::kDone);
   const std::uint64_t done = endpoint_->done();
+  if (links_) run.note_received(*links_);
   if (in_flight_.size() == 1) [[likely]] {
     in_flight_.clear();
     endpoint_->set_done(done + 1);
     wake_readers(*this, shm::Pool::kToAll);
+    if (links_) links_->report(endpoint_->done_word(), true);
     return;
   }
   in_flight_[run.collective() - done - 1] = nullptr;
@@ -116,6 +193,9 @@ void Team::complete(Run& run) {
   in_flight_.erase(in_flight_.begin(), still);
   if (!in_flight_.empty()) in_flight_.front()->tell_releases();
   wake_readers(*this, shm::Pool::kToAll);
+  if (!links_) return;
+  const bool all = std::find(in_flight_.begin(), in_flight_.end(), nullptr) == in_flight_.end();
+  links_->report(endpoint_->done_word(), all);
 }
 
 void Team::fail(Status status) {
@@ -132,14 +212,17 @@ void Team::fail(Status status) {
   if (!endpoint_) return;
   endpoint_->give_up(-static_cast<int>(status_.code()));
   wake_readers(*this, shm::Pool::kToAll);
+  if (links_) links_->give_up(endpoint_->done_word());
 }
 
 void Team::fail_ended(int rank, std::uint64_t collective, bool died) {
   const int node_rank = endpoint_->peer(rank).node_rank;
+  const std::string where =
+      node_rank < 0 ? "on another node"
+                    : "pid " + std::to_string(engine_.segment().state(node_rank).pid.load());
   fail(Status(Code::kPeerDead,
-              "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) +
-                  " (pid " + std::to_string(engine_.segment().state(node_rank).pid.load()) + ") " +
-                  (died ? "died" : "has destroyed its context") + "; collective " +
+              "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) + " (" +
+                  where + ") " + (died ? "died" : "has destroyed its context") + "; collective " +
                   std::to_string(collective) + " of the team cannot complete at rank " +
                   std::to_string(this->rank())));
 }
@@ -156,42 +239,59 @@ void Team::fail_mismatch(int rank, std::uint64_t collective) {
 void Team::check_peers() {
   if (in_flight_.empty()) return;
   const Run& oldest = *in_flight_.front();
-  const std::uint64_t collective = oldest.collective();
-  endpoint_->tell_call(collective, oldest.signature());
+  endpoint_->tell_call(oldest.collective(), oldest.signature());
+  if (links_) links_->tell_all(endpoint_->done_word(), endpoint_->call_word());
   for (int i = 0; i < size() && state() == State::kReady; ++i) {
-    if (i == rank()) continue;
-    const int node_rank = endpoint_->peer(i).node_rank;
-    const bool died = engine_.segment().died(node_rank);
-    const bool left = engine_.segment().left(node_rank);
-    // A member that completed the collective has done its part, whatever became of it.
-    if (endpoint_->completed_by(i) < collective) {
-      if (died || left) {
-        fail_ended(i, collective, died);
-      } else if (endpoint_->call_differs(i, collective, oldest.signature())) {
-        fail_mismatch(i, collective);
-      }
-    } else if (const int error = endpoint_->gave_up(i); error != 0) {
-      fail(Status(static_cast<Code>(-error),
-                  "rank " + std::to_string(i) + " gave up a team of " + std::to_string(size()) +
-                      " (its own message says why); collective " + std::to_string(collective) +
-                      " of the team cannot complete at rank " + std::to_string(rank())));
-    } else if (oldest.waits_in_vain(i)) {
-      fail_mismatch(i, collective);
-    }
+    if (i != rank()) check_member(i, oldest);
   }
   if (state() == State::kFailed) log(LogLevel::kError, status_.to_string());
 }
 
+void Team::check_member(int rank, const Run& oldest) {
+  const std::uint64_t collective = oldest.collective();
+  const int node_rank = endpoint_->peer(rank).node_rank;
+  const net::Pair* const pair = links_ ? links_->pair(rank) : nullptr;
+  if (pair != nullptr && !pair->status().ok()) {
+    fail(pair->status());
+    return;
+  }
+  const bool died = pair == nullptr && engine_.segment().died(node_rank);
+  const bool left = pair == nullptr && engine_.segment().left(node_rank);
+  // A member that completed the collective has done its part, whatever became of it.
+  if (endpoint_->completed_by(rank) < collective) {
+    if (died || left) {
+      fail_ended(rank, collective, died);
+    } else if (endpoint_->call_differs(rank, collective, oldest.signature())) {
+      fail_mismatch(rank, collective);
+    }
+  } else if (const int error = endpoint_->gave_up(rank); error != 0) {
+    fail(Status(static_cast<Code>(-error),
+                "rank " + std::to_string(rank) + " gave up a team of " + std::to_string(size()) +
+                    " (its own message says why); collective " + std::to_string(collective) +
+                    " of the team cannot complete at rank " + std::to_string(this->rank())));
+  } else if (oldest.waits_in_vain(rank)) {
+    // From another node, what is said of a message may come before it: one more look.
+    if (pair == nullptr || seen_in_vain_ == collective) {
+      fail_mismatch(rank, collective);
+    } else {
+      seen_in_vain_ = collective;
+    }
+  }
+}
+
 bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
-  return !endpoint_ || endpoint_->everybody_done(started_);
+  if (!endpoint_) return true;
+  if (links_ && state() == State::kReady && !links_->close(endpoint_->last_word())) return false;
+  return endpoint_->everybody_done(started_);
 }
 
 void wake_sleeping_readers(Team& team, int reader) {
   shm::Segment& segment = team.engine().segment();
   for (int i = 0; i < team.size(); ++i) {
-    if (i != team.rank() && (reader == shm::Pool::kToAll || reader == i)) {
-      shm::wake(segment, team.endpoint().peer(i).node_rank);
+    const int node_rank = team.endpoint().peer(i).node_rank;
+    if (i != team.rank() && node_rank >= 0 && (reader == shm::Pool::kToAll || reader == i)) {
+      shm::wake(segment, node_rank);
     }
   }
 }

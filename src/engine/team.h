@@ -13,6 +13,7 @@
 #include "engine/run.h"
 #include "schedule/problem.h"
 #include "team/bootstrap.h"
+#include "transport/net/links.h"
 #include "transport/shm/endpoint.h"
 #include "transport/shm/pool.h"
 
@@ -41,6 +42,8 @@ class Team {
   /// Whether all members have the same CARILLON_ALGORITHM.
   [[nodiscard]] bool same_settings() const { return same_settings_; }
   [[nodiscard]] shm::Endpoint& endpoint() { return *endpoint_; }
+  /// Some members are on other nodes.
+  [[nodiscard]] bool spans_nodes() const { return links_ != nullptr; }
 
   /// Moves the agreement on.
   void progress_agreement();
@@ -60,6 +63,8 @@ class Team {
   /// A run of this team has finished.
   void complete(Run& run);
   void set_staged(bool staged) { staged_ = staged; }
+  /// Is there one collective in flight, so that `done` covers all that is complete?
+  [[nodiscard]] bool only_in_flight() const { return in_flight_.size() == 1; }
   /// Is this the oldest collective in flight?
   [[nodiscard]] bool oldest(std::uint64_t collective) const {
     return endpoint_->done() + 1 == collective;
@@ -75,10 +80,14 @@ class Team {
 
  private:
   struct Hello;  // what members tell each other
-  [[nodiscard]] std::uint64_t area_bytes() const {
-    return shm::AreaLayout{static_cast<std::size_t>(oob_.size)}.bytes();
-  }
+  /// So many members may be on this node.
+  [[nodiscard]] std::size_t area_size() const;
+  [[nodiscard]] std::uint64_t area_bytes() const { return shm::AreaLayout{area_size()}.bytes(); }
   void agree();
+  Status check_hellos(std::span<const Hello> hellos) const;
+  void agree_limits(std::span<const Hello> hellos);
+  void connect(std::span<const Hello> hellos);
+  void check_member(int rank, const Run& oldest);
   void fail_ended(int rank, std::uint64_t collective, bool died);
   void fail_mismatch(int rank, std::uint64_t collective);
 
@@ -91,8 +100,11 @@ class Team {
   bool staged_ = false;
   std::optional<std::uint64_t> area_;
   std::unique_ptr<Gather<Hello>> gather_;  // until it is done: the caller may write into it
+  std::optional<std::uint32_t> pair_ids_;
   std::optional<shm::Endpoint> endpoint_;
+  std::unique_ptr<net::Links> links_;  // null: all members are on this node
   std::uint64_t started_ = 0;
+  std::uint64_t seen_in_vain_ = 0;  // collective that waited in vain when last looked at
   /// From the oldest on, which is collective done + 1; null: complete, its run may serve another
   /// call by now.
   std::vector<Run*> in_flight_;

@@ -50,6 +50,8 @@ class Waiter {
   static constexpr auto kYieldFor = std::chrono::milliseconds(2);
   static constexpr int kSleepUs = 1000;  // the host MPI waits no longer than this for progress
 
+  static constexpr int kNetworkSleepUs = 50;
+
   void idle() {
     if (engine_.idle_ != nullptr) engine_.idle_(engine_.idle_arg_);
   }
@@ -65,7 +67,8 @@ class Waiter {
         engine_.progress();
         finished = done();
       }
-      if (!finished) sleep.sleep(kSleepUs);
+      // Nobody wakes a sleeper when something comes from another node.
+      if (!finished) sleep.sleep(engine_.network() == nullptr ? kSleepUs : kNetworkSleepUs);
     }
     const auto now = std::chrono::steady_clock::now();
     if (now < next_check_) return;

@@ -4,9 +4,14 @@
 // caller's non-blocking allgather.
 #pragma once
 
+#include <sched.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -42,5 +47,29 @@ class Gather {
   std::vector<T> all_;
   void* request_ = nullptr;
 };
+
+/// Blocks until everybody's value is there, for timeout_s at most. On a timeout the object is left
+/// alone for ever: the caller's exchange may still write into it.
+template <typename T>
+Result<std::unique_ptr<Gather<T>>> exchange(const crl_oob_t& oob, const T& mine, int timeout_s) {
+  auto gather = std::make_unique<Gather<T>>();
+  if (Status status = gather->post(oob, mine); !status.ok()) return status;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
+  for (;;) {
+    const Code code = gather->test();
+    if (code == Code::kOk) return gather;
+    if (code != Code::kInProgress) {
+      return Status(code, "start-up: the caller's bootstrap allgather failed");
+    }
+    if (std::chrono::steady_clock::now() > end) {
+      (void)gather.release();
+      return Status(Code::kTimeout,
+                    "start-up: not all " + std::to_string(oob.size) + " ranks came within " +
+                        std::to_string(timeout_s) +
+                        " s; does every rank run with carillon? (CARILLON_JOIN_TIMEOUT_S)");
+    }
+    sched_yield();
+  }
+}
 
 }  // namespace carillon

@@ -31,6 +31,7 @@ struct Capabilities {
   std::size_t max_bytes = 0;       ///< of one put or get
   std::size_t max_send_bytes = 0;  ///< of one send
   bool registers_local = false;    ///< pieces must lie in registered memory
+  bool manual_progress = false;    ///< what is posted may stay here until progress() is called
 };
 
 /// Where others put to and get from. Plain data: a member tells it to the others as bytes.

@@ -205,6 +205,7 @@ void FabricWire::set_capabilities() {
       .max_bytes = info_->ep_attr->max_msg_size,
       .max_send_bytes = info_->ep_attr->max_msg_size,
       .registers_local = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0,
+      .manual_progress = info_->domain_attr->data_progress == FI_PROGRESS_MANUAL,
   };
 }
 
@@ -224,7 +225,7 @@ Result<Peer> FabricWire::add_peer(std::span<const std::byte> address) {
       std::memcmp(address.data(), address_.data(), sizeof(AddressHead)) != 0) {
     return Status(Code::kUnsupported,
                   "a member has an address that is none of " + capabilities_.name +
-                      "; do all nodes choose the same provider (CARILLON_FABRIC)?");
+                      "; do all nodes choose the same provider (CARILLON_NETWORK)?");
   }
   fi_addr_t peer = FI_ADDR_UNSPEC;
   const int added =

@@ -6,6 +6,16 @@
 namespace carillon::shm {
 namespace {
 
+// The place of each member among those of its node, in the order of ranks; 0 elsewhere.
+std::vector<std::size_t> places_on_node(const std::vector<Member>& members) {
+  std::vector<std::size_t> places(members.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].node_rank >= 0) places[i] = next++;
+  }
+  return places;
+}
+
 // As if the messages before number 0 had been written and released.
 void start_lines(LineUse (&uses)[kWindow]) {
   for (std::uint64_t line = 0; line < kWindow; ++line) uses[line].number = line - kWindow;
@@ -19,32 +29,36 @@ void Endpoint::open_area(Segment& segment, std::uint64_t offset, std::uint64_t g
   area->done.store(generation << kDoneBits, std::memory_order_release);
 }
 
-Endpoint::Endpoint(Segment& segment, std::vector<Member> members, int rank)
+Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int rank,
+                   std::size_t area_size)
     : peers_(members.size()), rank_(rank) {
-  const AreaLayout layout{members.size()};
-  const auto me = static_cast<std::size_t>(rank);
+  const AreaLayout layout{area_size};
+  const auto own = static_cast<std::size_t>(rank);
+  const std::vector<std::size_t> places = places_on_node(members);
+  const std::size_t me = places[own];
   const auto at = [&](std::size_t member, std::size_t offset) {
     return segment.base() + members[member].area_offset + offset;
   };
   const auto counter = [&](std::size_t member, std::size_t offset) {
     return reinterpret_cast<Counter*>(at(member, offset));
   };
-  generation_ = members[me].generation;
-  mine_ = reinterpret_cast<Progress*>(at(me, AreaLayout::progress()));
-  all_lines_ = reinterpret_cast<Line*>(at(me, AreaLayout::all_lines()));
+  generation_ = members[own].generation;
+  mine_ = reinterpret_cast<Progress*>(at(own, AreaLayout::progress()));
+  all_lines_ = reinterpret_cast<Line*>(at(own, AreaLayout::all_lines()));
   for (std::size_t i = 0; i < members.size(); ++i) {
     Peer& peer = peers_[i];
     peer.node_rank = members[i].node_rank;
     peer.generation = members[i].generation;
+    start_lines(peer.out_used);
+    if (peer.node_rank < 0) continue;
     peer.out_lines = reinterpret_cast<Line*>(at(i, layout.pair_lines(me)));
-    peer.in_lines = reinterpret_cast<const Line*>(at(me, layout.pair_lines(i)));
+    peer.in_lines = reinterpret_cast<const Line*>(at(own, layout.pair_lines(places[i])));
     peer.all_lines = reinterpret_cast<const Line*>(at(i, AreaLayout::all_lines()));
     peer.progress = reinterpret_cast<const Progress*>(at(i, AreaLayout::progress()));
     peer.out_ack = counter(i, layout.pair_ack(me));
     peer.all_ack = counter(i, layout.all_ack(me));
-    peer.in_ack = counter(me, layout.pair_ack(i));
-    peer.all_in_ack = counter(me, layout.all_ack(i));
-    start_lines(peer.out_used);
+    peer.in_ack = counter(own, layout.pair_ack(places[i]));
+    peer.all_in_ack = counter(own, layout.all_ack(places[i]));
   }
   start_lines(all_used_);
 }
@@ -71,8 +85,8 @@ bool Endpoint::all_released(std::uint64_t number, std::uint64_t collective) {
   std::uint64_t least = kDoneMask;
   bool released = true;
   for (int i = 0; i < size(); ++i) {
-    if (i == rank_) continue;
     Peer& reader = peer(i);
+    if (i == rank_ || reader.remote != nullptr) continue;
     if (collective > reader.known_done) refresh_done(reader);
     least = std::min(least, reader.known_done);
     if (collective > reader.known_done &&
@@ -88,6 +102,7 @@ bool Endpoint::all_released(std::uint64_t number, std::uint64_t collective) {
 
 bool Endpoint::everybody_done(std::uint64_t collectives) {
   return std::all_of(peers_.begin(), peers_.end(), [&](Peer& peer) {
+    if (peer.remote != nullptr) return true;
     if (peer.known_done < collectives) refresh_done(peer);
     return peer.known_done >= collectives;
   });

@@ -22,11 +22,15 @@
 #include "transport/shm/layout.h"
 #include "transport/shm/segment.h"
 
+namespace carillon::net {
+class Pair;
+}
+
 namespace carillon::shm {
 
 /// Where a member's team area is, as told at team creation.
 struct Member {
-  std::int32_t node_rank = 0;
+  std::int32_t node_rank = 0;  ///< -1: on another node (net::Pair fills in what its Peer needs)
   std::uint64_t area_offset = 0;
   std::uint64_t generation = 0;
 };
@@ -38,7 +42,7 @@ struct LineUse {
 };
 
 /// One other member of the team (or this rank itself), as seen from here. Lines and counters
-/// point into shared memory.
+/// point into shared memory, or, of a member on another node, into its net::Pair.
 struct Peer {
   Line* out_lines = nullptr;        ///< this rank's pair messages to the peer; in the peer's area
   const Line* in_lines = nullptr;   ///< the peer's to this rank; in this rank's area
@@ -55,11 +59,13 @@ struct Peer {
   Counter* in_ack = nullptr;         ///< this rank's counts, for the peer to read
   Counter* all_in_ack = nullptr;
   std::int32_t node_rank = 0;
+  net::Pair* remote = nullptr;  ///< null: on this node
 };
 
 class Endpoint {
  public:
-  Endpoint(Segment& segment, std::vector<Member> members, int rank);
+  /// Areas are laid out for `area_size` members on this node; there may be fewer.
+  Endpoint(Segment& segment, const std::vector<Member>& members, int rank, std::size_t area_size);
   /// Makes a new area, all zero, this rank's; before any other member is told of it.
   static void open_area(Segment& segment, std::uint64_t offset, std::uint64_t generation);
 
@@ -81,6 +87,9 @@ class Endpoint {
   }
   /// This rank will touch nothing of the team any more; `error` (1..15) is for the others to read.
   void give_up(int error) { set_done(kDoneMask - static_cast<std::uint64_t>(error)); }
+  /// What other nodes are told of `done`.
+  [[nodiscard]] std::uint64_t done_word() const { return generation_ << kDoneBits | done_; }
+  [[nodiscard]] std::uint64_t last_word() const { return generation_ << kDoneBits | kDoneMask; }
   /// The error with which the member gave up, or 0.
   [[nodiscard]] int gave_up(int rank) {
     const std::uint64_t done = completed_by(rank);
@@ -91,6 +100,9 @@ class Endpoint {
   /// call than this as the same collective of the team.
   void tell_call(std::uint64_t collective, std::uint16_t signature) {
     mine_->call.store(collective << 16 | signature, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t call_word() const {
+    return mine_->call.load(std::memory_order_relaxed);
   }
   [[nodiscard]] bool call_differs(int rank, std::uint64_t collective, std::uint16_t signature) {
     const std::uint64_t call = peer(rank).progress->call.load(std::memory_order_relaxed);
@@ -137,8 +149,8 @@ class Endpoint {
     refresh_done(peer(rank));
     return peer(rank).known_done;
   }
-  /// True once every member has completed `collectives` collectives on the team, so that nobody
-  /// will touch this rank's area again.
+  /// True once every member on this node has completed `collectives` collectives on the team, so
+  /// that nobody will touch this rank's area again.
   bool everybody_done(std::uint64_t collectives);
 
  private:

@@ -24,7 +24,9 @@
 namespace carillon::shm {
 
 inline constexpr std::size_t kCacheLine = 64;
-inline constexpr int kWindow = 4;  ///< lines per channel; a power of two
+/// Lines per channel; a power of two. Schedules count on Limits::window of them: the rest is for
+/// readers that tell of several releases at once.
+inline constexpr int kWindow = 8;
 inline constexpr std::size_t kInlineBytes = 56;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -43,10 +45,11 @@ struct alignas(kCacheLine) Line {
 };
 static_assert(sizeof(Line) == kCacheLine);
 
+inline constexpr std::uint8_t kRemote = 0xFD;     ///< payload came over a network: see net/pair.h
 inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the writer's pool
 inline constexpr std::uint8_t kReference = 0xFF;  ///< payload lies in the writer's heap, in place
 
-/// Where a message too long for its line lies: offset from the segment's start.
+/// Where a message too long for its line lies: offset from the segment's start (kRemote: address).
 struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
@@ -65,6 +68,10 @@ inline constexpr std::uint32_t header_lag(std::uint64_t header) {
 }
 inline constexpr std::uint8_t header_kind(std::uint64_t header) {
   return static_cast<std::uint8_t>(header >> 40);
+}
+
+inline constexpr std::uint64_t with_kind(std::uint64_t header, std::uint8_t kind) {
+  return (header & ~(UINT64_C(0xFF) << 40)) | (static_cast<std::uint64_t>(kind) << 40);
 }
 
 inline constexpr std::uint16_t header_signature(std::uint64_t header) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/net/buffers.h"
+
+#include <algorithm>
+
+#include "transport/net/pair.h"
+
+namespace carillon::net {
+namespace {
+
+constexpr std::uint64_t kTinyBytes = 128;
+constexpr std::uint64_t kSmallBytes = 4096 + 64;
+constexpr std::uint64_t kGrowBytes = 256 << 10;  // a ring grows by so much, or by one buffer
+
+void tell_owner(Buffer& buffer) {
+  if (buffer.owner == nullptr || !buffer.operation.done() || buffer.operation.status().ok()) return;
+  buffer.owner->fail(buffer.operation.status());
+  buffer.owner = nullptr;
+}
+
+}  // namespace
+
+SendBuffers::SendBuffers(Memory& memory, std::uint64_t largest_bytes) : memory_(memory) {
+  rings_[0].bytes = kTinyBytes;
+  rings_[1].bytes = kSmallBytes;
+  rings_[2].bytes = (largest_bytes + 63) / 64 * 64;
+}
+
+Status SendBuffers::grow(Ring& ring) {
+  const std::uint64_t count = std::clamp<std::uint64_t>(kGrowBytes / ring.bytes, 1, 32);
+  auto block = memory_.allocate(count * ring.bytes);
+  if (!block.ok()) return block.status();
+  ring.next = ring.buffers.size();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Buffer& buffer = ring.buffers.emplace_back();
+    buffer.data = block.value().data + i * ring.bytes;
+    buffer.registration = block.value().registration;
+  }
+  return {};
+}
+
+Result<Buffer*> SendBuffers::take(std::uint64_t bytes) {
+  Ring& ring = bytes <= kTinyBytes ? rings_[0] : bytes <= kSmallBytes ? rings_[1] : rings_[2];
+  for (;;) {
+    const std::size_t count = ring.buffers.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      Buffer& buffer = ring.buffers[ring.next];
+      ring.next = ring.next + 1 == count ? 0 : ring.next + 1;
+      if (!buffer.operation.done()) continue;
+      tell_owner(buffer);
+      return &buffer;
+    }
+    if (Status status = grow(ring); !status.ok()) return status;
+  }
+}
+
+void SendBuffers::check() {
+  for (Ring& ring : rings_) {
+    for (Buffer& buffer : ring.buffers) tell_owner(buffer);
+  }
+}
+
+void SendBuffers::forget(const Pair* pair) {
+  for (Ring& ring : rings_) {
+    for (Buffer& buffer : ring.buffers) {
+      if (buffer.owner == pair) buffer.owner = nullptr;
+    }
+  }
+}
+
+bool SendBuffers::idle() const {
+  return std::all_of(rings_.begin(), rings_.end(), [](const Ring& ring) {
+    return std::all_of(ring.buffers.begin(), ring.buffers.end(),
+                       [](const Buffer& buffer) { return buffer.operation.done(); });
+  });
+}
+
+}  // namespace carillon::net

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where messages to other nodes stand until the network has taken them: registered buffers of three
+// sizes. Nobody frees a buffer: it is free when its operation is done. There are as many as are
+// under way at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+#include "transport/net/memory.h"
+
+namespace carillon::net {
+
+class Pair;
+
+struct Buffer {
+  std::byte* data = nullptr;
+  const wire::Registration* registration = nullptr;
+  wire::Operation operation;
+  Pair* owner = nullptr;  ///< hears of it if the operation fails
+};
+
+class SendBuffers {
+ public:
+  SendBuffers(Memory& memory, std::uint64_t largest_bytes);
+
+  /// A free buffer of at least `bytes` (at most largest_bytes). It is taken when its operation
+  /// begins. An error if no more memory can be had.
+  Result<Buffer*> take(std::uint64_t bytes);
+  /// Tells owners of operations that failed.
+  void check();
+  /// The pair is about to go.
+  void forget(const Pair* pair);
+  /// Is nothing under way?
+  [[nodiscard]] bool idle() const;
+
+ private:
+  struct Ring {
+    std::uint64_t bytes = 0;
+    std::deque<Buffer> buffers;
+    std::size_t next = 0;
+  };
+  Status grow(Ring& ring);
+
+  Memory& memory_;
+  std::array<Ring, 3> rings_;
+};
+
+}  // namespace carillon::net

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/net/links.h"
+
+namespace carillon::net {
+
+Links::~Links() {
+  pairs_.clear();
+}
+
+void Links::add(int rank, PairPlace place, shm::Endpoint& endpoint) {
+  place.id = first_id_ + static_cast<std::uint32_t>(rank);
+  auto& pair = pairs_[static_cast<std::size_t>(rank)];
+  pair = std::make_unique<Pair>(network_, place);
+  pair->attach(endpoint.peer(rank));
+}
+
+void Links::tell_due(std::uint64_t done, bool covers_all) {
+  for (Pair* const pair : due_) pair->tell(done, 0, covers_all);
+  if (covers_all) due_.clear();
+}
+
+void Links::tell_all(std::uint64_t done, std::uint64_t call) {
+  for (const auto& pair : pairs_) {
+    if (pair && pair->is_used()) pair->tell(done, call, false);
+  }
+}
+
+void Links::give_up(std::uint64_t done) {
+  for (const auto& pair : pairs_) {
+    if (pair) pair->give_up(done);
+  }
+}
+
+bool Links::close(std::uint64_t last_word) {
+  bool closed = true;
+  for (const auto& pair : pairs_) {
+    if (pair && !pair->close(last_word)) closed = false;
+  }
+  return closed;
+}
+
+}  // namespace carillon::net

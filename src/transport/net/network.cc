@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/net/network.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/log.h"
+
+namespace carillon::net {
+namespace {
+
+constexpr std::uint64_t kPlace = 2 * sizeof(Note);  // of a process in a lobby: request, reply
+
+std::uint64_t note_offset(int process, bool reply) {
+  return static_cast<std::uint64_t>(process) * kPlace + (reply ? sizeof(Note) : 0);
+}
+
+// What comes before the device: all nodes must have the same.
+std::string transport_of(const std::string& name) {
+  return name.starts_with("verbs ") ? "verbs" : name;
+}
+
+}  // namespace
+
+Network::Network(std::unique_ptr<wire::Wire> wire, int processes, int self,
+                 std::uint64_t largest_message)
+    : wire_(std::move(wire)),
+      memory_(*wire_),
+      buffers_(memory_, largest_message + 64),
+      self_(self),
+      largest_message_(largest_message),
+      processes_(static_cast<std::size_t>(processes)) {}
+
+// Pairs and operations under way know nothing of each other any more.
+Network::~Network() = default;
+
+Result<std::unique_ptr<Network>> Network::create(std::unique_ptr<wire::Wire> wire, int processes,
+                                                 int self, std::uint64_t largest_message) {
+  const std::uint64_t most = wire->capabilities().max_bytes;
+  std::unique_ptr<Network> network(
+      new Network(std::move(wire), processes, self, std::min(largest_message, most - 64)));
+  for (Block* block : {&network->lobby_, &network->staging_}) {
+    auto memory = network->memory_.allocate(static_cast<std::uint64_t>(processes) * kPlace);
+    if (!memory.ok()) return memory.status();
+    *block = memory.value();
+  }
+  return network;
+}
+
+Contact Network::contact() const {
+  Contact contact{.version = kVersion, .lobby = lobby_.remote, .max_bytes = largest_message_};
+  const auto address = wire_->address();
+  contact.address_bytes = static_cast<std::uint32_t>(address.size());
+  std::memcpy(contact.address, address.data(), address.size());
+  const std::string transport = transport_of(wire_->capabilities().name);
+  transport.copy(contact.transport, sizeof contact.transport - 1);
+  return contact;
+}
+
+Status Network::meet(std::span<const Contact> contacts) {
+  const std::string own = transport_of(name());
+  for (std::size_t i = 0; i < contacts.size(); ++i) {
+    const Contact& contact = contacts[i];
+    const std::string_view theirs(contact.transport,
+                                  strnlen(contact.transport, sizeof contact.transport));
+    const std::string who = "process " + std::to_string(i) + " of the job";
+    if (contact.version != kVersion) {
+      return {Code::kUnsupported,
+              contact.version == 0 ? who + " has no network"
+                                   : who + " speaks version " + std::to_string(contact.version) +
+                                         " of carillon's network protocol, others " +
+                                         std::to_string(kVersion) +
+                                         "; install the same carillon on all nodes"};
+    }
+    if (theirs != own.substr(0, sizeof contact.transport - 1) ||
+        contact.address_bytes > sizeof contact.address) {
+      return {Code::kUnsupported, who + " uses the network \"" + std::string(theirs) +
+                                      "\", others \"" + std::string(own) +
+                                      "\"; set CARILLON_NETWORK to one that all nodes have"};
+    }
+    largest_message_ = std::min(largest_message_, contact.max_bytes);
+    processes_[i].contact = contact;
+  }
+  return {};
+}
+
+std::uint32_t Network::take_ids(int count) {
+  const std::uint64_t first = ids_.allocate(static_cast<std::uint64_t>(count), 1).value_or(0);
+  if (pairs_.size() < first + static_cast<std::uint64_t>(count)) {
+    pairs_.resize(first + static_cast<std::uint64_t>(count));
+  }
+  return static_cast<std::uint32_t>(first);
+}
+
+void Network::return_ids(std::uint32_t first) { ids_.release(first); }
+
+void Network::name_pair(std::uint32_t id, Pair* pair) { pairs_[id] = pair; }
+
+Pair* Network::pair_of(std::uint32_t id) const {
+  return id < pairs_.size() ? pairs_[id] : nullptr;
+}
+
+void Network::forget(Pair& pair) {
+  name_pair(pair.place().id, nullptr);
+  std::erase(retries_, &pair);
+  buffers_.forget(&pair);
+}
+
+Result<wire::Peer> Network::peer_of(int process) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  if (other.peer < 0) {
+    auto peer = wire_->add_peer({other.contact.address, other.contact.address_bytes});
+    if (!peer.ok()) return peer;
+    other.peer = peer.value();
+  }
+  return other.peer;
+}
+
+void Network::ask(int process, const Note& note) {
+  processes_[static_cast<std::size_t>(process)].requests.push_back(note);
+  talking_.push_back(process);
+}
+
+Note Network::note_from(int process, bool reply) const {
+  Note note;
+  std::memcpy(&note, lobby_.data + note_offset(process, reply), sizeof note);
+  return note;
+}
+
+void Network::on_request(int process) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  const Note note = note_from(process, false);
+  if (other.answering) return;  // it did not wait for the answer: no carillon does that
+  other.reply = {.kind = Note::kGone};
+  other.answering = true;
+  talking_.push_back(process);
+  Pair* const pair = pair_of(note.id);
+  if (pair == nullptr || pair->place().process != process ||
+      pair->place().generation != note.generation) {
+    return;
+  }
+  if (note.kind == Note::kGaveUp) pair->on_gave_up(note.done);
+  if (note.kind != Note::kOpen) return;
+  pair->on_opened(note);
+  if (!pair->is_open()) return;
+  other.reply = {.kind = Note::kOpened,
+                 .id = pair->place().peer_id,
+                 .generation = pair->place().peer_generation,
+                 .block = pair->block()};
+}
+
+void Network::on_reply(int process) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  if (!other.asking) return;
+  const Note asked = other.requests.front();
+  other.requests.pop_front();
+  other.asking = false;
+  talking_.push_back(process);
+  if (asked.kind != Note::kOpen) return;
+  const Note note = note_from(process, true);
+  const auto of_asked = [&](const Pair* pair) {
+    return pair != nullptr && pair->place().process == process &&
+           pair->place().peer_id == asked.id && pair->place().peer_generation == asked.generation;
+  };
+  if (Pair* const pair = pair_of(note.id); note.kind == Note::kOpened && of_asked(pair)) {
+    pair->on_opened(note);
+    return;
+  }
+  for (Pair* const pair : pairs_) {
+    if (!of_asked(pair)) continue;
+    pair->fail({Code::kPeerDead, "network: process " + std::to_string(process) +
+                                     " of the job has left the team already"});
+  }
+}
+
+bool Network::send_note(int process, const Note& note, bool reply, wire::Operation& operation) {
+  if (!operation.done()) return false;
+  const auto peer = peer_of(process);
+  Result<bool> posted = peer.status();
+  if (peer.ok()) {
+    const std::uint64_t here = note_offset(process, reply);
+    std::memcpy(staging_.data + here, &note, sizeof note);
+    const std::array piece = {staging_.piece(here, sizeof note)};
+    posted = wire_->put(peer.value(), piece,
+                        processes_[static_cast<std::size_t>(process)].contact.lobby.at(
+                            note_offset(self_, reply)),
+                        immediate(reply ? Kind::kReply : Kind::kRequest, 0,
+                                  static_cast<std::uint32_t>(self_)),
+                        operation);
+  }
+  if (posted.ok()) return posted.value();
+  for (Pair* const pair : pairs_) {
+    if (pair != nullptr && pair->place().process == process) pair->fail(posted.status());
+  }
+  return true;
+}
+
+void Network::send_notes() {
+  std::vector<int> again;
+  for (const int process : std::exchange(talking_, {})) {
+    Process& other = processes_[static_cast<std::size_t>(process)];
+    if (!other.asking && !other.requests.empty()) {
+      other.asking = send_note(process, other.requests.front(), false, other.request_operation);
+    }
+    if (other.answering) {
+      other.answering = !send_note(process, other.reply, true, other.reply_operation);
+    }
+    if (other.answering || (!other.asking && !other.requests.empty())) again.push_back(process);
+  }
+  talking_.insert(talking_.end(), again.begin(), again.end());
+}
+
+Status Network::progress() {
+  if (!status_.ok()) return status_;
+  status_ = wire_->progress(*this);
+  if (!talking_.empty()) send_notes();
+  if (!retries_.empty()) {
+    std::vector<Pair*> pending = std::exchange(retries_, {});
+    std::erase_if(pending, [](Pair* pair) { return pair->retry(); });
+    retries_.insert(retries_.end(), pending.begin(), pending.end());
+  }
+  return status_;
+}
+
+bool Network::idle() const {
+  return !status_.ok() || (talking_.empty() && retries_.empty() && buffers_.idle());
+}
+
+// The immediate may be anything: a peer sent it.
+void Network::on_put(std::uint32_t value) {
+  const auto kind = static_cast<Kind>(value >> (kIdBits + kLineBits));
+  const unsigned line = value >> kIdBits & ((1U << kLineBits) - 1);
+  const std::uint32_t id = value & ((UINT32_C(1) << kIdBits) - 1);
+  if (kind == Kind::kRequest || kind == Kind::kReply) {
+    if (id < processes_.size() && static_cast<int>(id) != self_) {
+      kind == Kind::kRequest ? on_request(static_cast<int>(id)) : on_reply(static_cast<int>(id));
+      return;
+    }
+  } else if (Pair* const pair = pair_of(id); pair != nullptr) {
+    kind == Kind::kMessage ? pair->on_message(line) : pair->on_status();
+    return;
+  } else if (kind == Kind::kStatus) {
+    return;  // of a team that is gone
+  }
+  if (!std::exchange(garbage_told_, true)) {
+    log(LogLevel::kWarning, "network: ignoring what no carillon sends (immediate " +
+                                std::to_string(value) + ")");
+  }
+}
+
+}  // namespace carillon::net

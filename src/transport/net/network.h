@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A context's end of the network between nodes: the Wire, the processes on it, and whom a put that
+// arrives concerns.
+//
+// Each process has a lobby: registered memory with two places per other process, where that process
+// writes notes. A request says where its block of a pair is; the reply says where the other one is,
+// or that the team is gone. A process has one request to another under way at a time, so that
+// neither place is ever overwritten unread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/offset_allocator.h"
+#include "base/status.h"
+#include "transport/net/buffers.h"
+#include "transport/net/memory.h"
+#include "transport/net/pair.h"
+
+namespace carillon::net {
+
+inline constexpr std::uint32_t kVersion = 1;
+
+/// What a process tells all others once. Plain data: it travels as bytes.
+struct Contact {
+  std::uint32_t version = 0;  ///< 0: it has no network
+  std::uint32_t address_bytes = 0;
+  std::byte address[wire::Wire::kMaxAddressBytes] = {};
+  char transport[64] = {};  ///< "verbs", "fabric tcp": must be equal on all
+  wire::RemoteMemory lobby;
+  std::uint64_t max_bytes = 0;  ///< of one put
+};
+
+/// A note in a lobby. Plain data: it travels as bytes.
+struct Note {
+  enum Kind : std::uint32_t { kOpen = 1, kGaveUp = 2, kOpened = 3, kGone = 4 };
+  std::uint32_t kind = 0;
+  std::uint32_t id = 0;           ///< of the pair, at the receiver
+  std::uint64_t generation = 0;   ///< of the receiver's area of that team
+  wire::RemoteMemory block;       ///< the sender's: there the receiver may write
+  std::uint64_t done = 0;         ///< the sender's `done` word
+  std::uint64_t reserved[3] = {};
+};
+static_assert(sizeof(Note) == 64);
+
+/// Another process of the job.
+struct Process {
+  wire::Peer peer = -1;  ///< once it is used
+  Contact contact;
+  std::deque<Note> requests;  ///< to be sent; the first may be under way
+  bool asking = false;        ///< the first has been sent and not been answered
+  bool answering = false;     ///< `reply` is to be sent
+  Note reply;
+  Pair* asking_for = nullptr;
+  wire::Operation request_operation, reply_operation;
+};
+
+class Network final : public wire::Listener {
+ public:
+  /// This end; `processes` are in the job, this is `self` of them.
+  static Result<std::unique_ptr<Network>> create(std::unique_ptr<wire::Wire> wire, int processes,
+                                                 int self, std::uint64_t largest_message);
+  ~Network() override;
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  /// What others must know of this end.
+  [[nodiscard]] Contact contact() const;
+  /// What they told, one per process. An error if they do not fit together; equal on all.
+  Status meet(std::span<const Contact> contacts);
+
+  [[nodiscard]] wire::Wire& wire() { return *wire_; }
+  [[nodiscard]] const std::string& name() const { return wire_->capabilities().name; }
+  [[nodiscard]] Memory& memory() { return memory_; }
+  [[nodiscard]] SendBuffers& buffers() { return buffers_; }
+  [[nodiscard]] std::uint64_t largest_message() const { return largest_message_; }
+  /// The operation's memory is not sent unless somebody makes progress.
+  [[nodiscard]] bool manual_progress() const { return wire_->capabilities().manual_progress; }
+
+  /// `count` consecutive names for pairs.
+  std::uint32_t take_ids(int count);
+  void return_ids(std::uint32_t first);
+  void name_pair(std::uint32_t id, Pair* pair);
+
+  // For pairs.
+  Result<wire::Peer> peer_of(int process);
+  void ask(int process, const Note& note);
+  /// Calls pair.retry() until it succeeds.
+  void retry_later(Pair& pair) { retries_.push_back(&pair); }
+  void forget(Pair& pair);
+
+  /// Moves everything on. An error: the end is broken; it stays so.
+  Status progress();
+  /// Is nothing under way from here?
+  [[nodiscard]] bool idle() const;
+
+  void on_put(std::uint32_t immediate) override;
+
+  enum class Kind : std::uint32_t { kMessage = 0, kStatus = 1, kRequest = 2, kReply = 3 };
+  static constexpr int kIdBits = 27;
+  static constexpr int kLineBits = 3;
+  static std::uint32_t immediate(Kind kind, unsigned line, std::uint32_t id) {
+    return static_cast<std::uint32_t>(kind) << (kIdBits + kLineBits) | line << kIdBits | id;
+  }
+
+ private:
+  Network(std::unique_ptr<wire::Wire> wire, int processes, int self, std::uint64_t largest_message);
+  [[nodiscard]] Pair* pair_of(std::uint32_t id) const;
+  [[nodiscard]] Note note_from(int process, bool reply) const;
+  void on_request(int process);
+  void on_reply(int process);
+  void send_notes();
+  bool send_note(int process, const Note& note, bool reply, wire::Operation& operation);
+
+  std::unique_ptr<wire::Wire> wire_;
+  Memory memory_;
+  SendBuffers buffers_;
+  int self_;
+  std::uint64_t largest_message_;
+  std::vector<Process> processes_;
+  Block lobby_, staging_;  // a request and a reply for and from each process
+  OffsetAllocator ids_{0, std::uint64_t{1} << kIdBits};
+  std::vector<Pair*> pairs_;  // by id
+  std::vector<int> talking_;  // processes with notes to send
+  std::vector<Pair*> retries_;
+  Status status_;
+  bool garbage_told_ = false;
+};
+
+}  // namespace carillon::net

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/net/pair.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "transport/net/network.h"
+
+namespace carillon::net {
+namespace {
+
+constexpr std::uint64_t kStaging = 64;  // offsets in a block
+constexpr std::uint64_t kSlots = 128;
+constexpr std::uint64_t kPayload = 64;  // offsets in a slot
+constexpr std::uint64_t kHeads = 16;    // before the payload: length and header
+
+// Where lines of a member are looked for that has not sent any yet.
+const shm::Line kNoLines[shm::kWindow] = {};
+
+// A status as it travels. Each word counts upwards and is good by itself.
+struct StatusWords {
+  std::uint64_t done = 0;
+  std::uint64_t acknowledged = 0;
+  std::uint64_t call = 0;
+};
+
+std::uint64_t with_generation(std::uint64_t generation, std::uint64_t count) {
+  return generation << shm::kDoneBits | count;
+}
+
+// `word` if it is of this generation and later than what is known.
+void raise(std::atomic<std::uint64_t>& known, std::uint64_t word) {
+  // partner: the acquire loads in Endpoint; both sides run under the engine's lock
+  if (word > known.load(std::memory_order_relaxed)) known.store(word, std::memory_order_release);
+}
+
+}  // namespace
+
+Pair::Pair(Network& network, const PairPlace& place) : network_(network), place_(place) {
+  told_.done.store(with_generation(place.peer_generation, 0), std::memory_order_relaxed);
+  done_ = with_generation(place.generation, 0);
+  network_.name_pair(place.id, this);
+}
+
+Pair::~Pair() {
+  network_.forget(*this);
+  const bool nobody_writes = closing_ && peer_closed_ && status_operation_.done();
+  if (block_.data != nullptr && nobody_writes) network_.memory().release(block_);
+}
+
+void Pair::attach(shm::Peer& peer) {
+  peer_ = &peer;
+  peer.remote = this;
+  peer.in_lines = kNoLines;
+  peer.all_lines = kNoLines;
+  peer.progress = &told_;
+  peer.out_ack = &ack_;
+  peer.all_ack = &ack_;
+  peer.in_ack = &unused_ack_;
+  peer.all_in_ack = &unused_ack_;
+  peer.generation = place_.peer_generation;
+}
+
+std::uint64_t Pair::slot_offset(unsigned line) const {
+  return kSlots + line * (kPayload + (place_.slot_bytes + 63) / 64 * 64);
+}
+
+void Pair::fail(const Status& status) {
+  if (state_ == State::kFailed) return;
+  state_ = State::kFailed;
+  status_ = status;
+}
+
+bool Pair::allocate_block() {
+  if (block_.data != nullptr) return true;
+  auto block = network_.memory().allocate(slot_offset(shm::kWindow));
+  if (!block.ok()) {
+    fail(block.status());
+    return false;
+  }
+  block_ = block.value();
+  std::memset(block_.data, 0, kSlots);
+  arrived_ = std::make_unique<shm::Line[]>(shm::kWindow);
+  peer_->in_lines = arrived_.get();
+  return true;
+}
+
+void Pair::open() {
+  if (state_ != State::kUnused || !allocate_block()) return;
+  state_ = State::kOpening;
+  network_.ask(place_.process, {.kind = Note::kOpen,
+                                .id = place_.peer_id,
+                                .generation = place_.peer_generation,
+                                .block = block_.remote,
+                                .done = done_});
+}
+
+void Pair::on_opened(const Note& note) {
+  if (state_ == State::kFailed || !allocate_block()) return;
+  out_ = note.block;
+  state_ = State::kOpen;
+}
+
+std::byte* Pair::prepare(std::uint64_t length) {
+  if (state_ != State::kOpen) {
+    open();
+    return nullptr;
+  }
+  auto buffer = network_.buffers().take(kHeads + length);
+  if (!buffer.ok()) {
+    fail(buffer.status());
+    return nullptr;
+  }
+  prepared_ = buffer.value();
+  prepared_bytes_ = length;
+  return prepared_->data + kHeads;
+}
+
+bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
+  const auto line = static_cast<unsigned>(number % shm::kWindow);
+  std::memcpy(prepared_->data, &prepared_bytes_, sizeof prepared_bytes_);
+  std::memcpy(prepared_->data + 8, &header, sizeof header);
+  const auto peer = network_.peer_of(place_.process);
+  Result<bool> posted = peer.status();
+  if (peer.ok()) {
+    const std::array piece = {
+        wire::Piece{prepared_->data, kHeads + prepared_bytes_, prepared_->registration}};
+    posted = network_.wire().put(
+        peer.value(), piece, out_.at(slot_offset(line) + kPayload - kHeads),
+        Network::immediate(Network::Kind::kMessage, line, place_.peer_id), prepared_->operation);
+  }
+  if (!posted.ok()) fail(posted.status());
+  if (!posted.ok() || !posted.value()) return false;
+  prepared_->owner = this;
+  *buffer = prepared_;
+  return true;
+}
+
+void Pair::note_acknowledged(std::uint64_t count) {
+  acknowledged_ = count;
+  if (acknowledged_ - told_acknowledged_ >= kTellEvery) tell(done_, call_, false);
+}
+
+void Pair::tell(std::uint64_t done, std::uint64_t call, bool covers_all) {
+  done_ = done;
+  call_ = call;
+  if (covers_all) untold_ = 0;
+  if (!is_used() || state_ == State::kFailed || status_pending_ || post_status()) return;
+  status_pending_ = true;
+  network_.retry_later(*this);
+}
+
+bool Pair::retry() {
+  if (state_ == State::kFailed || post_status()) status_pending_ = false;
+  return !status_pending_;
+}
+
+bool Pair::post_status() {
+  if (state_ != State::kOpen || !status_operation_.done()) return false;
+  if (!status_operation_.status().ok()) {
+    fail(status_operation_.status());
+    return true;
+  }
+  const StatusWords words{done_, with_generation(place_.generation, acknowledged_), call_};
+  std::memcpy(block_.data + kStaging, &words, sizeof words);
+  const auto peer = network_.peer_of(place_.process);
+  Result<bool> posted = peer.status();
+  if (peer.ok()) {
+    const std::array piece = {block_.piece(kStaging, sizeof words)};
+    posted = network_.wire().put(peer.value(), piece, out_,
+                                 Network::immediate(Network::Kind::kStatus, 0, place_.peer_id),
+                                 status_operation_);
+  }
+  if (!posted.ok()) fail(posted.status());
+  if (posted.ok() && !posted.value()) return false;
+  told_acknowledged_ = acknowledged_;
+  return true;
+}
+
+bool Pair::close(std::uint64_t last_word) {
+  if (!is_used() || state_ == State::kFailed) return true;
+  if (!closing_) {
+    closing_ = true;
+    tell(last_word, call_, true);
+  }
+  return peer_closed_ && !status_pending_ && status_operation_.done();
+}
+
+// The block may hold anything: a peer wrote it.
+void Pair::on_message(unsigned line) {
+  if (block_.data == nullptr) return;
+  const std::byte* const slot = block_.data + slot_offset(line);
+  std::uint64_t length = 0;
+  std::uint64_t header = 0;
+  std::memcpy(&length, slot + kPayload - kHeads, sizeof length);
+  std::memcpy(&header, slot + kPayload - kHeads + 8, sizeof header);
+  if (length > place_.slot_bytes || (shm::header_tag(header) - 1) % shm::kWindow != line) {
+    fail({Code::kMismatch, "network: a member of the team sent what is no message of carillon"});
+    return;
+  }
+  shm::Line& arrived = arrived_[line];
+  auto kind = static_cast<std::uint8_t>(length);
+  if (length <= shm::kInlineBytes) {
+    std::memcpy(arrived.payload, slot + kPayload, length);
+  } else {
+    const shm::ChunkRef where{reinterpret_cast<std::uint64_t>(slot + kPayload), length};
+    std::memcpy(arrived.payload, &where, sizeof where);
+    kind = shm::kRemote;
+  }
+  // partner: the acquire load in Run::poll; both sides run under the engine's lock
+  arrived.header.store(shm::with_kind(header, kind), std::memory_order_release);
+}
+
+void Pair::on_status() {
+  if (block_.data == nullptr) return;
+  StatusWords words;
+  std::memcpy(&words, block_.data, sizeof words);
+  if (words.done >> shm::kDoneBits == place_.peer_generation) {
+    raise(told_.done, words.done);
+    if ((words.done & shm::kDoneMask) == shm::kDoneMask) peer_closed_ = true;
+  }
+  const std::uint64_t count = words.acknowledged & shm::kDoneMask;
+  if (words.acknowledged >> shm::kDoneBits == place_.peer_generation && count <= peer_->out_next) {
+    raise(ack_.value, count);
+  }
+  told_.call.store(words.call, std::memory_order_relaxed);
+}
+
+void Pair::on_gave_up(std::uint64_t done) {
+  if (done >> shm::kDoneBits == place_.peer_generation) raise(told_.done, done);
+}
+
+void Pair::give_up(std::uint64_t word) {
+  if (is_used()) {
+    tell(word, call_, true);
+    return;
+  }
+  done_ = word;
+  network_.ask(place_.process, {.kind = Note::kGaveUp,
+                                .id = place_.peer_id,
+                                .generation = place_.peer_generation,
+                                .block = {},
+                                .done = word});
+}
+
+}  // namespace carillon::net

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// This rank and a member of its team on another node. Messages are those of shared memory
+// (transport/shm/endpoint.h): numbered, a window of lines, released by counts. Only the way is
+// another: the line and what belongs to it are put into the reader's memory with an immediate, and
+// the reader's progress makes the header visible where Run::poll looks.
+//
+//   block, at the reader, written by the one member it belongs to
+//   +--------+---------+--------------------------------------+------------------ ...
+//   | status | staging | slot 0: .. | length, header | payload | slot 1
+//   +--------+---------+--------------------------------------+------------------ ...
+//   status: the member's `done`, its count of this rank's messages, and the call it waits in.
+//   staging: this rank's own status on its way to the member.
+//
+// A pair is opened by the first message in either direction: each side allocates a block and tells
+// the other where it is (network.h, Note). Nothing is allocated or registered after that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "transport/net/buffers.h"
+#include "transport/shm/endpoint.h"
+
+namespace carillon::net {
+
+class Network;
+struct Process;
+struct Note;
+
+/// What a pair needs to know of its team; equal for all pairs of a team but for the ids.
+struct PairPlace {
+  int process = 0;                   ///< the member's, in the network
+  std::uint32_t id = 0;              ///< names this pair in immediates to this rank
+  std::uint32_t peer_id = 0;         ///< names it at the member
+  std::uint64_t generation = 0;      ///< of this rank's area
+  std::uint64_t peer_generation = 0;
+  std::uint64_t slot_bytes = 0;      ///< the longest message
+};
+
+class Pair {
+ public:
+  Pair(Network& network, const PairPlace& place);
+  ~Pair();
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  /// Makes the pair what the endpoint sees of this member.
+  void attach(shm::Peer& peer);
+
+  // Writing.
+  /// Where to write a message's payload; null: no room now, or the pair is broken (status()).
+  std::byte* prepare(std::uint64_t length);
+  /// Sends what was written there, as message `number`; false as above. Then `buffer` holds it
+  /// until its operation is done.
+  bool post(std::uint64_t number, std::uint64_t header, Buffer** buffer);
+  /// The member could not be reached.
+  [[nodiscard]] const Status& status() const { return status_; }
+  void fail(const Status& status);
+
+  // Reading: telling the member what has been released.
+  /// All its messages below `count` are released.
+  void note_acknowledged(std::uint64_t count);
+  /// So many more messages of completed collectives; true if the member should hear of it soon.
+  bool note_received(std::uint64_t messages) {
+    const bool was_due = untold_ >= kTellEvery;
+    untold_ += messages;
+    return !was_due && untold_ >= kTellEvery;
+  }
+  /// A message that says this rank has completed all it received from there goes out.
+  void told_in_passing() { untold_ = 0; }
+  /// Tells `done` (with generation) and the counts; soon, if it cannot be now.
+  void tell(std::uint64_t done, std::uint64_t call, bool covers_all);
+  [[nodiscard]] bool is_open() const { return state_ == State::kOpen; }
+  [[nodiscard]] bool is_used() const { return state_ != State::kUnused; }
+
+  /// Tells the member, used or not, that this rank has given the team up.
+  void give_up(std::uint64_t word);
+  /// Tells the member that nothing will come any more. True once both sides have and all is sent.
+  bool close(std::uint64_t last_word);
+
+  // For the network.
+  [[nodiscard]] const PairPlace& place() const { return place_; }
+  void on_message(unsigned line);
+  void on_status();
+  /// The member says where its block is.
+  void on_opened(const Note& note);
+  /// It gave the team up; `done` says why.
+  void on_gave_up(std::uint64_t done);
+  /// What this side tells it.
+  [[nodiscard]] wire::RemoteMemory block() const { return block_.remote; }
+  bool allocate_block();
+  /// A status that could not be sent: again. True if it is sent.
+  bool retry();
+
+ private:
+  enum class State : std::uint8_t { kUnused, kOpening, kOpen, kFailed };
+  static constexpr std::uint64_t kTellEvery = shm::kWindow / 2;
+
+  void open();
+  bool post_status();
+  [[nodiscard]] std::uint64_t slot_offset(unsigned line) const;
+
+  Network& network_;
+  PairPlace place_;
+  State state_ = State::kUnused;
+  bool status_pending_ = false;  // in the network's list of those to try again
+  bool closing_ = false;
+  bool peer_closed_ = false;
+  Status status_;
+  Block block_;
+  wire::RemoteMemory out_;
+  std::unique_ptr<shm::Line[]> arrived_;
+  Buffer* prepared_ = nullptr;
+  std::uint64_t prepared_bytes_ = 0;
+  shm::Peer* peer_ = nullptr;
+  // The member's, as it told them; the endpoint reads them.
+  shm::Progress told_ = {};
+  shm::Counter ack_ = {};
+  // This rank's, to tell.
+  shm::Counter unused_ack_ = {};
+  std::uint64_t done_ = 0;
+  std::uint64_t call_ = 0;
+  std::uint64_t acknowledged_ = 0;
+  std::uint64_t told_acknowledged_ = 0;
+  std::uint64_t untold_ = 0;
+  wire::Operation status_operation_;
+};
+
+}  // namespace carillon::net
