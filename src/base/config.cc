@@ -41,6 +41,10 @@ constexpr std::array kRows = {
     Row{"CARILLON_VERIFY", "0 or 1",
         "1: every schedule is verified for the whole team before its first run (slow).", nullptr,
         &Config::verify, 0, 1},
+    Row{"CARILLON_CROWDED", "-1, 0 or 1",
+        "Whether ranks share cores, so that who waits yields at once; -1: if they are more than "
+        "the cores they may run on.",
+        nullptr, &Config::crowded, -1, 1},
     Row{"CARILLON_NETWORK", "text",
         "Network between nodes: verbs, verbs:DEVICE, fabric, fabric:PROVIDER or off; empty: the "
         "best that all nodes have.",

@@ -21,6 +21,7 @@ struct Config {
   std::int64_t dead_peer_ms = 1000;  ///< CARILLON_DEAD_PEER_MS
   std::int64_t join_timeout_s = 30;  ///< CARILLON_JOIN_TIMEOUT_S
   std::int64_t verify = 0;           ///< CARILLON_VERIFY
+  std::int64_t crowded = -1;         ///< CARILLON_CROWDED
   std::string network;               ///< CARILLON_NETWORK
   std::string node_ranks;            ///< CARILLON_NODE_RANKS
   std::string log = "warning";       ///< CARILLON_LOG

@@ -63,7 +63,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   if (!place.ok()) return place.status();
   engine->segment_ = place.value().segment;
   engine->node_rank_ = place.value().rank;
-  engine->oversubscribed_ = place.value().oversubscribed;
+  engine->oversubscribed_ =
+      settings.crowded < 0 ? place.value().oversubscribed : settings.crowded != 0;
   engine->process_ = config.oob.rank;
   engine->world_ = place.value().world;
   engine->node_of_ = std::move(place.value().node_of);

@@ -49,7 +49,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
   }
   mine.slot_bytes = engine.settings().slot_bytes;
   if (engine.network() != nullptr && size() > 1) {
-    pair_ids_ = engine.network()->take_ids(size());
+    pair_ids_ = engine.network()->take_ids(size(), mine.generation);
     mine.pair_ids = *pair_ids_;
   }
   mine.crowded = engine.crowded() ? 1 : 0;
@@ -159,6 +159,7 @@ void Team::connect(std::span<const Hello> hellos) {
                  .slot_bytes = static_cast<std::uint64_t>(limits_.slot_bytes)},
                 *endpoint_);
   }
+  engine_.network()->end_making(*pair_ids_);
 }
 
 void Team::begin(Run& run) {
@@ -199,6 +200,7 @@ void Team::complete(Run& run) {
 }
 
 void Team::fail(Status status) {
+  if (pair_ids_ && !links_) engine_.network()->end_making(*pair_ids_);
   // Members that have not seen it fail may write to its area: it is not used again.
   area_.reset();
   status_ = std::move(status);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 
@@ -85,15 +86,32 @@ Status Network::meet(std::span<const Contact> contacts) {
   return {};
 }
 
-std::uint32_t Network::take_ids(int count) {
+std::uint32_t Network::take_ids(int count, std::uint64_t generation) {
   const std::uint64_t first = ids_.allocate(static_cast<std::uint64_t>(count), 1).value_or(0);
   if (pairs_.size() < first + static_cast<std::uint64_t>(count)) {
     pairs_.resize(first + static_cast<std::uint64_t>(count));
   }
+  making_[static_cast<std::uint32_t>(first)] = {static_cast<std::uint32_t>(count), generation};
   return static_cast<std::uint32_t>(first);
 }
 
-void Network::return_ids(std::uint32_t first) { ids_.release(first); }
+void Network::end_making(std::uint32_t first) {
+  making_.erase(first);
+  for (const int process : std::exchange(waiting_, {})) on_request(process);
+}
+
+bool Network::in_the_making(const Note& note) const {
+  auto found = making_.upper_bound(note.id);
+  if (found == making_.begin()) return false;
+  --found;
+  return note.id - found->first < found->second.count &&
+         note.generation == found->second.generation;
+}
+
+void Network::return_ids(std::uint32_t first) {
+  end_making(first);
+  ids_.release(first);
+}
 
 void Network::name_pair(std::uint32_t id, Pair* pair) { pairs_[id] = pair; }
 
@@ -132,6 +150,15 @@ void Network::on_request(int process) {
   Process& other = processes_[static_cast<std::size_t>(process)];
   const Note note = note_from(process, false);
   if (other.answering) return;  // it did not wait for the answer: no carillon does that
+  if (in_the_making(note)) {
+    waiting_.push_back(process);
+    return;
+  }
+  answer(process, note);
+}
+
+void Network::answer(int process, const Note& note) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
   other.reply = {.kind = Note::kGone};
   other.answering = true;
   talking_.push_back(process);
@@ -185,8 +212,7 @@ bool Network::send_note(int process, const Note& note, bool reply, wire::Operati
     posted = wire_->put(peer.value(), piece,
                         processes_[static_cast<std::size_t>(process)].contact.lobby.at(
                             note_offset(self_, reply)),
-                        immediate(reply ? Kind::kReply : Kind::kRequest, 0,
-                                  static_cast<std::uint32_t>(self_)),
+                        immediate(Kind::kNote, reply ? 1 : 0, static_cast<std::uint32_t>(self_)),
                         operation);
   }
   if (posted.ok()) return posted.value();
@@ -232,13 +258,13 @@ void Network::on_put(std::uint32_t value) {
   const auto kind = static_cast<Kind>(value >> (kIdBits + kLineBits));
   const unsigned line = value >> kIdBits & ((1U << kLineBits) - 1);
   const std::uint32_t id = value & ((UINT32_C(1) << kIdBits) - 1);
-  if (kind == Kind::kRequest || kind == Kind::kReply) {
+  if (kind == Kind::kNote) {
     if (id < processes_.size() && static_cast<int>(id) != self_) {
-      kind == Kind::kRequest ? on_request(static_cast<int>(id)) : on_reply(static_cast<int>(id));
+      line == 0 ? on_request(static_cast<int>(id)) : on_reply(static_cast<int>(id));
       return;
     }
   } else if (Pair* const pair = pair_of(id); pair != nullptr) {
-    kind == Kind::kMessage ? pair->on_message(line) : pair->on_status();
+    kind == Kind::kStatus ? pair->on_status() : pair->on_message(line, kind == Kind::kLong);
     return;
   } else if (kind == Kind::kStatus) {
     return;  // of a team that is gone

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,8 +83,11 @@ class Network final : public wire::Listener {
   /// The operation's memory is not sent unless somebody makes progress.
   [[nodiscard]] bool manual_progress() const { return wire_->capabilities().manual_progress; }
 
-  /// `count` consecutive names for pairs.
-  std::uint32_t take_ids(int count);
+  /// `count` consecutive names for the pairs of a team in the making; `generation` is its own.
+  /// Others may be ready, and ask for pairs, before this process is: they wait until end_making.
+  std::uint32_t take_ids(int count, std::uint64_t generation);
+  /// The team's pairs are named, or never will be.
+  void end_making(std::uint32_t first);
   void return_ids(std::uint32_t first);
   void name_pair(std::uint32_t id, Pair* pair);
 
@@ -101,7 +105,8 @@ class Network final : public wire::Listener {
 
   void on_put(std::uint32_t immediate) override;
 
-  enum class Kind : std::uint32_t { kMessage = 0, kStatus = 1, kRequest = 2, kReply = 3 };
+  /// kNote: the line is 0 for a request and 1 for a reply, the id the process that wrote it.
+  enum class Kind : std::uint32_t { kShort = 0, kLong = 1, kStatus = 2, kNote = 3 };
   static constexpr int kIdBits = 27;
   static constexpr int kLineBits = 3;
   static std::uint32_t immediate(Kind kind, unsigned line, std::uint32_t id) {
@@ -113,6 +118,8 @@ class Network final : public wire::Listener {
   [[nodiscard]] Pair* pair_of(std::uint32_t id) const;
   [[nodiscard]] Note note_from(int process, bool reply) const;
   void on_request(int process);
+  void answer(int process, const Note& note);
+  [[nodiscard]] bool in_the_making(const Note& note) const;
   void on_reply(int process);
   void send_notes();
   bool send_note(int process, const Note& note, bool reply, wire::Operation& operation);
@@ -126,6 +133,12 @@ class Network final : public wire::Listener {
   Block lobby_, staging_;  // a request and a reply for and from each process
   OffsetAllocator ids_{0, std::uint64_t{1} << kIdBits};
   std::vector<Pair*> pairs_;  // by id
+  struct Making {
+    std::uint32_t count = 0;
+    std::uint64_t generation = 0;
+  };
+  std::map<std::uint32_t, Making> making_;  // by first id
+  std::vector<int> waiting_;                // processes whose requests are for these
   std::vector<int> talking_;  // processes with notes to send
   std::vector<Pair*> retries_;
   Status status_;

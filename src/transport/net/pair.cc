@@ -11,9 +11,11 @@ namespace carillon::net {
 namespace {
 
 constexpr std::uint64_t kStaging = 64;  // offsets in a block
-constexpr std::uint64_t kSlots = 128;
-constexpr std::uint64_t kPayload = 64;  // offsets in a slot
-constexpr std::uint64_t kHeads = 16;    // before the payload: length and header
+constexpr std::uint64_t kLines = 128;
+constexpr std::uint64_t kHeads = 16;  // before the payload: length and header
+constexpr std::uint64_t kLineBytes = kHeads + shm::kInlineBytes;
+constexpr std::uint64_t kSlots = kLines + (shm::kWindow * kLineBytes + 63) / 64 * 64;
+constexpr std::uint64_t kSlotHead = 64;  // so that the payload is aligned
 
 // Where lines of a member are looked for that has not sent any yet.
 const shm::Line kNoLines[shm::kWindow] = {};
@@ -62,8 +64,9 @@ void Pair::attach(shm::Peer& peer) {
   peer.generation = place_.peer_generation;
 }
 
-std::uint64_t Pair::slot_offset(unsigned line) const {
-  return kSlots + line * (kPayload + (place_.slot_bytes + 63) / 64 * 64);
+std::uint64_t Pair::message_offset(unsigned line, bool is_long) const {
+  if (!is_long) return kLines + line * kLineBytes;
+  return kSlots + line * (kSlotHead + (place_.slot_bytes + 63) / 64 * 64) + kSlotHead - kHeads;
 }
 
 void Pair::fail(const Status& status) {
@@ -74,13 +77,13 @@ void Pair::fail(const Status& status) {
 
 bool Pair::allocate_block() {
   if (block_.data != nullptr) return true;
-  auto block = network_.memory().allocate(slot_offset(shm::kWindow));
+  auto block = network_.memory().allocate(message_offset(shm::kWindow, true));
   if (!block.ok()) {
     fail(block.status());
     return false;
   }
   block_ = block.value();
-  std::memset(block_.data, 0, kSlots);
+  std::memset(block_.data, 0, kLines);
   arrived_ = std::make_unique<shm::Line[]>(shm::kWindow);
   peer_->in_lines = arrived_.get();
   return true;
@@ -124,11 +127,13 @@ bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
   const auto peer = network_.peer_of(place_.process);
   Result<bool> posted = peer.status();
   if (peer.ok()) {
+    const bool is_long = prepared_bytes_ > shm::kInlineBytes;
+    const auto kind = is_long ? Network::Kind::kLong : Network::Kind::kShort;
     const std::array piece = {
         wire::Piece{prepared_->data, kHeads + prepared_bytes_, prepared_->registration}};
-    posted = network_.wire().put(
-        peer.value(), piece, out_.at(slot_offset(line) + kPayload - kHeads),
-        Network::immediate(Network::Kind::kMessage, line, place_.peer_id), prepared_->operation);
+    posted = network_.wire().put(peer.value(), piece, out_.at(message_offset(line, is_long)),
+                                 Network::immediate(kind, line, place_.peer_id),
+                                 prepared_->operation);
   }
   if (!posted.ok()) fail(posted.status());
   if (!posted.ok() || !posted.value()) return false;
@@ -188,23 +193,24 @@ bool Pair::close(std::uint64_t last_word) {
 }
 
 // The block may hold anything: a peer wrote it.
-void Pair::on_message(unsigned line) {
+void Pair::on_message(unsigned line, bool is_long) {
   if (block_.data == nullptr) return;
-  const std::byte* const slot = block_.data + slot_offset(line);
+  const std::byte* const message = block_.data + message_offset(line, is_long);
+  const std::byte* const payload = message + kHeads;
   std::uint64_t length = 0;
   std::uint64_t header = 0;
-  std::memcpy(&length, slot + kPayload - kHeads, sizeof length);
-  std::memcpy(&header, slot + kPayload - kHeads + 8, sizeof header);
-  if (length > place_.slot_bytes || (shm::header_tag(header) - 1) % shm::kWindow != line) {
+  std::memcpy(&length, message, sizeof length);
+  std::memcpy(&header, message + 8, sizeof header);
+  if (length > (is_long ? place_.slot_bytes : shm::kInlineBytes) || (shm::header_tag(header) - 1) % shm::kWindow != line) {
     fail({Code::kMismatch, "network: a member of the team sent what is no message of carillon"});
     return;
   }
   shm::Line& arrived = arrived_[line];
   auto kind = static_cast<std::uint8_t>(length);
-  if (length <= shm::kInlineBytes) {
-    std::memcpy(arrived.payload, slot + kPayload, length);
+  if (!is_long) {
+    std::memcpy(arrived.payload, payload, length);
   } else {
-    const shm::ChunkRef where{reinterpret_cast<std::uint64_t>(slot + kPayload), length};
+    const shm::ChunkRef where{reinterpret_cast<std::uint64_t>(payload), length};
     std::memcpy(arrived.payload, &where, sizeof where);
     kind = shm::kRemote;
   }

@@ -6,11 +6,14 @@
 // the reader's progress makes the header visible where Run::poll looks.
 //
 //   block, at the reader, written by the one member it belongs to
-//   +--------+---------+--------------------------------------+------------------ ...
-//   | status | staging | slot 0: .. | length, header | payload | slot 1
-//   +--------+---------+--------------------------------------+------------------ ...
+//   +--------+---------+--------+-----+--------+--------+-----+--------+
+//   | status | staging | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
+//   +--------+---------+--------+-----+--------+--------+-----+--------+
 //   status: the member's `done`, its count of this rank's messages, and the call it waits in.
 //   staging: this rank's own status on its way to the member.
+//   line n: a message that fits in a line: length, header, payload. Side by side, so that short
+//   messages use one page.
+//   slot n: a longer one, its payload aligned.
 //
 // A pair is opened by the first message in either direction: each side allocates a block and tells
 // the other where it is (network.h, Note). Nothing is allocated or registered after that.
@@ -81,7 +84,7 @@ class Pair {
 
   // For the network.
   [[nodiscard]] const PairPlace& place() const { return place_; }
-  void on_message(unsigned line);
+  void on_message(unsigned line, bool is_long);
   void on_status();
   /// The member says where its block is.
   void on_opened(const Note& note);
@@ -99,7 +102,8 @@ class Pair {
 
   void open();
   bool post_status();
-  [[nodiscard]] std::uint64_t slot_offset(unsigned line) const;
+  /// Of the length, header and payload of a message in the block.
+  [[nodiscard]] std::uint64_t message_offset(unsigned line, bool is_long) const;
 
   Network& network_;
   PairPlace place_;
