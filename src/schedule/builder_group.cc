@@ -62,8 +62,9 @@ void Builder::fork() {
   Scope& scope = scopes_.back();
   const std::int32_t number = scope.fork_number + scope.forks++;
   const auto at = static_cast<std::ptrdiff_t>(scope.begin);
-  schedule_.ops.insert(schedule_.ops.begin() + at, Op{.kind = OpKind::kSignal});
-  schedule_.ops[scope.begin].message = {Channel::kPair, call_.rank, number, 0};
+  Op signal{.kind = OpKind::kSignal, .first_buffer = schedule_.ops[scope.begin].first_buffer};
+  signal.message = {Channel::kPair, call_.rank, number, 0};
+  schedule_.ops.insert(schedule_.ops.begin() + at, signal);
   for (std::size_t i = scope.begin + 1; i < schedule_.ops.size(); ++i) {
     Op& op = schedule_.ops[i];
     const bool to_itself = (op.kind == OpKind::kSignal || op.kind == OpKind::kWait) &&
