@@ -60,23 +60,23 @@ void Builder::leave() {
 // numbered by where they stand, so that those behind the new fork move up by one.
 void Builder::fork() {
   Scope& scope = scopes_.back();
-  const std::int32_t number = scope.fork_number + scope.forks++;
-  const auto at = static_cast<std::ptrdiff_t>(scope.begin);
-  Op signal{.kind = OpKind::kSignal, .first_buffer = schedule_.ops[scope.begin].first_buffer};
+  const std::int32_t number = scope.fork_number + scope.forks;
+  const std::size_t at = scope.begin + static_cast<std::size_t>(scope.forks++);
+  Op signal{.kind = OpKind::kSignal, .first_buffer = schedule_.ops[at].first_buffer};
   signal.message = {Channel::kPair, call_.rank, number, 0};
-  schedule_.ops.insert(schedule_.ops.begin() + at, signal);
-  for (std::size_t i = scope.begin + 1; i < schedule_.ops.size(); ++i) {
+  schedule_.ops.insert(schedule_.ops.begin() + static_cast<std::ptrdiff_t>(at), signal);
+  for (std::size_t i = at + 1; i < schedule_.ops.size(); ++i) {
     Op& op = schedule_.ops[i];
     const bool to_itself = (op.kind == OpKind::kSignal || op.kind == OpKind::kWait) &&
                            op.message.channel == Channel::kPair && op.message.peer == call_.rank;
     if (to_itself && op.message.index >= number) ++op.message.index;
   }
   for (Phase& phase : schedule_.phases) {
-    if (phase.first_op > scope.begin) ++phase.first_op;
+    if (phase.first_op > at) ++phase.first_op;
   }
   bool found = false;
   for (auto strand = schedule_.strands.rbegin(); strand != schedule_.strands.rend(); ++strand) {
-    if (strand->first_op > scope.begin) {
+    if (strand->first_op > at) {
       ++strand->first_op;
     } else if (!found) {
       ++strand->op_count;
