@@ -34,7 +34,18 @@ std::string parameters(const Algorithm& algorithm) {
     text = fmt::format("k={}..{} ({})", algorithm.k.min, algorithm.k.max, algorithm.k.fallback);
   }
   if (algorithm.has_segment) text += text.empty() ? "segment" : ", segment";
+  if (algorithm.has_levels()) text += text.empty() ? "node, leaders" : ", node, leaders";
   return text;
+}
+
+// {"node": {"default": ["reduce.flat", "bcast.flat"]}, "leaders": ...}
+Json levels(const Algorithm& algorithm) {
+  Json node = Json::array();
+  for (const std::size_t level : {Algorithm::kBefore, Algorithm::kAfter}) {
+    if (!algorithm.levels.at(level).empty()) node.push_back(algorithm.levels.at(level));
+  }
+  return {{"node", {{"default", node}}},
+          {"leaders", {{"default", algorithm.levels[Algorithm::kLeaders]}}}};
 }
 
 void print_json(const Options& options) {
@@ -52,6 +63,7 @@ void print_json(const Options& options) {
           {"min", algorithm.k.min}, {"max", algorithm.k.max}, {"default", algorithm.k.fallback}};
     }
     if (algorithm.has_segment) row["parameters"]["segment"] = {{"unit", "bytes"}};
+    if (algorithm.has_levels()) row["parameters"].update(levels(algorithm));
     list.push_back(std::move(row));
   }
   std::printf("%s\n", Json{{"algorithms", list}}.dump(2).c_str());
@@ -76,6 +88,7 @@ int run(const Options& options) {
     if (!wanted(options, algorithm)) continue;
     std::string description(algorithm.description);
     if (algorithm.needs_commutative) description += "; commutative operators only";
+    if (algorithm.traits.one_node) description += "; one node only";
     table.add({std::string(algorithm.id), parameters(algorithm), description});
   }
   std::printf("%s\nTo use one: CARILLON_ALGORITHM=allreduce=degree_k:k=4 carillon run ...\n",

@@ -13,6 +13,7 @@
 #include "schedule/text.h"
 #include "support/calls.h"
 #include "support/failure.h"
+#include "support/options.h"
 
 namespace carillon::cli {
 namespace {
@@ -22,11 +23,13 @@ struct Options {
   Rank ranks = 4, rank = 0, root = 0;
   std::int64_t bytes = 8;
   std::int64_t slot_bytes = Limits{}.slot_bytes;
+  std::string nodes;
   bool in_place = false;
   bool draw = false;
   bool json = false;
 };
 
+constexpr Rank kMaxRanks = 1 << 20;
 constexpr Rank kMaxDrawn = 256;  // more do not fit on any page
 
 // What all ranks of the call have in common.
@@ -40,6 +43,9 @@ struct Example {
                .element_bytes = 1},
         limits{.slot_bytes = options.slot_bytes},
         tables(shared, options.bytes) {
+    if (!options.nodes.empty()) {
+      limits.nodes = parse_nodes(options.nodes, kMaxRanks).nodes(options.ranks);
+    }
     if (has_reduction(shared.collective) && options.bytes % 8 == 0) {
       shared.count = options.bytes / 8;
       shared.element_bytes = 8;
@@ -62,6 +68,16 @@ struct Example {
   Limits limits;
   EvenTables tables;
 };
+
+// --nodes may say how many ranks there are.
+void fix_ranks(bool given, Options* options) {
+  const Rank ranks = parse_nodes(options->nodes, kMaxRanks).ranks();
+  if (ranks > 0 && given && options->ranks != ranks) {
+    fail("--nodes {} has {} ranks, --ranks says {}; leave one out", options->nodes, ranks,
+         options->ranks);
+  }
+  if (ranks > 0) options->ranks = ranks;
+}
 
 std::string drawing(const Options& options, const Example& example) {
   if (options.ranks > kMaxDrawn) fail("at most {} ranks can be drawn", kMaxDrawn);
@@ -111,9 +127,8 @@ Action define_show(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("ID", options->id, "an algorithm and its parameters, e.g. allreduce.degree_k:k=4")
       ->required();
-  app.add_option("--ranks,-n", options->ranks, "ranks of the team")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  CLI::Option* const ranks = app.add_option("--ranks,-n", options->ranks, "ranks of the team");
+  ranks->check(CLI::Range(1, kMaxRanks))->capture_default_str();
   app.add_option("--rank,-r", options->rank, "whose part to show")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
@@ -123,13 +138,20 @@ Action define_show(CLI::App& app) {
   app.add_option("--root", options->root, "the root, where there is one")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  app.add_option(
+      "--nodes", options->nodes,
+      "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
+      "default: all");
   app.add_option("--slot-bytes", options->slot_bytes, "largest piece of a message")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   app.add_flag("--in-place", options->in_place, "the call is in place");
   app.add_flag("--draw", options->draw, "draw who sends to whom, step by step, in the whole team");
   app.add_flag("--json", options->json, "print JSON");
-  return [options](const Arguments&) { return run(*options); };
+  return [options, ranks](const Arguments&) {
+    if (!options->nodes.empty()) fix_ranks(ranks->count() > 0, options.get());
+    return run(*options);
+  };
 }
 
 }  // namespace carillon::cli

@@ -32,6 +32,7 @@ const Limits kRealSlots{};
 struct Options {
   std::vector<std::string> ids;
   std::string ranks = "1-16";
+  std::string nodes;
   bool json = false;
 };
 
@@ -41,6 +42,7 @@ struct Case {
   Shared shared;
   bool in_place = false;
   Limits limits;
+  std::string nodes;  ///< as --nodes says it; empty: all ranks on one
 };
 
 std::string text_of(const Case& c) {
@@ -49,6 +51,7 @@ std::string text_of(const Case& c) {
   text += fmt::format(" --ranks {} --bytes {}", c.shared.ranks, c.shared.block_bytes());
   if (has_root(c.shared.collective)) text += fmt::format(" --root {}", c.shared.root);
   if (c.in_place) text += " --in-place";
+  if (!c.nodes.empty()) text += " --nodes " + c.nodes;
   if (c.limits.slot_bytes != kRealSlots.slot_bytes) {
     text += fmt::format(" --slot-bytes {}", c.limits.slot_bytes);
   }
@@ -85,10 +88,10 @@ std::set<Rank> roots_of(const Algorithm& algorithm, Rank ranks) {
   return roots;
 }
 
-std::set<std::int64_t> counts_of(const Algorithm& algorithm, Rank ranks, const Limits& limits) {
+std::set<std::int64_t> counts_of(const Algorithm& algorithm, Rank ranks, bool real_slots) {
   if (algorithm.collective == Collective::kBarrier) return {0};
-  if (limits == kRealSlots) return {7, 1000};
-  const std::int64_t segment = limits.slot_bytes / kElementBytes;
+  if (real_slots) return {7, 1000};
+  const std::int64_t segment = kSmallSlots.slot_bytes / kElementBytes;
   return {0, 1, ranks - 1, ranks + 1, segment, 5 * segment + 3};
 }
 
@@ -98,23 +101,46 @@ std::vector<Params> params_of(const AlgorithmChoice& choice) {
   return {Params{}, Params{.k = algorithm.k.min}, Params{.k = 6}};
 }
 
-// Calls body for everything that varies at this number of ranks.
+// Where the ranks are: all on one node (no text), or such nodes.
+struct Place {
+  std::string text;
+  std::shared_ptr<const Nodes> nodes;
+};
+
+// What --nodes says or, if nothing: one node, and some deals of the ranks to several.
+std::vector<Place> places_of(const Options& options, Rank ranks) {
+  std::vector<NodesOption> deals;
+  if (!options.nodes.empty()) deals.push_back(parse_nodes(options.nodes, kMaxRanks));
+  if (options.nodes.empty() && ranks >= 2) deals.push_back({.sizes = {1, ranks - 1}});
+  if (options.nodes.empty() && ranks >= 3) {
+    deals.push_back({.round_robin = 2});
+    deals.push_back({.round_robin = ranks});
+    deals.push_back({.sizes = {1, ranks / 2, ranks - 1 - ranks / 2}});
+  }
+  std::vector<Place> places(options.nodes.empty() ? 1 : 0);
+  for (const NodesOption& deal : deals) places.push_back({deal.text(), deal.nodes(ranks)});
+  return places;
+}
+
+// Calls body for everything that varies at this number of ranks in that place.
 template <typename Body>
-void for_each_case(const AlgorithmChoice& choice, Rank ranks, Body body) {
+void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place, Body body) {
   const Algorithm& algorithm = *choice.algorithm;
   const bool orders = has_reduction(algorithm.collective) && !algorithm.needs_commutative;
   const bool places = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
-  for (const Limits& limits : {kSmallSlots, kRealSlots}) {
+  for (Limits limits : {kSmallSlots, kRealSlots}) {
+    const bool real_slots = limits == kRealSlots;
+    limits.nodes = place.nodes;
     for (const Params& params : params_of(choice)) {
       for (const Rank root : roots_of(algorithm, ranks)) {
-        for (const std::int64_t count : counts_of(algorithm, ranks, limits)) {
+        for (const std::int64_t count : counts_of(algorithm, ranks, real_slots)) {
           for (int variant = 0; variant < 4; ++variant) {
             const bool in_place = (variant & 1) != 0, commutative = (variant & 2) == 0;
             if ((in_place && !places) || (!commutative && !orders)) continue;
-            body(Case{{choice.algorithm, params},
-                      {algorithm.collective, ranks, root, count, kElementBytes, commutative},
-                      in_place,
-                      limits});
+            const Shared shared{algorithm.collective, ranks,      root, count,
+                                kElementBytes,        commutative};
+            if (!suits({choice.algorithm, params}, shared, limits)) continue;
+            body(Case{{choice.algorithm, params}, shared, in_place, limits, place.text});
           }
         }
       }
@@ -139,22 +165,27 @@ void show_progress(std::string_view id, Rank ranks) {
 
 int run(const Options& options) {
   const std::vector<AlgorithmChoice> choices = choices_of(options);
-  const RankRange range = parse_ranks(options.ranks, kMaxRanks);
+  RankRange range = parse_ranks(options.ranks, kMaxRanks);
+  if (!options.nodes.empty()) {
+    const Rank ranks = parse_nodes(options.nodes, kMaxRanks).ranks();
+    if (ranks > 0) range = {ranks, ranks};
+  }
   std::int64_t verified = 0;
   Json failed = Json::array();
+  const auto one = [&](const Case& c) {
+    const Status status = prove(c);
+    if (status.ok()) {
+      ++verified;
+      return;
+    }
+    failed.push_back({{"id", c.choice.algorithm->id},
+                      {"case", text_of(c)},
+                      {"reason", std::string(status.message())}});
+  };
   for (const AlgorithmChoice& choice : choices) {
     for (Rank ranks = range.first; ranks <= range.last; ++ranks) {
       show_progress(choice.algorithm->id, ranks);
-      for_each_case(choice, ranks, [&](const Case& c) {
-        const Status status = prove(c);
-        if (status.ok()) {
-          ++verified;
-          return;
-        }
-        failed.push_back({{"id", c.choice.algorithm->id},
-                          {"case", text_of(c)},
-                          {"reason", std::string(status.message())}});
-      });
+      for (const Place& place : places_of(options, ranks)) for_each_case(choice, ranks, place, one);
     }
   }
   show_progress("", 0);
@@ -162,13 +193,14 @@ int run(const Options& options) {
     std::printf("%s\n", Json{{"verified", verified}, {"failed", failed}}.dump(2).c_str());
     return failed.empty() ? 0 : 1;
   }
-  for (const Json& one : failed) {
-    std::printf("FAILED %s\n  %s\n", one["case"].get<std::string>().c_str(),
-                one["reason"].get<std::string>().c_str());
+  for (const Json& row : failed) {
+    std::printf("FAILED %s\n  %s\n", row["case"].get<std::string>().c_str(),
+                row["reason"].get<std::string>().c_str());
   }
+  const std::string ranks =
+      range.first == range.last ? fmt::format("{}", range.first) : options.ranks;
   std::printf("%lld proofs of %zu algorithms for %s ranks, %zu failed\n",
-              static_cast<long long>(verified), choices.size(), options.ranks.c_str(),
-              failed.size());
+              static_cast<long long>(verified), choices.size(), ranks.c_str(), failed.size());
   return failed.empty() ? 0 : 1;
 }
 
@@ -180,6 +212,10 @@ Action define_verify(CLI::App& app) {
                  "algorithms, e.g. bcast.chain allreduce.degree_k:k=4; default: all");
   app.add_option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100")
       ->capture_default_str();
+  app.add_option(
+      "--nodes", options->nodes,
+      "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
+      "default: all one node, and several deals");
   app.add_flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <sstream>
 #include <string_view>
 
@@ -109,6 +110,50 @@ RankRange parse_ranks(const std::string& text, int max) {
   }
   if (range.last > max) fail("{} ranks are too many here; at most {}", range.last, max);
   return range;
+}
+
+Rank NodesOption::ranks() const { return std::accumulate(sizes.begin(), sizes.end(), Rank{0}); }
+
+std::shared_ptr<const Nodes> NodesOption::nodes(Rank ranks) const {
+  std::vector<std::int32_t> node_of;
+  for (Rank rank = 0; round_robin > 0 && rank < ranks; ++rank) {
+    node_of.push_back(rank % round_robin);
+  }
+  for (std::size_t node = 0; node < sizes.size(); ++node) {
+    node_of.insert(node_of.end(), static_cast<std::size_t>(sizes[node]),
+                   static_cast<std::int32_t>(node));
+  }
+  return std::make_shared<Nodes>(node_of);
+}
+
+std::string NodesOption::text() const {
+  if (round_robin > 0) return fmt::format("rr:{}", round_robin);
+  return fmt::format("{}", fmt::join(sizes, ","));
+}
+
+NodesOption parse_nodes(const std::string& text, int max) {
+  NodesOption option;
+  const auto number = [&](std::string_view digits) {
+    std::int32_t value = 0;
+    if (!parse_number(digits, &value) || value < 1 || value > max) {
+      fail(
+          "\"{}\" does not say which ranks share a node; write 3,1,2 (so many on each) or rr:2 "
+          "(round robin over two), at most {}",
+          text, max);
+    }
+    return value;
+  };
+  if (text.starts_with("rr:")) {
+    option.round_robin = number(std::string_view(text).substr(3));
+    return option;
+  }
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    option.sizes.push_back(number(word));
+    if (option.ranks() > max) fail("{} ranks are too many here; at most {}", option.ranks(), max);
+  }
+  if (option.sizes.empty()) number("");
+  return option;
 }
 
 }  // namespace carillon::cli

@@ -5,9 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "schedule/nodes.h"
 #include "support/process.h"
 
 namespace carillon::cli {
@@ -34,5 +36,19 @@ struct RankRange {
 };
 /// "1-24" or "7", at most `max`; fails if it is not.
 RankRange parse_ranks(const std::string& text, int max);
+
+/// --nodes: which ranks share a node. "3,1,2": so many on each node, one after another; "rr:2":
+/// round robin over two nodes.
+struct NodesOption {
+  std::vector<Rank> sizes;
+  std::int32_t round_robin = 0;
+
+  /// The ranks of all nodes together; 0 if any number will do.
+  [[nodiscard]] Rank ranks() const;
+  [[nodiscard]] std::shared_ptr<const Nodes> nodes(Rank ranks) const;
+  [[nodiscard]] std::string text() const;
+};
+/// Of at most `max` ranks; fails if it is not one.
+NodesOption parse_nodes(const std::string& text, int max);
 
 }  // namespace carillon::cli

@@ -10,17 +10,20 @@ namespace carillon {
 
 void emit_barrier_dissemination(const Call& call, Builder& b);
 void emit_barrier_flat(const Call& call, Builder& b);
+void emit_barrier_hierarchical(const Call& call, Builder& b);
 
 void emit_bcast_flat(const Call& call, Builder& b);
 void emit_bcast_binomial(const Call& call, Builder& b);
 void emit_bcast_knomial(const Call& call, Builder& b);
 void emit_bcast_chain(const Call& call, Builder& b);
 void emit_bcast_scatter_allgather(const Call& call, Builder& b);
+void emit_bcast_hierarchical(const Call& call, Builder& b);
 
 void emit_reduce_flat(const Call& call, Builder& b);
 void emit_reduce_flat_blocks(const Call& call, Builder& b);
 void emit_reduce_degree_k(const Call& call, Builder& b);
 void emit_reduce_reduce_scatter_gather(const Call& call, Builder& b);
+void emit_reduce_hierarchical(const Call& call, Builder& b);
 
 void emit_allreduce_flat(const Call& call, Builder& b);
 void emit_allreduce_flat_blocks(const Call& call, Builder& b);
@@ -28,11 +31,13 @@ void emit_allreduce_degree_k(const Call& call, Builder& b);
 void emit_allreduce_recursive_doubling(const Call& call, Builder& b);
 void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b);
 void emit_allreduce_ring(const Call& call, Builder& b);
+void emit_allreduce_hierarchical(const Call& call, Builder& b);
 
 void emit_allgather_flat(const Call& call, Builder& b);
 void emit_allgather_recursive_doubling(const Call& call, Builder& b);
 void emit_allgather_bruck(const Call& call, Builder& b);
 void emit_allgather_ring(const Call& call, Builder& b);
+void emit_allgather_hierarchical(const Call& call, Builder& b);
 
 void emit_gather_flat(const Call& call, Builder& b);
 void emit_gather_binomial(const Call& call, Builder& b);
@@ -47,6 +52,7 @@ void emit_reduce_scatter_block_recursive_halving(const Call& call, Builder& b);
 void emit_alltoall_flat(const Call& call, Builder& b);
 void emit_alltoall_pairwise(const Call& call, Builder& b);
 void emit_alltoall_bruck(const Call& call, Builder& b);
+void emit_alltoall_hierarchical(const Call& call, Builder& b);
 
 void emit_alltoallv_pairwise(const Call& call, Builder& b);
 

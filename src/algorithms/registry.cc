@@ -11,13 +11,17 @@ namespace {
 
 using enum Collective;
 
-// Columns: id, description, collective, emit, needs_commutative, k (min, max, default), segments.
+// Columns: id, description, collective, emit, needs_commutative, k (min, max, default), segments,
+// traits (registry.h), levels.
 // clang-format off
 constexpr std::array kAlgorithms = {
     Algorithm{"barrier.dissemination", "signals over distances 1, 2, 4, ...", kBarrier,
               emit_barrier_dissemination},
     Algorithm{"barrier.flat", "everybody signals all, everybody waits for all", kBarrier,
               emit_barrier_flat},
+    Algorithm{"barrier.hierarchical", "nodes, then their leaders, then nodes", kBarrier,
+              emit_barrier_hierarchical, false, {}, false, {},
+              {"barrier.flat", "barrier.dissemination", "barrier.flat"}},
 
     Algorithm{"bcast.flat", "the root writes once, everybody reads", kBcast, emit_bcast_flat,
               false, {}, true},
@@ -29,20 +33,25 @@ constexpr std::array kAlgorithms = {
               false, {}, true},
     Algorithm{"bcast.scatter_allgather", "binomial scatter, then ring allgather", kBcast,
               emit_bcast_scatter_allgather, false, {}, true},
+    Algorithm{"bcast.hierarchical", "to one rank per node, then within the nodes", kBcast,
+              emit_bcast_hierarchical, false, {}, true, {}, {"", "bcast.knomial", "bcast.flat"}},
 
     Algorithm{"reduce.flat", "the root reads and reduces everything", kReduce, emit_reduce_flat,
               false, {}, true},
     Algorithm{"reduce.flat_blocks", "rank r reduces piece r of every segment for the root",
-              kReduce, emit_reduce_flat_blocks, false, {}, true},
+              kReduce, emit_reduce_flat_blocks, false, {}, true, {.one_node = true}},
     Algorithm{"reduce.degree_k", "up a tree with k children at once per level; k: children",
               kReduce, emit_reduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"reduce.reduce_scatter_gather", "recursive halving, then binomial gather", kReduce,
               emit_reduce_reduce_scatter_gather, false, {}, true},
+    Algorithm{"reduce.hierarchical", "within the nodes, then from one rank per node", kReduce,
+              emit_reduce_hierarchical, false, {}, true, {},
+              {"reduce.flat", "reduce.degree_k", ""}},
 
     Algorithm{"allreduce.flat", "everybody reads and reduces everything", kAllreduce,
               emit_allreduce_flat, false, {}, true},
     Algorithm{"allreduce.flat_blocks", "rank r reduces piece r of every segment for all",
-              kAllreduce, emit_allreduce_flat_blocks, false, {}, true},
+              kAllreduce, emit_allreduce_flat_blocks, false, {}, true, {.one_node = true}},
     Algorithm{"allreduce.degree_k", "reduce up, bcast down a degree-k tree; k: children",
               kAllreduce, emit_allreduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"allreduce.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
@@ -51,15 +60,21 @@ constexpr std::array kAlgorithms = {
               kAllreduce, emit_allreduce_reduce_scatter_allgather, false, {}, true},
     Algorithm{"allreduce.ring", "ring reduce-scatter, then ring allgather", kAllreduce,
               emit_allreduce_ring, true, {}, true},
+    Algorithm{"allreduce.hierarchical", "reduce in nodes, allreduce of leaders, bcast in nodes",
+              kAllreduce, emit_allreduce_hierarchical, false, {}, true, {},
+              {"reduce.flat", "allreduce.recursive_doubling", "bcast.flat"}},
 
     Algorithm{"allgather.flat", "everybody reads everybody's block", kAllgather,
-              emit_allgather_flat, false, {}, true},
+              emit_allgather_flat, false, {}, true, {.weights = true}},
     Algorithm{"allgather.recursive_doubling", "partners at distances 1, 2, 4, ... exchange blocks",
-              kAllgather, emit_allgather_recursive_doubling, false, {}, true},
+              kAllgather, emit_allgather_recursive_doubling, false, {}, true, {.weights = true}},
     Algorithm{"allgather.bruck", "log2 P steps for any P", kAllgather, emit_allgather_bruck, false,
-              {}, true},
+              {}, true, {.weights = true}},
     Algorithm{"allgather.ring", "blocks travel around the ring", kAllgather, emit_allgather_ring,
-              false, {}, true},
+              false, {}, true, {.weights = true}},
+    Algorithm{"allgather.hierarchical", "gather in nodes, allgather of leaders, bcast in nodes",
+              kAllgather, emit_allgather_hierarchical, false, {}, true, {},
+              {"gather.flat", "allgather.bruck", "bcast.flat"}},
 
     Algorithm{"gather.flat", "everybody puts to the root", kGather, emit_gather_flat, false, {},
               true},
@@ -81,9 +96,12 @@ constexpr std::array kAlgorithms = {
     Algorithm{"alltoall.flat", "one message per rank, everybody picks out its blocks", kAlltoall,
               emit_alltoall_flat, false, {}, true},
     Algorithm{"alltoall.pairwise", "one partner per step", kAlltoall, emit_alltoall_pairwise,
-              false, {}, true},
+              false, {}, true, {.weights = true}},
     Algorithm{"alltoall.bruck", "log2 P steps, blocks travel together", kAlltoall,
               emit_alltoall_bruck, false, {}, true},
+    Algorithm{"alltoall.hierarchical", "gather in nodes, alltoall of leaders, scatter in nodes",
+              kAlltoall, emit_alltoall_hierarchical, false, {}, true, {},
+              {"gather.flat", "alltoall.pairwise", "scatter.flat"}},
 
     Algorithm{"alltoallv.pairwise", "one partner per step, send and receive", kAlltoallv,
               emit_alltoallv_pairwise},
@@ -106,15 +124,8 @@ std::string known_ids(std::string_view id) {
   return list;
 }
 
-// "k=4" or "segment=8192".
-Status parse_param(std::string_view text, Params* params) {
-  const std::size_t equals = text.find('=');
-  const std::string_view name = text.substr(0, equals);
-  const std::string_view digits =
-      equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
-  if (name != "k" && name != "segment") {
-    return bad("unknown parameter " + quoted(text) + "; there are k=NUMBER and segment=BYTES");
-  }
+Status parse_number(std::string_view text, std::string_view name, std::string_view digits,
+                    Params* params) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const std::int64_t max = name == "k" ? INT32_MAX : INT64_MAX;
@@ -130,7 +141,35 @@ Status parse_param(std::string_view text, Params* params) {
   return {};
 }
 
-Status check_params(const Algorithm& algorithm, const Params& params) {
+std::string_view name_of(const Algorithm& algorithm) {
+  return algorithm.id.substr(algorithm.id.find('.') + 1);
+}
+
+// "node=flat" or "leaders=ring".
+Status parse_level(std::string_view text, std::string_view value, std::string_view* name) {
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (name_of(algorithm) != value || algorithm.has_levels()) continue;
+    *name = name_of(algorithm);
+    return {};
+  }
+  return bad(quoted(text) + ": no collective has an algorithm of that name, as in leaders=flat");
+}
+
+// "k=4", "segment=8192", "node=flat" or "leaders=ring".
+Status parse_param(std::string_view text, Params* params) {
+  const std::size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  const std::string_view value =
+      equals == std::string_view::npos ? std::string_view() : text.substr(equals + 1);
+  if (name == "k" || name == "segment") return parse_number(text, name, value, params);
+  if (name == "node") return parse_level(text, value, &params->node);
+  if (name == "leaders") return parse_level(text, value, &params->leaders);
+  return bad("unknown parameter " + quoted(text) +
+             "; there are k=NUMBER and segment=BYTES, and for hierarchical algorithms node=NAME " +
+             "and leaders=NAME");
+}
+
+Status check_k(const Algorithm& algorithm, const Params& params) {
   const std::string id(algorithm.id);
   const Algorithm::KRange& k = algorithm.k;
   if (params.k != 0 && k.max == 0) return bad(id + " has no parameter k; leave it out");
@@ -138,11 +177,57 @@ Status check_params(const Algorithm& algorithm, const Params& params) {
     return bad(id + ": k=" + std::to_string(params.k) + " is not in " + std::to_string(k.min) +
                ".." + std::to_string(k.max));
   }
+  return {};
+}
+
+Status check_leaders(const Algorithm& algorithm, const Algorithm& chosen, const Params& params) {
+  const std::string id(algorithm.id);
+  if (!params.leaders.empty() && name_of(chosen) != params.leaders) {
+    return bad(id + ": there is no " + std::string(collective_name(chosen.collective)) + "." +
+               std::string(params.leaders) + " for the leaders");
+  }
+  const bool weighted = algorithm.collective == kAllgather || algorithm.collective == kAlltoall;
+  if (chosen.traits.one_node || (weighted && !chosen.traits.weights)) {
+    return bad(id + ": the leaders cannot do " + std::string(chosen.id) +
+               (weighted ? ", whose blocks are all of one length" : ", which is for one node"));
+  }
+  return {};
+}
+
+// The names must be those of algorithms of the levels, and k must mean something to one of them.
+Status check_levels(const Algorithm& algorithm, const Params& params) {
+  const std::string id(algorithm.id);
+  bool node_found = params.node.empty();
+  bool k_found = params.k == 0;
+  for (std::size_t level = 0; level < algorithm.levels.size(); ++level) {
+    if (algorithm.levels[level].empty()) continue;
+    const AlgorithmChoice choice = level_choice(algorithm, level, params);
+    if (Status status = check_k(*choice.algorithm, choice.params); !status.ok()) return status;
+    k_found = k_found || choice.params.k != 0;
+    if (level != Algorithm::kLeaders) {
+      node_found = node_found || name_of(*choice.algorithm) == params.node;
+    } else if (Status status = check_leaders(algorithm, *choice.algorithm, params); !status.ok()) {
+      return status;
+    }
+  }
+  if (!node_found) {
+    return bad(id + ": nothing that is done within a node has an algorithm " + quoted(params.node));
+  }
+  if (!k_found) return bad(id + " has no parameter k with these levels; leave it out");
+  return {};
+}
+
+Status check_params(const Algorithm& algorithm, const Params& params) {
+  const std::string id(algorithm.id);
   if (params.segment_bytes != 0 && !algorithm.has_segment) {
     return bad(id + " has no parameter segment; leave it out");
   }
   if (params.segment_bytes < 0) return bad(id + ": a segment must have at least one byte");
-  return {};
+  if (algorithm.has_levels()) return check_levels(algorithm, params);
+  if (!params.node.empty() || !params.leaders.empty()) {
+    return bad(id + " has no levels; leave node and leaders out");
+  }
+  return check_k(algorithm, params);
 }
 
 // What is left of each collective in a team of one.
@@ -152,8 +237,32 @@ void emit_alone(const Call& call, Builder& b) {
     b.copy(b.output_of(0), b.input_of(0));
     return;
   }
-  const Range all{0, call.shared.block_bytes()};
+  Range all{0, call.shared.block_bytes()};
+  for (const Rank weight : call.weights) {
+    all.length *= call.shared.collective == kAlltoall ? weight * weight : weight;
+  }
   b.copy(b.output(all), b.input(all));
+}
+
+// Whether a reduction is in rank order.
+bool keeps_order(const AlgorithmChoice& choice, const Limits& limits) {
+  const Algorithm& algorithm = *choice.algorithm;
+  if (algorithm.needs_commutative) return false;
+  if (!algorithm.has_levels()) return true;
+  for (std::size_t level = 0; level < algorithm.levels.size(); ++level) {
+    if (algorithm.levels[level].empty()) continue;
+    if (level_choice(algorithm, level, choice.params).algorithm->needs_commutative) return false;
+  }
+  return !limits.nodes || limits.nodes->contiguous();
+}
+
+void emit_filled(const Algorithm& algorithm, Call call, Builder& b) {
+  if (call.params.k == 0) call.params.k = algorithm.k.fallback;
+  if (call.shared.ranks == 1) {
+    emit_alone(call, b);
+  } else {
+    algorithm.emit(call, b);
+  }
 }
 
 }  // namespace
@@ -189,7 +298,26 @@ Result<AlgorithmChoice> parse_choice(std::string_view text) {
   return choice;
 }
 
-Status check(const Algorithm& algorithm, const Shared& shared, const Params& params) {
+AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, const Params& params) {
+  const Algorithm* chosen = find_algorithm(algorithm.levels.at(level));
+  const std::string_view name = level == Algorithm::kLeaders ? params.leaders : params.node;
+  for (const Algorithm& other : kAlgorithms) {
+    if (other.collective == chosen->collective && name_of(other) == name) chosen = &other;
+  }
+  AlgorithmChoice choice{.algorithm = chosen};
+  if (chosen->k.max > 0) choice.params.k = params.k;
+  if (chosen->has_segment) choice.params.segment_bytes = params.segment_bytes;
+  return choice;
+}
+
+bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits) {
+  if (choice.algorithm->collective != shared.collective) return false;
+  if (choice.algorithm->traits.one_node && !limits.one_node()) return false;
+  return !has_reduction(shared.collective) || shared.commutative || keeps_order(choice, limits);
+}
+
+Status check(const Algorithm& algorithm, const Shared& shared, const Params& params,
+             const Limits& limits) {
   const std::string id(algorithm.id);
   if (shared.collective != algorithm.collective) {
     return bad(id + " cannot do " + std::string(collective_name(shared.collective)));
@@ -203,15 +331,23 @@ Status check(const Algorithm& algorithm, const Shared& shared, const Params& par
     return bad(id + ": " + std::to_string(shared.count) + " elements of " +
                std::to_string(shared.element_bytes) + " bytes");
   }
-  if (algorithm.needs_commutative && !shared.commutative) {
-    return {Code::kUnsupported, id + " reorders operands and this operator does not commute; use " +
-                                    std::string(collective_name(shared.collective)) + ".flat"};
+  if (limits.nodes && limits.nodes->ranks() != shared.ranks) {
+    return bad(id + ": nodes of " + std::to_string(limits.nodes->ranks()) + " ranks, a team of " +
+               std::to_string(shared.ranks));
   }
-  return check_params(algorithm, params);
+  if (Status status = check_params(algorithm, params); !status.ok()) return status;
+  if (suits({&algorithm, params}, shared, limits)) return {};
+  const std::string why = algorithm.traits.one_node && !limits.one_node()
+                              ? " is for ranks that share memory and these are on several nodes"
+                              : " reorders operands and this operator does not commute";
+  return {Code::kUnsupported,
+          id + why + "; use " + std::string(collective_name(shared.collective)) + ".flat"};
 }
 
 Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
-  if (Status status = check(algorithm, call.shared, call.params); !status.ok()) return status;
+  if (Status status = check(algorithm, call.shared, call.params, call.limits); !status.ok()) {
+    return status;
+  }
   if (call.rank < 0 || call.rank >= call.shared.ranks) {
     return bad("rank " + std::to_string(call.rank) + " is not in 0.." +
                std::to_string(call.shared.ranks - 1));
@@ -223,18 +359,33 @@ Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
                                           "; raise CARILLON_SLOT_BYTES");
   }
   Call filled = call;
-  if (filled.params.k == 0) filled.params.k = algorithm.k.fallback;
   if (filled.shared.element_bytes > filled.limits.slot_bytes) {  // nobody minds where it is cut
     filled.shared.count = filled.shared.block_bytes();
     filled.shared.element_bytes = 1;
   }
   Builder builder(filled);
-  if (filled.shared.ranks == 1) {
-    emit_alone(filled, builder);
-  } else {
-    algorithm.emit(filled, builder);
-  }
+  emit_filled(algorithm, filled, builder);
   return builder.finish();
+}
+
+void emit_on(const GroupCall& group, const AlgorithmChoice& choice, const Call& call, Builder& b) {
+  Call own{.shared = group.shared,
+           .local = {},
+           .rank = group.rank,
+           .limits = call.limits,
+           .params = choice.params,
+           .stage = 0,
+           .learned = {},
+           .weights = group.weights};
+  own.shared.ranks = static_cast<Rank>(group.members.size());
+  own.limits.nodes = nullptr;  // of the team; the Builder knows who can read what
+  if (Status status = check(*choice.algorithm, own.shared, own.params, own.limits); !status.ok()) {
+    b.fail(status);
+    return;
+  }
+  own = b.enter(own, group.members, group.input, group.output);
+  emit_filled(*choice.algorithm, own, b);
+  b.leave();
 }
 
 }  // namespace carillon

@@ -4,6 +4,7 @@
 // selection and the docs are driven by it.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,17 @@ struct Algorithm {
     std::int32_t min = 0, max = 0, fallback = 0;
   } k = {};
   bool has_segment = false;  ///< takes Params::segment_bytes
+  struct Traits {
+    bool one_node = false;  ///< only for teams (and groups) that are all ranks of one node
+    bool weights = false;   ///< takes Call::weights
+  } traits = {};
+  /// An algorithm made of levels: the ids of what is done within a node, then between the leaders,
+  /// then within a node again, by default; "" for nothing. Params::node and Params::leaders name
+  /// others; k and segment go to those that have such a parameter.
+  std::array<std::string_view, 3> levels = {};
+
+  [[nodiscard]] bool has_levels() const { return !levels[kLeaders].empty(); }
+  static constexpr std::size_t kBefore = 0, kLeaders = 1, kAfter = 2;
 };
 
 /// All algorithms, grouped by collective.
@@ -43,11 +55,30 @@ struct AlgorithmChoice {
 /// "allreduce.degree_k:k=4".
 Result<AlgorithmChoice> parse_choice(std::string_view text);
 
+/// What a level of such an algorithm does, and with which parameters.
+AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, const Params& params);
+
 /// Whether the algorithm can do this problem with these parameters; if not, says why and what
 /// would do.
-Status check(const Algorithm& algorithm, const Shared& shared, const Params& params);
+Status check(const Algorithm& algorithm, const Shared& shared, const Params& params,
+             const Limits& limits = {});
+/// The part of check that selection asks: the operator and the nodes, not the parameters. Says
+/// nothing but yes or no.
+bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits);
 
 /// check, then emit with defaults filled in, then Builder::finish.
 Result<Schedule> emit(const Algorithm& algorithm, const Call& call);
+
+/// A call that a group of a call's ranks makes as a part of it.
+struct GroupCall {
+  Shared shared;  ///< ranks: the group's
+  Rank rank = 0;  ///< in the group
+  std::span<const Rank> members;
+  Buffer input, output;  ///< where they begin, in the memory of the call around it
+  std::span<const Rank> weights = {};
+};
+/// Emits the group's part of `call`, as emit would for a team of those ranks. Only on members.
+void emit_on(const GroupCall& group, const AlgorithmChoice& choice, const Call& call,
+             Builder& builder);
 
 }  // namespace carillon

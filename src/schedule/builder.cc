@@ -51,6 +51,32 @@ Builder::Builder(const Call& call) : call_(call) {
   schedule_.ranks = call.shared.ranks;
   schedule_.rank = call.rank;
   schedule_.strands.push_back({});
+  scopes_.push_back({.call = call});
+  scopes_.back().reaches_all = whole_node(scopes_.back());
+}
+
+bool Builder::whole_node(const Scope& scope) const {
+  const Rank first = scope.members.empty() ? 0 : scope.members.front();
+  const auto apart = [&](Rank rank) { return !call_.limits.share_node(first, rank); };
+  if (scope.members.empty()) return call_.limits.one_node();
+  return std::none_of(scope.members.begin(), scope.members.end(), apart) &&
+         std::cmp_equal(scope.members.size(), call_.limits.node_size(first, call_.shared.ranks));
+}
+
+bool Builder::put_all_is_large(std::int64_t bytes) const {
+  const Call& call = scopes_.back().call;
+  return !reaches_all() && call.shared.ranks > 2 && bytes > call.limits.inline_bytes;
+}
+
+Rank Builder::team_rank(Rank rank) const {
+  const std::vector<Rank>& members = scopes_.back().members;
+  return members.empty() ? rank : members[static_cast<std::size_t>(rank)];
+}
+
+bool Builder::is_member(Rank rank) {
+  if (rank >= 0 && rank < scopes_.back().call.shared.ranks) return true;
+  fail("peer " + std::to_string(rank) + " is not in the team");
+  return false;
 }
 
 void Builder::fail(std::string message) {
@@ -61,8 +87,17 @@ void Builder::fail(std::string message) {
                                   std::to_string(schedule_.ops.size()) + ": " + std::move(message));
 }
 
-Buffer Builder::input(Range range) const { return {.space = Space::kInput, .range = range}; }
-Buffer Builder::output(Range range) const { return {.space = Space::kOutput, .range = range}; }
+void Builder::fail(const Status& status) {
+  if (status_.ok()) status_ = status;
+}
+
+Buffer Builder::placed(const Buffer& base, Range range) const {
+  range.offset += base.range.offset;
+  return {.space = base.space, .range = range};
+}
+
+Buffer Builder::input(Range range) const { return placed(scopes_.back().input, range); }
+Buffer Builder::output(Range range) const { return placed(scopes_.back().output, range); }
 Buffer Builder::scratch(Range range) const { return {.space = Space::kScratch, .range = range}; }
 
 Buffer Builder::slot(const Message& message, Range range) const {
@@ -110,15 +145,18 @@ Op& Builder::add(OpKind kind, const BufferList& dst, const BufferList& src) {
   return schedule_.ops.back();
 }
 
+// Where a buffer really lies: in place, the input is a part of the output.
+Buffer Builder::real(const Buffer& buffer) const {
+  if (buffer.space != Space::kInput || !call_.local.in_place) return buffer;
+  Buffer moved = buffer;
+  moved.space = Space::kOutput;
+  moved.range.offset += in_place_shift(call_.shared, call_.rank);
+  return moved;
+}
+
 bool Builder::same_memory(const Buffer& dst, const Buffer& src) const {
   if (dst.table != Table::kNone || src.table != Table::kNone) return false;
-  if (dst.space == src.space) return dst.message == src.message && dst.range == src.range;
-  if (!call_.local.in_place || dst.space != Space::kOutput || src.space != Space::kInput) {
-    return false;
-  }
-  Range moved = src.range;
-  moved.offset += in_place_shift(call_.shared, call_.rank);
-  return dst.range == moved;
+  return real(dst) == real(src);
 }
 
 void Builder::copy(const BufferList& dst, const BufferList& src) {
@@ -138,7 +176,8 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
   if (left.range.length != length || right.range.length != length) {
     fail("reduce of operands of different lengths");
   }
-  if (length % call_.shared.element_bytes != 0) fail("reduce of a part of an element");
+  if (length % scopes_.back().call.shared.element_bytes != 0)
+    fail("reduce of a part of an element");
   if (length == 0) return;
   BufferList operands{left, right};
   add(OpKind::kReduce, dst, operands);
@@ -152,55 +191,66 @@ Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank pee
 
 void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferList& src) {
   const bool to_all = channel_kind == Channel::kAll;
-  if (!to_all && (peer < 0 || peer >= call_.shared.ranks)) {
-    fail("peer " + std::to_string(peer) + " is not in the team");
-    return;
-  }
+  if (!to_all && !is_member(peer)) return;
   if (kind == OpKind::kPut && has_table(src)) fail("put of table entries (send can)");
   if (kind == OpKind::kPut && src.length() == 0) kind = OpKind::kSignal;
   if (kind == OpKind::kPut && src.length() > call_.limits.slot_bytes) {
     fail("put of " + std::to_string(src.length()) + " bytes; a slot holds " +
          std::to_string(call_.limits.slot_bytes));
   }
-  ChannelState& state = channel(true, channel_kind, to_all ? 0 : peer);
+  const Rank reader = to_all ? -1 : team_rank(peer);
+  ChannelState& state = channel(true, channel_kind, to_all ? 0 : reader);
   Op& op = add(kind, {}, src);
-  op.message = {channel_kind, to_all ? -1 : peer, state.next++, 0};
+  op.message = {channel_kind, reader, state.next++, 0};
 }
 
 void Builder::put(Rank peer, const BufferList& src) {
   post(OpKind::kPut, Channel::kPair, peer, src);
 }
 void Builder::put_all(const BufferList& src) {
-  if (call_.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
+  const Call& call = scopes_.back().call;
+  if (reaches_all()) {
+    if (call.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
+    return;
+  }
+  for (Rank peer = 0; peer < call.shared.ranks; ++peer) {
+    if (peer != call.rank) put(peer, src);
+  }
 }
 void Builder::signal(Rank peer) { post(OpKind::kSignal, Channel::kPair, peer, {}); }
-void Builder::signal_all() {
-  if (call_.shared.ranks > 1) post(OpKind::kSignal, Channel::kAll, -1, {});
-}
+void Builder::signal_all() { put_all({}); }
 void Builder::send(Rank peer, const BufferList& src) {
   post(OpKind::kSend, Channel::kQueue, peer, src);
 }
 
 Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const BufferList& dst) {
-  if (peer < 0 || peer >= call_.shared.ranks) {
-    fail("peer " + std::to_string(peer) + " is not in the team");
-    return {};
-  }
-  ChannelState& state = channel(false, channel_kind, peer);
+  if (!is_member(peer)) return {};
+  const Rank writer = team_rank(peer);
+  ChannelState& state = channel(false, channel_kind, writer);
   Op& op = add(kind, dst, {});
-  op.message = {channel_kind, peer, state.next++, 0};
+  op.message = {channel_kind, writer, state.next++, 0};
   return op.message;
 }
 
 Message Builder::wait(Rank peer) { return expect(OpKind::kWait, Channel::kPair, peer, {}); }
-Message Builder::wait_all(Rank peer) { return expect(OpKind::kWait, Channel::kAll, peer, {}); }
+Message Builder::wait_all(Rank peer) {
+  return expect(OpKind::kWait, reaches_all() ? Channel::kAll : Channel::kPair, peer, {});
+}
 void Builder::recv(Rank peer, const BufferList& dst) {
   expect(OpKind::kRecv, Channel::kQueue, peer, dst);
 }
 
 void Builder::strand() {
   if (open_repeat_ >= 0) fail("a strand starts inside a loop");
-  if (schedule_.strands.back().op_count == 0) return;
+  if (scopes_.size() == 1) {
+    if (schedule_.strands.back().op_count > 0) begin_strand();
+    return;
+  }
+  if (schedule_.ops.size() == scopes_.back().part) return;
+  fork();
+}
+
+void Builder::begin_strand() {
   schedule_.strands.push_back({.first_op = static_cast<std::uint32_t>(schedule_.ops.size())});
 }
 

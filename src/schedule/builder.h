@@ -80,13 +80,19 @@ class Builder {
   void copy(const BufferList& dst, const BufferList& src);
   void reduce(const Buffer& dst, const Buffer& left, const Buffer& right);
   void put(Rank peer, const BufferList& src);
-  void put_all(const BufferList& src);  ///< to every other rank: written once, read by all
+  /// To every other rank: written once and read by all where reaches_all(), else a put to each.
+  void put_all(const BufferList& src);
   void signal(Rank peer);
   void signal_all();
   Message wait(Rank peer);      ///< the next message peer puts to this rank
   Message wait_all(Rank peer);  ///< the next message peer puts to all
   void send(Rank peer, const BufferList& src);
   void recv(Rank peer, const BufferList& dst);
+
+  /// Whether the ranks are all those of one node, so that all can read one message.
+  [[nodiscard]] bool reaches_all() const { return scopes_.back().reaches_all; }
+  /// Whether a put_all of that many bytes takes more than one large slot.
+  [[nodiscard]] bool put_all_is_large(std::int64_t bytes) const;
 
   // Structure.
   /// Starts a new strand; the ops that follow run concurrently with the strands before.
@@ -111,14 +117,39 @@ class Builder {
     }
     if (bytes % segment_bytes != 0) body(Range{full * segment_bytes, bytes % segment_bytes, 0});
   }
+  /// From here to leave(), ranks, input and output are those of `call`, made by a group of this
+  /// call's ranks: its rank i is members[i]. Input and output lie in the given buffers' memory,
+  /// from their offsets on. The strands of the group's part begin after what was emitted before
+  /// and end before what comes after. Ranks that are no members do not call this. In place is
+  /// what the memory says, not call.local.
+  Call enter(const Call& call, std::span<const Rank> members, const Buffer& input,
+             const Buffer& output);
+  void leave();
+  /// Like enter for the same call, with a copy of the input in scratch: what is still to be put
+  /// may then be overwritten.
+  void enter_staged();
   /// This stage ends by learning the int64 values in `scratch`; emit is called again with
   /// stage + 1 and those values.
   void next_stage(Range scratch);
 
+  /// The first error counts, as everywhere in the Builder.
+  void fail(const Status& status);
   /// The schedule, or the first error.
   Result<Schedule> finish();
 
  private:
+  // The call being emitted: the team's, or a group's within it.
+  struct Scope {
+    Call call;
+    std::vector<Rank> members;  // as ranks of the team; empty: all of them
+    Buffer input = {.space = Space::kInput};
+    Buffer output = {.space = Space::kOutput};
+    bool reaches_all = true;
+    std::size_t begin = 0;         // its first op
+    std::int32_t forks = 0;        // strands begun in it,
+    std::int32_t fork_number = 0;  // by signals to this rank itself from this number on
+    std::size_t part = 0;          // first op of its current strand
+  };
   struct ChannelState {
     std::int32_t next = 0;        // number of the next message
     std::int32_t loop_start = 0;  // `next` when the current loop began
@@ -130,12 +161,21 @@ class Builder {
   Op& add(OpKind kind, const BufferList& dst, const BufferList& src);
   void post(OpKind kind, Channel channel, Rank peer, const BufferList& src);
   Message expect(OpKind kind, Channel channel, Rank peer, const BufferList& dst);
+  [[nodiscard]] Rank team_rank(Rank rank) const;
+  [[nodiscard]] bool is_member(Rank rank);
+  [[nodiscard]] bool whole_node(const Scope& scope) const;
+  [[nodiscard]] Buffer placed(const Buffer& base, Range range) const;
+  [[nodiscard]] Buffer real(const Buffer& buffer) const;
+  void begin(Scope scope);
+  void begin_strand();
+  void fork();
   ChannelState& channel(bool outgoing, Channel channel, Rank peer);
   void apply_index_strides(Message& message, bool outgoing);
   bool same_memory(const Buffer& dst, const Buffer& src) const;
   void fail(std::string message);
 
-  Call call_;
+  Call call_;                  // the team's
+  std::vector<Scope> scopes_;  // the team's, and the groups entered
   Schedule schedule_;
   std::unordered_map<std::int64_t, ChannelState> channels_;
   std::int64_t open_repeat_ = -1;  // index of the repeat op, or -1

@@ -26,7 +26,7 @@ Letter& Links::letter(Link& link, std::int64_t number) {
   while (link.letters.size() <= index) {
     Letter letter;
     const bool all = link.channel == Channel::kAll;
-    letter.readers_left = all ? ranks_ - 1 : 1;
+    letter.readers_left = all ? limits_.node_size(link.writer, ranks_) - 1 : 1;
     letter.waited.resize(all ? static_cast<std::size_t>(ranks_) : 1);
     link.letters.push_back(std::move(letter));
   }
@@ -53,7 +53,10 @@ std::string Links::describe_leftover(const Link& link) const {
     Rank reader = link.reader;
     if (link.channel == Channel::kAll) {
       reader = 0;
-      while (reader == link.writer || letter.waited[static_cast<std::size_t>(reader)]) ++reader;
+      while (reader == link.writer || !limits_.share_node(reader, link.writer) ||
+             letter.waited[static_cast<std::size_t>(reader)]) {
+        ++reader;
+      }
     }
     return "message #" + std::to_string(link.first + static_cast<std::int64_t>(i)) + from +
            (link.channel == Channel::kAll ? " to all" : "") + " (op " +

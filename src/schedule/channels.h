@@ -44,7 +44,7 @@ struct Parcel {
 struct Link {
   Channel channel = Channel::kPair;
   Rank writer = 0;
-  Rank reader = 0;             // -1: all others
+  Rank reader = 0;             // -1: all others of the node
   std::int64_t first = 0;      // lowest number not released
   std::deque<Letter> letters;  // numbers first, first + 1, ...
   std::deque<Parcel> parcels;  // sent and not yet received, in order
@@ -57,7 +57,7 @@ struct Link {
 /// All links of a team, made when first used.
 class Links {
  public:
-  explicit Links(Rank ranks) : ranks_(ranks) {}
+  Links(Rank ranks, const Limits& limits) : ranks_(ranks), limits_(limits) {}
 
   /// Null if the directed pair is already used by the other kind of transfer (put or send).
   Link* find(Channel channel, Rank writer, Rank reader);
@@ -73,6 +73,7 @@ class Links {
   [[nodiscard]] std::string describe_leftover(const Link& link) const;
 
   Rank ranks_;
+  const Limits& limits_;
   std::unordered_map<std::uint64_t, Link> links_;
 };
 

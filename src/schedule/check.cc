@@ -158,7 +158,8 @@ class Checker {
     }
     if (outgoing && message.channel == Channel::kAll) {
       require(message.peer == -1, "a message to all names a peer");
-      require(call_.shared.ranks > 1, "a message to all in a team of one");
+      require(call_.limits.node_size(call_.rank, call_.shared.ranks) > 1,
+              "a message to all on a node of one rank");
     } else {
       check_peer(message);
     }
@@ -167,8 +168,10 @@ class Checker {
 
   void check_peer(const Message& message) {
     require(message.peer >= 0 && message.peer < call_.shared.ranks, "the peer is not in the team");
-    require(message.channel != Channel::kAll || message.peer != call_.rank,
-            "a rank does not read its own message to all");
+    if (message.channel != Channel::kAll || !status_.ok()) return;
+    require(message.peer != call_.rank, "a rank does not read its own message to all");
+    require(call_.limits.share_node(message.peer, call_.rank),
+            "a message to all does not leave its node");
   }
 
   void check_index(const Message& message, bool in_loop) {

@@ -68,7 +68,7 @@ class Machine {
         emit_(emit),
         memory_(memory),
         options_(options),
-        links_(call.shared.ranks),
+        links_(call.shared.ranks, call.limits),
         ranks_(static_cast<std::size_t>(call.shared.ranks)),
         random_(options.seed) {}
 

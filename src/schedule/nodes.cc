@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/nodes.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace carillon {
@@ -20,5 +21,7 @@ Nodes::Nodes(std::span<const std::int32_t> node_of) {
     members_[next[static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)])]++] = rank;
   }
 }
+
+bool Nodes::contiguous() const { return std::is_sorted(members_.begin(), members_.end()); }
 
 }  // namespace carillon

@@ -28,6 +28,9 @@ class Nodes {
     const auto n = static_cast<std::size_t>(node);
     return {members_.data() + first_[n], first_[n + 1] - first_[n]};
   }
+  /// Whether the ranks of every node follow one another: what is reduced node by node is then in
+  /// rank order.
+  [[nodiscard]] bool contiguous() const;
   bool operator==(const Nodes&) const = default;
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace carillon {
 namespace {
@@ -39,6 +40,10 @@ bool has_root(Collective collective) {
 bool has_reduction(Collective collective) {
   return collective == Collective::kReduce || collective == Collective::kAllreduce ||
          collective == Collective::kReduceScatterBlock;
+}
+
+Rank Limits::node_size(Rank rank, Rank ranks) const {
+  return nodes ? static_cast<Rank>(nodes->members(nodes->node_of(rank)).size()) : ranks;
 }
 
 bool Limits::operator==(const Limits& other) const {
@@ -101,6 +106,11 @@ bool in_place_allowed(const Shared& shared, Rank rank) {
     case Collective::kScatter: return rank == shared.root;
     default: return false;
   }
+}
+
+std::int64_t Call::blocks_before(Rank member) const {
+  if (weights.empty()) return member;
+  return std::accumulate(weights.begin(), weights.begin() + member, std::int64_t{0});
 }
 
 std::int64_t Call::segment_bytes() const {

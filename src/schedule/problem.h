@@ -92,6 +92,12 @@ struct Limits {
   /// Which ranks share a node; null: all do.
   std::shared_ptr<const Nodes> nodes;
 
+  /// Of a team of `ranks`: how many are on the rank's node, itself included.
+  [[nodiscard]] Rank node_size(Rank rank, Rank ranks) const;
+  [[nodiscard]] bool share_node(Rank a, Rank b) const {
+    return !nodes || nodes->node_of(a) == nodes->node_of(b);
+  }
+  [[nodiscard]] bool one_node() const { return !nodes || nodes->count() <= 1; }
   bool operator==(const Limits& other) const;
 };
 
@@ -99,6 +105,9 @@ struct Limits {
 struct Params {
   std::int32_t k = 0;              ///< radix or degree
   std::int64_t segment_bytes = 0;  ///< pipeline segment, at most Limits::slot_bytes
+  /// Of an algorithm made of levels: names of the algorithms within a node and between the nodes'
+  /// leaders; static text of the registry. Empty: the default.
+  std::string_view node = {}, leaders = {};
   bool operator==(const Params&) const = default;
 };
 
@@ -112,7 +121,12 @@ struct Call {
   /// Stages: stage n + 1 is emitted from the values stage n received (Builder::next_stage).
   std::int32_t stage = 0;
   std::span<const std::int64_t> learned;
+  /// allgather, alltoall on a group: how many ranks member i stands for; empty: one. Its block is
+  /// as many blocks long, and that from i to j weights[i] * weights[j] blocks.
+  std::span<const Rank> weights = {};
 
+  /// Blocks that the members before this one stand for (`weights`).
+  [[nodiscard]] std::int64_t blocks_before(Rank member) const;
   /// The pipeline segment: the parameter if given, else the largest slot, cut to whole elements.
   [[nodiscard]] std::int64_t segment_bytes() const;
 };

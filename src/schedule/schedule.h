@@ -11,8 +11,8 @@
 //   reduce  dst <- left (op) right, element by element; dst is disjoint from each operand or
 //           exactly the same bytes. The operand order is part of the schedule.
 //   put     captures src (the bytes may be overwritten right after) and makes them one message,
-//           to one peer (channel pair) or to every other rank (channel all). Blocks only while
-//           the channel's window of unreleased messages is full.
+//           to one peer (channel pair) or to every other rank of its node (channel all). Blocks
+//           only while the channel's window of unreleased messages is full.
 //   signal  a put of no bytes.
 //   wait    until that message is there; from then on its bytes can be read as space slot.
 //   send    two-sided: like put, of any length and to a tagged queue of its own.
@@ -51,7 +51,7 @@ struct Range {
 
 enum class Space : std::uint8_t { kInput, kOutput, kScratch, kSlot };
 
-/// pair: one writer, one reader. all: one writer, every other rank of the team reads.
+/// pair: one writer, one reader. all: one writer, every other rank of the writer's node reads.
 /// queue: the two-sided one, for send and recv.
 enum class Channel : std::uint8_t { kPair, kAll, kQueue };
 

@@ -59,6 +59,9 @@ Status check_team_call(const TeamCall& call) {
   if (limits.slot_bytes < 1 || limits.window < 1 || limits.large_slots < 1) {
     return bad("limits under which no message can be sent");
   }
+  if (limits.nodes && limits.nodes->ranks() != shared.ranks) {
+    return bad("nodes of another number of ranks");
+  }
   if (!call.locals.empty() && call.locals.size() != static_cast<std::size_t>(shared.ranks)) {
     return bad("locals for another number of ranks");
   }

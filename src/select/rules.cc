@@ -11,7 +11,9 @@ constexpr Rank kAnyRanks = Rule::kAnyRanks;
 constexpr std::int64_t kAnyBytes = Rule::kAnyBytes;
 constexpr std::int64_t kKiB = 1024;
 
-enum Where { kAnywhere, kCrowded };  // kCrowded: more ranks than cores
+// kCrowded: more ranks than cores. kNodes: several nodes; they never get what one rank writes to
+// all others, which is one message each across nodes.
+enum Where { kAnywhere, kCrowded, kNodes };
 
 struct Row {
   Where where;
@@ -22,9 +24,12 @@ struct Row {
 
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kRows = {
+    Row{kNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
 
+    Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=chain"},
     Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "bcast.flat"},
     // A tree's inner ranks write a copy for each child; to all is written once.
@@ -32,6 +37,13 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 1024 * kKiB, "bcast.chain:segment=8192"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
+    Row{kNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
+    Row{kNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=flat_blocks"},
+    Row{kNodes, kAnyRanks, kAnyBytes,
+        "reduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_gather"},
+    // Operators that do not commute, on nodes whose ranks do not follow one another.
+    Row{kNodes, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
     Row{kAnywhere, 2, kAnyBytes, "reduce.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "reduce.flat"},
     Row{kCrowded, kFewRanks, 64 * kKiB, "reduce.degree_k:k=15"},
@@ -39,6 +51,13 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
+    Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical"},
+    Row{kNodes, kAnyRanks, 16 * kKiB, "allreduce.hierarchical:node=flat_blocks"},
+    Row{kNodes, kAnyRanks, kAnyBytes,
+        "allreduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_allgather"},
+    // Operators that do not commute, on nodes whose ranks do not follow one another.
+    Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
     Row{kAnywhere, 2, 256 * kKiB, "allreduce.flat:segment=32768"},
     Row{kAnywhere, 2, kAnyBytes, "allreduce.flat_blocks:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "allreduce.flat"},
@@ -49,6 +68,9 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.ring"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
 
+    Row{kNodes, kAnyRanks, 2 * kKiB, "allgather.hierarchical"},
+    Row{kNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical:leaders=ring"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "allgather.bruck"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allgather.ring"},
@@ -61,11 +83,15 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "scatter.binomial"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "scatter.flat"},
 
+    Row{kNodes, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce_scatter_block.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.flat"},
 
+    Row{kNodes, kAnyRanks, 1 * kKiB, "alltoall.hierarchical"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "alltoall.flat"},
@@ -82,6 +108,7 @@ Rules built_in() {
     const AlgorithmChoice choice = parse_choice(row.choice).value();
     rules.rules.push_back({.collective = choice.algorithm->collective,
                            .crowded_only = row.where == kCrowded,
+                           .nodes_only = row.where == kNodes,
                            .max_ranks = row.max_ranks,
                            .max_bytes = row.max_bytes,
                            .choice = choice});

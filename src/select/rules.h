@@ -19,6 +19,7 @@ struct Rule {
 
   Collective collective = Collective::kBarrier;
   bool crowded_only = false;  ///< only where there are more ranks than cores
+  bool nodes_only = false;    ///< only for teams of several nodes
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
   AlgorithmChoice choice;

@@ -56,6 +56,15 @@ class Show(CliTest):
         drawing = self.ok("show", "bcast.binomial", "--ranks", 4, "--draw").out
         self.assertRegex(drawing, r"step 1 .*0->")
 
+    def test_nodes(self):
+        text = self.ok("show", "allreduce.hierarchical", "--nodes", "3,1,2", "--rank", 5).out
+        self.assertIn("schedule ranks 6 rank 5", text)
+        drawing = self.ok("show", "bcast.hierarchical", "--nodes", "rr:2", "-n", 5, "--draw").out
+        self.assertRegex(drawing, r"step 1 .*0->1")
+        self.fails("which ranks share a node", "show", "bcast.flat", "--nodes", "3,x")
+        self.fails("leave one out", "show", "bcast.flat", "--nodes", "3,1", "--ranks", 5)
+        self.fails("on several nodes", "show", "reduce.flat_blocks", "--nodes", "3,1")
+
     def test_json(self):
         row = self.ok("show", "alltoallv.pairwise", "--ranks", 3, "--json").json
         self.assertEqual((row["algorithm"], row["ranks"]), ("alltoallv.pairwise", 3))
@@ -79,7 +88,13 @@ class Verify(CliTest):
         out = self.ok("verify", "allreduce.degree_k:k=4", "bcast.chain", "--ranks", "7").out
         self.assertRegex(out, r"^\d+ proofs of 2 algorithms for 7 ranks, 0 failed\n$")
 
+    def test_nodes(self):
+        out = self.ok("verify", "allreduce.hierarchical:leaders=ring", "--nodes", "3,1,2").out
+        self.assertRegex(out, r"^[1-9]\d* proofs of 1 algorithms for 6 ranks, 0 failed\n$")
+        self.ok("verify", "bcast.hierarchical", "bcast.flat", "--nodes", "rr:3", "--ranks", "4-7")
+
     def test_errors(self):
+        self.fails("which ranks share a node", "verify", "--nodes", "0,1")
         self.fails("no algorithm \"nothing\"", "verify", "nothing")
         self.fails("not a range", "verify", "--ranks", "9-2")
         self.fails("not a range", "verify", "--ranks", "many")

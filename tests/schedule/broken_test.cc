@@ -5,6 +5,7 @@
 
 #include "schedule/verify.h"
 #include "support/hand_team.h"
+#include "support/shapes.h"
 
 namespace carillon {
 namespace {
@@ -263,6 +264,38 @@ TEST(Broken, MessagesToAll) {
   expect_rejected(call, good,
                   {"put all #0 input[0+8]\n", "put all #0 input[0+8]\nwait 0 all #0\n",
                    "a rank does not read its own message to all"});
+}
+
+// A message to all is for the writer's node only.
+TEST(Broken, MessagesToAllOfANode) {
+  constexpr std::string_view good =
+      "schedule ranks 3 rank 0 scratch 0\n"
+      "put all #0 input[0+8]\n"
+      "put 2 #0 input[0+8]\n"
+      "schedule ranks 3 rank 1 scratch 0\n"
+      "wait 0 all #0\n"
+      "copy output[0+8] = slot(0 all #0)[0+8]\n"
+      "schedule ranks 3 rank 2 scratch 0\n"
+      "wait 0 #0\n"
+      "copy output[0+8] = slot(0 #0)[0+8]\n";
+  TeamCall call{.shared = {.collective = Collective::kBcast, .ranks = 3, .count = 8},
+                .limits = {.nodes = test::blocked({2, 1}).nodes},
+                .locals = {}};
+  EXPECT_TRUE(verify(call, test::emit_text(good)).ok());
+  expect_rejected(call, good,
+                  {"wait 0 #0\ncopy output[0+8] = slot(0 #0)",
+                   "wait 0 all #0\ncopy output[0+8] = slot(0 all #0)",
+                   "a message to all does not leave its node"});
+  expect_rejected(call, good,
+                  {"copy output[0+8] = slot(0 #0)[0+8]\n",
+                   "copy output[0+8] = slot(0 #0)[0+8]\nput all #0 output[0+8]\n",
+                   "a message to all on a node of one rank"});
+  expect_rejected(call, good,
+                  {"wait 0 all #0\ncopy output[0+8] = slot(0 all #0)[0+8]\n", "",
+                   "message #0 from rank 0 to all (op 0 there) was never waited for by rank 1"});
+  call.limits.nodes = test::blocked({2, 2}).nodes;
+  EXPECT_NE(verify(call, test::emit_text(good)).status.message().find("nodes of another number"),
+            std::string_view::npos);
 }
 
 TEST(Broken, BarrierThatLeavesEarly) {

@@ -19,6 +19,7 @@
 #include "schedule/verify.h"
 #include "support/hand_team.h"
 #include "support/oracle.h"
+#include "support/shapes.h"
 
 namespace carillon {
 namespace {
@@ -339,7 +340,9 @@ TEST_P(Mutation, OfAnAlgorithm) {
       if (in_place && !allowed) continue;
       const std::string name = std::string(algorithm.id) + (in_place ? " in place" : "") +
                                (commutative ? "" : " non-commutative");
-      Subject subject(name, {shared, in_place}, {.slot_bytes = 24, .inline_bytes = 8});
+      Limits limits{.slot_bytes = 24, .inline_bytes = 8};
+      if (algorithm.has_levels()) limits.nodes = test::blocked({3, 2}).nodes;
+      Subject subject(name, {shared, in_place}, limits);
       subject.emit_with([&](const Call& call) { return emit(algorithm, call); });
       judge_all(subject, &tally);
     }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "algorithms/registry.h"
+#include "support/shapes.h"
 
 namespace carillon {
 namespace {
@@ -83,6 +84,59 @@ TEST(ParseChoice, SaysWhatIsWrongAndWhatWouldDo) {
   EXPECT_NE(message("bcast.chain:depth=2").find("depth=2"), std::string::npos);
   EXPECT_NE(message("bcast.chain:k=2").find("has no parameter k"), std::string::npos);
   EXPECT_NE(message("barrier.flat:segment=8").find("has no parameter segment"), std::string::npos);
+}
+
+TEST(ParseChoice, ReadsLevels) {
+  const auto choice = parse_choice("allreduce=hierarchical:node=flat_blocks,leaders=degree_k,k=2");
+  ASSERT_TRUE(choice.ok()) << choice.status().to_string();
+  const Algorithm& algorithm = *choice.value().algorithm;
+  const Params& params = choice.value().params;
+  const AlgorithmChoice before = level_choice(algorithm, Algorithm::kBefore, params);
+  EXPECT_EQ(before.algorithm->id, "reduce.flat_blocks");
+  EXPECT_EQ(before.params.k, 0);
+  const AlgorithmChoice leaders = level_choice(algorithm, Algorithm::kLeaders, params);
+  EXPECT_EQ(leaders.algorithm->id, "allreduce.degree_k");
+  EXPECT_EQ(leaders.params.k, 2);
+  // There is no bcast.flat_blocks: the default.
+  EXPECT_EQ(level_choice(algorithm, Algorithm::kAfter, params).algorithm->id, "bcast.flat");
+}
+
+TEST(ParseChoice, SaysWhatIsWrongWithLevels) {
+  const auto message = [](std::string_view text) {
+    const auto choice = parse_choice(text);
+    EXPECT_FALSE(choice.ok()) << text;
+    return choice.status().to_string();
+  };
+  EXPECT_NE(message("bcast.flat:leaders=chain").find("has no levels"), std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:leaders=sing").find("leaders=sing"), std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:leaders=hierarchical").find("as in leaders=flat"),
+            std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:leaders=ring").find("there is no bcast.ring"),
+            std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:node=ring").find("within a node"), std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:k=1").find("k=1 is not in"), std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:leaders=chain,k=3").find("no parameter k with these"),
+            std::string::npos);
+  EXPECT_NE(message("allreduce.hierarchical:leaders=flat_blocks").find("for one node"),
+            std::string::npos);
+  EXPECT_NE(message("alltoall.hierarchical:leaders=bruck").find("all of one length"),
+            std::string::npos);
+}
+
+TEST(Check, MindsTheNodes) {
+  const Shared shared{
+      .collective = Collective::kAllreduce, .ranks = 4, .count = 1, .commutative = false};
+  const Algorithm& levels = *find_algorithm("allreduce.hierarchical");
+  EXPECT_TRUE(check(levels, shared, {}, {.nodes = test::blocked({3, 1}).nodes}).ok());
+  const Status dealt = check(levels, shared, {}, {.nodes = test::round_robin(4, 2).nodes});
+  EXPECT_EQ(dealt.code(), Code::kUnsupported);
+  EXPECT_NE(dealt.message().find("does not commute; use allreduce.flat"), std::string::npos);
+  EXPECT_FALSE(check(levels, shared, {.leaders = "ring"}, {}).ok());
+  const Algorithm& blocks = *find_algorithm("allreduce.flat_blocks");
+  EXPECT_TRUE(check(blocks, shared, {}, {.nodes = test::blocked({4}).nodes}).ok());
+  EXPECT_EQ(check(blocks, shared, {}, {.nodes = test::blocked({2, 2}).nodes}).code(),
+            Code::kUnsupported);
+  EXPECT_FALSE(check(blocks, shared, {}, {.nodes = test::blocked({2, 1}).nodes}).ok());
 }
 
 TEST(Check, RefusesWhatTheAlgorithmCannotDo) {

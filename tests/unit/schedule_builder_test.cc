@@ -114,6 +114,68 @@ TEST(Builder, KeepsStrandsPhasesAndScratch) {
             "learn scratch[64+8]\n");
 }
 
+TEST(Builder, MapsTheRanksAndTheMemoryOfAGroup) {
+  Call call = call_of(Collective::kAllreduce, 4, 2);
+  const std::vector<std::int32_t> node_of{0, 0, 1, 1};
+  call.limits.nodes = std::make_shared<Nodes>(node_of);
+  Builder b(call);
+  EXPECT_FALSE(b.reaches_all());
+  b.put_all(b.input({0, 8}));
+  const std::vector<Rank> node{2, 3};
+  Call group = call_of(Collective::kAllgather, 2, 0);
+  group = b.enter(group, node, b.output({128}), b.output({128}));
+  EXPECT_TRUE(group.local.in_place);  // by where the memory lies
+  EXPECT_TRUE(b.reaches_all());
+  b.put_all(b.input({0, 8}));
+  const Message m = b.wait(1);
+  b.copy(b.output({8, 8}), b.slot(m, {0, 8}));
+  b.copy(b.output({0, 8}), b.input({0, 8}));  // onto itself
+  b.leave();
+  b.wait_all(1);
+  EXPECT_EQ(built(b),
+            "schedule ranks 4 rank 2 scratch 0\n"
+            "put 0 #0 input[0+8]\n"
+            "put 1 #0 input[0+8]\n"
+            "put 3 #0 input[0+8]\n"
+            "put all #0 output[128+8]\n"
+            "wait 3 #0\n"
+            "copy output[136+8] = slot(3 #0)[0+8]\n"
+            "wait 1 #0\n");
+}
+
+TEST(Builder, KeepsTheStrandsOfAGroupBetweenBeforeAndAfter) {
+  const Call call = call_of(Collective::kAllreduce, 2, 0);
+  Builder b(call);
+  const std::vector<Rank> both{0, 1};
+  b.put(1, b.input({0, 8}));
+  b.enter(call, both, b.input({}), b.output({}));
+  b.strand();  // nothing to part from
+  b.put(1, b.input({8, 8}));
+  b.strand();
+  b.wait(1);
+  b.strand();
+  b.wait(1);
+  b.leave();
+  b.put(1, b.input({16, 8}));
+  EXPECT_EQ(built(b),
+            "schedule ranks 2 rank 0 scratch 0\n"
+            "put 1 #0 input[0+8]\n"
+            "signal 0 #0\n"
+            "signal 0 #1\n"
+            "put 1 #1 input[8+8]\n"
+            "signal 0 #2\n"
+            "strand\n"
+            "wait 0 #0\n"
+            "wait 1 #0\n"
+            "signal 0 #3\n"
+            "strand\n"
+            "wait 0 #1\n"
+            "wait 1 #1\n"
+            "wait 0 #2\n"
+            "wait 0 #3\n"
+            "put 1 #2 input[16+8]\n");
+}
+
 TEST(Builder, FirstErrorSticks) {
   Builder b(call_of(Collective::kAllreduce, 2, 0));
   b.put(2, b.input({0, 8}));

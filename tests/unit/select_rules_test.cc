@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "select/select.h"
+#include "support/shapes.h"
 
 namespace carillon {
 namespace {
@@ -32,6 +33,45 @@ TEST(Select, EveryProblemGetsAnAlgorithmThatCanDoIt) {
       }
     }
   }
+}
+
+TEST(Select, EveryProblemOnSeveralNodesGetsAnAlgorithmThatCanDoIt) {
+  for (const test::Shape& shape : test::shapes()) {
+    const Limits limits{.nodes = shape.nodes};
+    for (int i = 0; i < kCollectives; ++i) {
+      for (const std::int64_t count : {0L, 1L, 128L, 257L, 5000L, 100000L, 1L << 40}) {
+        for (const bool commutative : {true, false}) {
+          const auto collective = static_cast<Collective>(i);
+          const Shared shared = problem(collective, shape.ranks(), count, commutative);
+          const AlgorithmChoice choice = select(shared, limits, default_rules());
+          ASSERT_NE(choice.algorithm, nullptr);
+          const Status status = check(*choice.algorithm, shared, choice.params, limits);
+          EXPECT_TRUE(status.ok()) << shape.name << ": " << status.to_string();
+        }
+      }
+    }
+  }
+}
+
+TEST(Select, SeveralNodesGetLevelsOrPairs) {
+  const auto id = [](Collective collective, std::int64_t count, const test::Shape& shape,
+                     bool commutative = true) {
+    const Shared shared = problem(collective, shape.ranks(), count, commutative);
+    return select(shared, {.nodes = shape.nodes}, default_rules()).algorithm->id;
+  };
+  const test::Shape blocked = test::blocked({3, 1, 2});
+  const test::Shape dealt = test::round_robin(6, 2);
+  for (const Collective collective :
+       {Collective::kBarrier, Collective::kBcast, Collective::kReduce, Collective::kAllreduce,
+        Collective::kAllgather, Collective::kAlltoall}) {
+    EXPECT_TRUE(id(collective, 1, blocked).ends_with(".hierarchical"));
+    EXPECT_TRUE(id(collective, 1, dealt).ends_with(".hierarchical"));
+    EXPECT_FALSE(id(collective, 1, test::blocked({6})).ends_with(".hierarchical"));
+  }
+  EXPECT_EQ(id(Collective::kAlltoall, 1000, blocked), "alltoall.pairwise");
+  EXPECT_EQ(id(Collective::kAllreduce, 1, blocked, false), "allreduce.hierarchical");
+  EXPECT_EQ(id(Collective::kAllreduce, 1, dealt, false), "allreduce.recursive_doubling");
+  EXPECT_EQ(id(Collective::kReduce, 1, dealt, false), "reduce.degree_k");
 }
 
 TEST(Select, OverridesComeFirst) {

@@ -28,8 +28,8 @@ namespace carillon {
 void emit_allgather_bruck(const Call& call, Builder& b) {
   const Rank ranks = call.shared.ranks;
   const Rank rank = call.rank;
-  const Blocks blocks = Blocks::per_rank(call.shared);
-  const Range whole{0, call.shared.block_bytes()};
+  const Blocks blocks = Blocks::per_rank(call);
+  const Range whole{0, blocks[rank].length};
   const auto run = [&](Rank first, Rank count) {  // blocks first, first + 1, ..., wrapping around
     Pieces pieces;
     pieces.add(b.output(blocks.span(first, std::min(first + count, ranks))));
@@ -46,13 +46,12 @@ void emit_allgather_bruck(const Call& call, Builder& b) {
       out.add(b.input(whole));
     }
     const Pieces in = run(from, count);
-    std::vector<std::int64_t> breaks = out.breaks();
-    breaks.insert(breaks.end(), in.breaks().begin(), in.breaks().end());
-    segments_around(b, out.length(), call.segment_bytes(), breaks, [&](Range s) {
-      b.put(to, out.slice(s));
-      const Message m = b.wait(from);
-      b.copy(in.slice(s), b.slot(m, Range{0, s.length}));
-    });
+    exchange_around(
+        b, out, in, call.segment_bytes(), [&](Range s) { b.put(to, out.slice(s)); },
+        [&](Range s) {
+          const Message m = b.wait(from);
+          b.copy(in.slice(s), b.slot(m, Range{0, s.length}));
+        });
     if (have == 1) b.copy(b.output(blocks[rank]), b.input(whole));
   }
 }

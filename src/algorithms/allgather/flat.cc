@@ -20,21 +20,30 @@ namespace carillon {
 
 void emit_allgather_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  const Blocks blocks = Blocks::per_rank(shared);
-  const Range whole{0, shared.block_bytes()};
-  put_ahead(
-      b, whole.length, call.segment_bytes(), false,
-      [&](Range s) {
-        put_others(call, b, b.input(s));
-        b.copy(b.output(blocks[call.rank].sub(s)), b.input(s));
-      },
-      [&](Range s) {
-        for (Rank peer = 0; peer < shared.ranks; ++peer) {
-          if (peer == call.rank) continue;
-          const Message m = wait_other(call, b, peer);
-          b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
-        }
-      });
+  const Blocks blocks = Blocks::per_rank(call);
+  const std::int64_t segment = call.segment_bytes();
+  const auto put = [&](Range s) {
+    put_others(call, b, b.input(s));
+    b.copy(b.output(blocks[call.rank].sub(s)), b.input(s));
+  };
+  const auto take = [&](Rank peer, Range s) {
+    const Message m = wait_other(call, b, peer);
+    b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
+  };
+  if (call.weights.empty()) {
+    put_ahead(b, shared.block_bytes(), segment, false, put, [&](Range s) {
+      for (Rank peer = 0; peer < shared.ranks; ++peer) {
+        if (peer != call.rank) take(peer, s);
+      }
+    });
+    return;
+  }
+  b.segments(blocks[call.rank].length, segment, put);
+  b.strand();
+  for (Rank peer = 0; peer < shared.ranks; ++peer) {
+    if (peer == call.rank) continue;
+    b.segments(blocks[peer].length, segment, [&](Range s) { take(peer, s); });
+  }
 }
 
 }  // namespace carillon

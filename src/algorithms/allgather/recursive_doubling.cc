@@ -42,9 +42,9 @@ void emit_allgather_recursive_doubling(const Call& call, Builder& b) {
   const Rank rank = call.rank;
   const Rank other = Fold::other(rank);
   const Fold fold(call.shared.ranks);
-  const Blocks blocks = Blocks::per_rank(call.shared);
+  const Blocks blocks = Blocks::per_rank(call);
   const Range all = blocks.span(0, call.shared.ranks);
-  const Range own{0, call.shared.block_bytes()};
+  const Range own{0, blocks[rank].length};
   const auto copy_own = [&] { b.copy(b.output(blocks[rank]), b.input(own)); };
 
   if (fold.is_extra(rank)) {

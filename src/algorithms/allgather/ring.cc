@@ -15,6 +15,7 @@
 // Restrictions: none.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
+#include "algorithms/common/segments.h"
 #include "algorithms/common/vrank.h"
 
 namespace carillon {
@@ -24,17 +25,19 @@ void emit_allgather_ring(const Call& call, Builder& b) {
   const Rank rank = call.rank;
   const Rank left = ring_neighbours(rank, shared.ranks).left;
   const Rank right = ring_neighbours(rank, shared.ranks).right;
-  const Blocks blocks = Blocks::per_rank(shared);
+  const Blocks blocks = Blocks::per_rank(call);
   for (const int step : Builder::steps(shared.ranks - 1)) {
     const Range out = blocks[wrap(rank - step, shared.ranks)];
     const Range in = blocks[wrap(rank - step - 1, shared.ranks)];
-    b.segments(shared.block_bytes(), call.segment_bytes(), [&](Range s) {
-      b.put(right, step == 0 ? b.input(s) : b.output(out.sub(s)));
-      const Message m = b.wait(left);
-      b.copy(b.output(in.sub(s)), b.slot(m, Range{0, s.length}));
-    });
+    exchange(
+        b, out.length, in.length, call.segment_bytes(),
+        [&](Range s) { b.put(right, step == 0 ? b.input(s) : b.output(out.sub(s))); },
+        [&](Range s) {
+          const Message m = b.wait(left);
+          b.copy(b.output(in.sub(s)), b.slot(m, Range{0, s.length}));
+        });
   }
-  b.copy(b.output(blocks[rank]), b.input(Range{0, shared.block_bytes()}));
+  b.copy(b.output(blocks[rank]), b.input(Range{0, blocks[rank].length}));
 }
 
 }  // namespace carillon

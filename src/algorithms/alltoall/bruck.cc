@@ -26,7 +26,7 @@ namespace carillon {
 void emit_alltoall_bruck(const Call& call, Builder& b) {
   const Rank ranks = call.shared.ranks;
   const Rank rank = call.rank;
-  const Blocks blocks = Blocks::per_rank(call.shared);
+  const Blocks blocks = Blocks::per_rank(call);
   const Range all = blocks.span(0, ranks);
   const Range stage = b.allocate_scratch(call.local.in_place ? all.length : 0);
   const Range passing = b.allocate_scratch(all.length);  // index j at block j

@@ -20,7 +20,7 @@ namespace carillon {
 
 void emit_alltoall_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  const Personalized messages(call);
+  const Personalized messages(call, b);
   const Blocks& blocks = messages.blocks();
   const bool one_group = messages.group() == shared.ranks;
   // In place, what arrives for one group would overwrite what is still to be put to the next.

@@ -16,6 +16,8 @@
 //
 // Cost: (P-1) (alpha + n beta), n: one block.
 // Restrictions: none.
+#include <algorithm>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
 #include "algorithms/common/vrank.h"
@@ -25,9 +27,10 @@ namespace carillon {
 void emit_alltoall_pairwise(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Rank rank = call.rank;
-  const std::int64_t bytes = shared.block_bytes();
   const std::int64_t segment = call.segment_bytes();
-  const Blocks blocks = Blocks::per_rank(shared);
+  const Blocks blocks = Blocks::per_rank(call);
+  std::int64_t longest = 0;
+  for (Rank peer = 0; peer < shared.ranks; ++peer) longest = std::max(longest, blocks[peer].length);
   const auto put = [&](Rank peer, Range s) { b.put(peer, b.input(blocks[peer].sub(s))); };
   const auto take = [&](Rank peer, Range s) {
     const Message m = b.wait(peer);
@@ -37,10 +40,10 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     for (const int step : Builder::steps(shared.ranks)) {
       const Rank peer = wrap(step - rank, shared.ranks);
       if (peer == rank) continue;
-      b.segments(bytes, segment, [&](Range s) { body(peer, s); });
+      b.segments(blocks[peer].length, segment, [&](Range s) { body(peer, s); });
     }
   };
-  const bool is_short = bytes <= call.limits.inline_bytes && bytes <= segment;
+  const bool is_short = longest <= call.limits.inline_bytes && longest <= segment;
   if (call.local.in_place && !is_short) {
     for_each_step([&](Rank peer, Range s) {
       put(peer, s);

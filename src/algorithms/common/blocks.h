@@ -4,9 +4,14 @@
 //
 //   Blocks(11 elements, 4 parts)   [0 1 2][3 4 5][6 7 8][9 10]
 //   Blocks(2 elements, 4 parts)    [0][1][][]
+//
+// Or the blocks of the members of a group, which may stand for several ranks each:
+//
+//   weights 3 1 2, 2 elements      [0 1 2 3 4 5][6 7][8 9 10 11]
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "schedule/schedule.h"
 
@@ -17,9 +22,20 @@ class Blocks {
   Blocks(std::int64_t count, std::int32_t element_bytes, Rank parts)
       : each_(count / parts), longer_(count % parts), element_bytes_(element_bytes) {}
 
-  /// One block of shared.count elements per rank, end to end.
-  static Blocks per_rank(const Shared& shared) {
-    return {shared.count * shared.ranks, shared.element_bytes, shared.ranks};
+  /// One block of shared.count elements per rank, end to end; weights as Call says.
+  static Blocks per_rank(const Call& call) {
+    const Shared& shared = call.shared;
+    Blocks blocks{shared.count * shared.ranks, shared.element_bytes, shared.ranks};
+    if (call.weights.empty()) return blocks;
+    std::int64_t scale = shared.block_bytes();  // of one weight
+    if (shared.collective == Collective::kAlltoall) {
+      scale *= call.weights[static_cast<std::size_t>(call.rank)];
+    }
+    blocks.starts_.push_back(0);
+    for (const Rank weight : call.weights) {
+      blocks.starts_.push_back(blocks.starts_.back() + weight * scale);
+    }
+    return blocks;
   }
 
   /// Bytes of block `part`.
@@ -31,11 +47,13 @@ class Blocks {
 
  private:
   [[nodiscard]] std::int64_t start(Rank part) const {
+    if (!starts_.empty()) return starts_[static_cast<std::size_t>(part)];
     return (each_ * part + std::min<std::int64_t>(part, longer_)) * element_bytes_;
   }
 
   std::int64_t each_, longer_;  // elements; the first `longer_` blocks have one more
   std::int64_t element_bytes_;
+  std::vector<std::int64_t> starts_;  // bytes; only of blocks that differ by more
 };
 
 }  // namespace carillon

@@ -49,11 +49,21 @@ void pipeline(Builder& b, std::int64_t bytes, std::int64_t segment, First first,
   last(rest > 0 ? Range{full * segment, rest} : Range{(full - 1) * segment, segment});
 }
 
-/// put(s), then take(s), for every segment. The puts run ahead of the takes: in a strand of their
-/// own or, where take(s) overwrites what put(s) reads (`overwrites`), by one segment.
+/// put(s), then take(s), for every segment, where put(s) is to all others. The puts run ahead of
+/// the takes: in a strand of their own or, where take(s) overwrites what put(s) reads
+/// (`overwrites`), by one segment. Where a put to all is one large message per rank, ranks that
+/// put before they take would wait for one another: the puts have a strand of their own always.
 template <typename Put, typename Take>
 void put_ahead(Builder& b, std::int64_t bytes, std::int64_t segment, bool overwrites, Put put,
                Take take) {
+  if (b.put_all_is_large(std::min(bytes, segment))) {
+    if (overwrites) b.enter_staged();
+    b.segments(bytes, segment, put);
+    b.strand();
+    b.segments(bytes, segment, take);
+    if (overwrites) b.leave();
+    return;
+  }
   if (overwrites || bytes <= segment) {
     const auto step = [&](Range now, Range next) {
       put(next);
@@ -124,6 +134,42 @@ void segments_around(Builder& b, std::int64_t bytes, std::int64_t segment,
       done += length;
     }
   }
+}
+
+/// exchange for pieces: as segments_around cuts them, in rounds as long as both sides last.
+template <typename Put, typename Take>
+void exchange_around(Builder& b, const Pieces& out, const Pieces& in, std::int64_t segment, Put put,
+                     Take take) {
+  std::vector<std::int64_t> breaks = out.breaks();
+  breaks.insert(breaks.end(), in.breaks().begin(), in.breaks().end());
+  const std::int64_t shorter = std::min(out.length(), in.length());
+  const bool equal = out.length() == in.length();
+  const std::int64_t common = equal ? shorter : shorter / segment * segment;
+  std::erase_if(breaks, [&](std::int64_t at) { return at >= common; });
+  segments_around(b, common, segment, breaks, [&](Range s) {
+    put(s);
+    take(s);
+  });
+  if (equal) return;
+  // The round in which the shorter one ends, then what is left of the longer one.
+  const auto last = [&](const Pieces& pieces, auto body) {
+    const std::int64_t end = std::min(pieces.length(), common + segment);
+    if (end > common) body(Range{common, end - common});
+    return std::max(end, common);
+  };
+  const auto rest = [&](const Pieces& pieces, std::int64_t from, auto body) {
+    std::vector<std::int64_t> later;
+    for (const std::int64_t at : pieces.breaks()) {
+      if (at > from) later.push_back(at - from);
+    }
+    segments_around(b, pieces.length() - from, segment, later, [&](Range s) {
+      body(Range{from, 0}.sub(s));
+    });
+  };
+  const std::int64_t put_end = last(out, put);
+  const std::int64_t take_end = last(in, take);
+  rest(out, put_end, put);
+  rest(in, take_end, take);
 }
 
 }  // namespace carillon

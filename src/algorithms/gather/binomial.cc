@@ -27,7 +27,7 @@ namespace {
 
 void emit_root(const Call& call, Builder& b, const Knomial& tree, const Vranks& vranks) {
   const Rank ranks = tree.ranks;
-  const Blocks blocks = Blocks::per_rank(call.shared);
+  const Blocks blocks = Blocks::per_rank(call);
   b.copy(b.output(blocks[call.rank]), b.input(Range{0, call.shared.block_bytes()}));
   for (const Rank child : tree.children(0)) {
     const Rank first = vranks.rank(child);

@@ -18,7 +18,7 @@ namespace carillon {
 
 void emit_gather_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  const Blocks blocks = Blocks::per_rank(shared);
+  const Blocks blocks = Blocks::per_rank(call);
   const Range whole{0, shared.block_bytes()};
   if (call.rank == shared.root) b.copy(b.output(blocks[call.rank]), b.input(whole));
   b.segments(whole.length, call.segment_bytes(), [&](Range s) {

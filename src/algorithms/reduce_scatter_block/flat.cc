@@ -21,7 +21,7 @@ namespace carillon {
 
 void emit_reduce_scatter_block_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  const Personalized messages(call);
+  const Personalized messages(call, b);
   const bool one_group = messages.group() == shared.ranks;
   for (Rank first = 0; first < shared.ranks; first += messages.group()) {
     const auto put = [&](Range s) {

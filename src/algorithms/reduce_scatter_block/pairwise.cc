@@ -23,7 +23,7 @@ void emit_reduce_scatter_block_pairwise(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Rank ranks = shared.ranks;
   const Rank rank = call.rank;
-  const Blocks blocks = Blocks::per_rank(shared);
+  const Blocks blocks = Blocks::per_rank(call);
   const std::int64_t bytes = shared.block_bytes();
   // In place the output is block 0 of the input. By the last step it has been put; until then
   // sums gather elsewhere.

@@ -40,7 +40,7 @@ void emit_reduce_scatter_block_recursive_halving(const Call& call, Builder& b) {
   const Rank rank = call.rank;
   const Rank other = Fold::other(rank);
   const Fold fold(call.shared.ranks);
-  const Blocks blocks = Blocks::per_rank(call.shared);
+  const Blocks blocks = Blocks::per_rank(call);
   const Range all = blocks.span(0, call.shared.ranks);
   const std::int64_t segment = call.segment_bytes();
   if (fold.is_extra(rank)) {

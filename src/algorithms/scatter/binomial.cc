@@ -34,7 +34,7 @@ std::vector<Rank> children_of(const Knomial& tree, Rank v) {
 
 void emit_root(const Call& call, Builder& b, const Knomial& tree, const Vranks& vranks) {
   const Rank ranks = tree.ranks;
-  const Blocks blocks = Blocks::per_rank(call.shared);
+  const Blocks blocks = Blocks::per_rank(call);
   for (const Rank child : children_of(tree, 0)) {
     const Rank first = vranks.rank(child);
     const Rank end = first + tree.span(child);

@@ -18,7 +18,7 @@ namespace carillon {
 
 void emit_scatter_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  const Blocks blocks = Blocks::per_rank(shared);
+  const Blocks blocks = Blocks::per_rank(call);
   const Range whole{0, shared.block_bytes()};
   b.segments(whole.length, call.segment_bytes(), [&](Range s) {
     if (call.rank != shared.root) {

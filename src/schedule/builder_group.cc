@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Builder's groups: whose ranks and memory the ops that follow mean, and how the strands of a
+// group's part are kept between what comes before it and what comes after.
+//
+// A group's strands meet the rest by signals of the rank to itself. With two strands:
+//
+//   what comes before             wait fork
+//   signal fork                   the second strand
+//   the first strand              wait join
+//   signal join                   what comes after
+//
+// The fork is put in front of the part when its second strand begins: most parts have only one.
+#include <utility>
+
+#include "schedule/builder.h"
+
+namespace carillon {
+
+Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffer& input,
+                    const Buffer& output) {
+  if (open_repeat_ >= 0) fail("a group inside a loop");
+  Scope scope{.call = call, .input = input, .output = output};
+  for (const Rank member : members) {
+    if (!is_member(member)) return call;
+    scope.members.push_back(team_rank(member));
+  }
+  Call& own = scope.call;
+  own.shared.ranks = static_cast<Rank>(members.size());
+  scope.reaches_all = whole_node(scope);
+  own.local = {};
+  // Members of several blocks: only an allgather is made in place on them.
+  const std::int64_t shift = own.weights.empty()
+                                 ? in_place_shift(own.shared, own.rank)
+                                 : own.blocks_before(own.rank) * own.shared.block_bytes();
+  own.local.in_place = in_place_allowed(own.shared, own.rank) &&
+                       real(placed(input, {})) == real(placed(output, {shift}));
+  begin(std::move(scope));
+  return scopes_.back().call;
+}
+
+void Builder::begin(Scope scope) {
+  scope.begin = scope.part = schedule_.ops.size();
+  scope.forks = 0;
+  scope.fork_number = channel(true, Channel::kPair, call_.rank).next;
+  scopes_.push_back(std::move(scope));
+}
+
+void Builder::leave() {
+  const std::int32_t joins = scopes_.back().forks;
+  scopes_.pop_back();
+  ChannelState& state = channel(false, Channel::kPair, call_.rank);
+  for (std::int32_t i = 0; i < joins; ++i) {
+    Op& op = add(OpKind::kWait, {}, {});
+    op.message = {Channel::kPair, call_.rank, state.next++, 0};
+  }
+}
+
+// Ends the current strand of the group's part and begins another. Signals of a rank to itself are
+// numbered by where they stand, so that those behind the new fork move up by one.
+void Builder::fork() {
+  Scope& scope = scopes_.back();
+  const std::int32_t number = scope.fork_number + scope.forks;
+  const std::size_t at = scope.begin + static_cast<std::size_t>(scope.forks++);
+  Op signal{.kind = OpKind::kSignal, .first_buffer = schedule_.ops[at].first_buffer};
+  signal.message = {Channel::kPair, call_.rank, number, 0};
+  schedule_.ops.insert(schedule_.ops.begin() + static_cast<std::ptrdiff_t>(at), signal);
+  for (std::size_t i = at + 1; i < schedule_.ops.size(); ++i) {
+    Op& op = schedule_.ops[i];
+    const bool to_itself = (op.kind == OpKind::kSignal || op.kind == OpKind::kWait) &&
+                           op.message.channel == Channel::kPair && op.message.peer == call_.rank;
+    if (to_itself && op.message.index >= number) ++op.message.index;
+  }
+  for (Phase& phase : schedule_.phases) {
+    if (phase.first_op > at) ++phase.first_op;
+  }
+  bool found = false;
+  for (auto strand = schedule_.strands.rbegin(); strand != schedule_.strands.rend(); ++strand) {
+    if (strand->first_op > at) {
+      ++strand->first_op;
+    } else if (!found) {
+      ++strand->op_count;
+      found = true;
+    }
+  }
+  ChannelState& signals = channel(true, Channel::kPair, call_.rank);
+  ++signals.next;
+  Op& join = add(OpKind::kSignal, {}, {});
+  join.message = {Channel::kPair, call_.rank, signals.next++, 0};
+  begin_strand();
+  ++channel(false, Channel::kPair, call_.rank).next;
+  Op& wait = add(OpKind::kWait, {}, {});
+  wait.message = {Channel::kPair, call_.rank, number, 0};
+  scope.part = schedule_.ops.size();
+}
+
+void Builder::enter_staged() {
+  if (open_repeat_ >= 0) fail("a group inside a loop");
+  Scope scope = scopes_.back();
+  const std::int64_t bytes = input_bytes(scope.call.shared, scope.call.local, scope.call.rank);
+  const Range stage = allocate_scratch(bytes);
+  copy(scratch(stage), input({0, bytes}));
+  scope.input = scratch({stage.offset});
+  begin(std::move(scope));
+}
+
+}  // namespace carillon

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Teams of several nodes: every algorithm of the registry on every shape of support/shapes.h,
+// proved and interpreted, the hierarchical ones also with other algorithms at their levels.
+#include "schedule/nodes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/shapes.h"
+#include "support/trial.h"
+
+namespace carillon {
+namespace {
+
+using test::for_each_trial;
+using test::interpret_trial;
+using test::kElement;
+using test::Shape;
+using test::shapes;
+using test::Trial;
+using test::verify_trial;
+
+Limits limits_for(const Shape& shape, std::int64_t slot_bytes, std::int32_t inline_bytes) {
+  return {.slot_bytes = slot_bytes, .inline_bytes = inline_bytes, .nodes = shape.nodes};
+}
+
+// Calls body(Trial) where the algorithm says that it can do it. It may refuse several nodes only
+// if its row says so, and an order of operands only on nodes whose ranks do not follow one another.
+template <typename Body>
+void where_possible(const Trial& trial, Body body) {
+  const Algorithm& algorithm = trial.algorithm;
+  const Shared& shared = trial.problem.shared;
+  const Status status = check(algorithm, shared, trial.params, trial.limits);
+  if (status.ok()) return body(trial);
+  const bool expected = (algorithm.traits.one_node && trial.limits.nodes->count() > 1) ||
+                        (!shared.commutative && !trial.limits.nodes->contiguous());
+  EXPECT_TRUE(expected) << trial.text() << "\n" << status.to_string();
+  EXPECT_EQ(status.code(), Code::kUnsupported) << trial.text();
+}
+
+class OnNodes : public testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(OnNodes, IsProvedCorrect) {
+  const auto prove = [](const Trial& trial) { where_possible(trial, verify_trial); };
+  for (const Shape& shape : shapes()) {
+    const Rank ranks = shape.ranks();
+    const std::vector<std::int64_t> counts{0, 1, 2, ranks + 1, 8, 43};
+    for_each_trial(*GetParam(), ranks, limits_for(shape, 64, 16), true, counts, prove);
+    for_each_trial(*GetParam(), ranks, limits_for(shape, kElement, 0), false, {1, ranks + 1},
+                   prove);
+    for_each_trial(*GetParam(), ranks, limits_for(shape, 65536, 56), false, {7, 1000}, prove);
+  }
+}
+
+TEST_P(OnNodes, AgreesWithTheOracle) {
+  std::uint64_t seed = 0;
+  for (const Shape& shape : shapes()) {
+    for_each_trial(*GetParam(), shape.ranks(), limits_for(shape, 64, 16), false, {0, 1, 9, 43},
+                   [&](const Trial& trial) {
+                     where_possible(trial, [&](const Trial& t) { interpret_trial(t, seed++); });
+                   });
+  }
+}
+
+std::vector<const Algorithm*> all() {
+  std::vector<const Algorithm*> list;
+  for (const Algorithm& algorithm : algorithms()) list.push_back(&algorithm);
+  return list;
+}
+
+std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
+  std::string name(info.param->id);
+  name[name.find('.')] = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, OnNodes, testing::ValuesIn(all()), test_name);
+
+// Other levels than the default ones.
+class OnLevels : public testing::TestWithParam<const char*> {};
+
+TEST_P(OnLevels, IsProvedCorrect) {
+  const auto choice = parse_choice(GetParam());
+  ASSERT_TRUE(choice.ok()) << choice.status().to_string();
+  const Algorithm& algorithm = *choice.value().algorithm;
+  for (const Shape& shape : shapes()) {
+    for (const bool commutative : {true, false}) {
+      for (const bool in_place : test::in_place_for(algorithm)) {
+        for (const Rank root : test::roots_for(algorithm, shape.ranks(), true)) {
+          for (const std::int64_t count : {0, 1, 3, 43}) {
+            const Shared shared{algorithm.collective, shape.ranks(), root, count, kElement,
+                                commutative};
+            const Limits limits = limits_for(shape, 64, 16);
+            const Trial trial{algorithm, {shared, in_place}, limits, choice.value().params};
+            if (!check(algorithm, shared, trial.params, limits).ok()) continue;
+            verify_trial(trial);
+            interpret_trial(trial, static_cast<std::uint64_t>(count));
+            if (HasFailure()) return;  // one example is enough
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Choices, OnLevels,
+    testing::Values(
+        "barrier.hierarchical:node=dissemination,leaders=flat", "bcast.hierarchical:leaders=flat",
+        "bcast.hierarchical:leaders=chain,segment=16",
+        "bcast.hierarchical:node=chain,leaders=scatter_allgather",
+        "bcast.hierarchical:leaders=binomial,node=scatter_allgather",
+        "bcast.hierarchical:node=knomial,k=3", "reduce.hierarchical:leaders=flat,node=degree_k,k=2",
+        "reduce.hierarchical:leaders=reduce_scatter_gather,node=flat_blocks",
+        "allreduce.hierarchical:node=flat,leaders=flat",
+        "allreduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_allgather",
+        "allreduce.hierarchical:node=degree_k,leaders=degree_k,k=3",
+        "allreduce.hierarchical:node=chain,leaders=ring,segment=24",
+        "allgather.hierarchical:leaders=ring,node=binomial", "allgather.hierarchical:leaders=flat",
+        "allgather.hierarchical:leaders=recursive_doubling,segment=24",
+        "alltoall.hierarchical:node=binomial,segment=24"));
+
+TEST(Nodes, AreNumberedByTheirFirstRanks) {
+  const std::vector<std::int32_t> names{7, 3, 7, 9, 3};
+  const Nodes nodes(names);
+  EXPECT_EQ(nodes.ranks(), 5);
+  EXPECT_EQ(nodes.count(), 3);
+  const std::vector<std::int32_t> numbers{0, 1, 0, 2, 1};
+  for (Rank rank = 0; rank < 5; ++rank) {
+    EXPECT_EQ(nodes.node_of(rank), numbers[static_cast<std::size_t>(rank)]);
+  }
+  EXPECT_EQ(std::vector<Rank>(nodes.members(0).begin(), nodes.members(0).end()),
+            (std::vector<Rank>{0, 2}));
+  EXPECT_EQ(std::vector<Rank>(nodes.members(2).begin(), nodes.members(2).end()),
+            (std::vector<Rank>{3}));
+  EXPECT_EQ(nodes, Nodes(numbers));
+}
+
+TEST(Nodes, AreContiguousIfTheirRanksFollowOneAnother) {
+  EXPECT_TRUE(test::blocked({3, 1, 2}).nodes->contiguous());
+  EXPECT_TRUE(test::round_robin(4, 4).nodes->contiguous());
+  EXPECT_FALSE(test::round_robin(5, 2).nodes->contiguous());
+}
+
+}  // namespace
+}  // namespace carillon

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trials of the conformance tests: an algorithm on one problem, verified (symbolically, at the
+// guaranteed minimum of slots) and interpreted on real bytes against the oracle.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "algorithms/registry.h"
+#include "schedule/interpret.h"
+#include "schedule/verify.h"
+#include "support/oracle.h"
+
+namespace carillon::test {
+
+inline constexpr std::int32_t kElement = 8;
+
+// A problem, how it is to be done, and the memory that tables point into.
+struct Trial {
+  const Algorithm& algorithm;
+  Case problem;
+  Limits limits;
+  Params params;
+  std::vector<OwnedTables> tables = {};
+
+  TeamCall team_call() {
+    TeamCall call{.shared = problem.shared, .limits = limits, .locals = {}};
+    for (Rank rank = 0; rank < problem.shared.ranks; ++rank) tables.emplace_back(problem, rank);
+    for (Rank rank = 0; rank < problem.shared.ranks; ++rank) {
+      call.locals.push_back({.in_place = problem.in_place_at(rank),
+                             .tables = tables[static_cast<std::size_t>(rank)].view()});
+    }
+    return call;
+  }
+  [[nodiscard]] Emit emitter(const TeamCall& team) const {
+    return [this, &team](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
+      return emit(algorithm, Call{.shared = problem.shared,
+                                  .local = team.local(rank),
+                                  .rank = rank,
+                                  .limits = limits,
+                                  .params = params,
+                                  .stage = stage,
+                                  .learned = learned});
+    };
+  }
+  // " nodes=0,0,1": each rank's.
+  [[nodiscard]] std::string nodes_text() const {
+    std::string list;
+    for (Rank rank = 0; limits.nodes && rank < limits.nodes->ranks(); ++rank) {
+      list += (rank == 0 ? " nodes=" : ",") + std::to_string(limits.nodes->node_of(rank));
+    }
+    return list;
+  }
+  [[nodiscard]] std::string text() const {
+    const Shared& s = problem.shared;
+    return std::string(algorithm.id) + " k=" + std::to_string(params.k) +
+           " segment=" + std::to_string(params.segment_bytes) +
+           " ranks=" + std::to_string(s.ranks) + " root=" + std::to_string(s.root) +
+           " count=" + std::to_string(s.count) + (problem.in_place ? " in place" : "") +
+           (s.commutative ? "" : " non-commutative") + nodes_text() +
+           " slot=" + std::to_string(limits.slot_bytes);
+  }
+};
+
+inline void verify_trial(Trial trial) {
+  const TeamCall call = trial.team_call();
+  const Report report = verify(call, trial.emitter(call));
+  EXPECT_TRUE(report.ok()) << trial.text() << "\n" << report.status.to_string();
+}
+
+inline void interpret_trial(Trial trial, std::uint64_t seed) {
+  const TeamCall call = trial.team_call();
+  std::vector<Bytes> inputs;
+  for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
+    inputs.push_back(input_of(trial.problem, rank));
+  }
+  const auto apply = call.shared.commutative ? apply_sum : apply_affine;
+  const Operator reduce = [&](std::byte* dst, const std::byte* left, const std::byte* right,
+                              std::int64_t bytes) {
+    Bytes result(right, right + bytes);
+    apply(left, result.data(), result.size() / kElement);
+    std::memcpy(dst, result.data(), result.size());
+  };
+  InterpretOptions options;
+  options.run.seed = seed;
+  options.fill = kUntouched;
+  const auto run = interpret(call, trial.emitter(call), inputs, reduce, options);
+  ASSERT_TRUE(run.ok()) << trial.text() << "\n" << run.status().to_string();
+  for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
+    EXPECT_EQ(run.value().outputs[static_cast<std::size_t>(rank)],
+              expected_output(trial.problem, rank))
+        << trial.text() << ", rank " << rank;
+  }
+}
+
+inline std::vector<Rank> roots_for(const Algorithm& algorithm, Rank ranks, bool all) {
+  if (!has_root(algorithm.collective)) return {0};
+  std::set<Rank> roots{0, 1 % ranks, ranks / 2, ranks - 1};
+  for (Rank root = 0; all && root < ranks; ++root) roots.insert(root);
+  return {roots.begin(), roots.end()};
+}
+
+inline std::vector<bool> operators_for(const Algorithm& algorithm) {  // commutative?
+  if (!has_reduction(algorithm.collective)) return {true};
+  return algorithm.needs_commutative ? std::vector<bool>{true} : std::vector<bool>{true, false};
+}
+
+inline std::vector<bool> in_place_for(const Algorithm& algorithm) {
+  Shared shared{.collective = algorithm.collective};
+  return in_place_allowed(shared, 0) ? std::vector<bool>{false, true} : std::vector<bool>{false};
+}
+
+inline std::vector<Params> params_for(const Algorithm& algorithm) {
+  std::vector<Params> params{{}};
+  if (algorithm.k.max > 0) params.push_back({.k = algorithm.k.min});
+  if (algorithm.k.max > 0) params.push_back({.k = 6});
+  if (algorithm.has_segment) params.push_back({.segment_bytes = 3 * kElement});
+  return params;
+}
+
+// Calls body(Trial) for the product of all that varies at this number of ranks.
+template <typename Body>
+void for_each_trial(const Algorithm& algorithm, Rank ranks, const Limits& limits, bool all_roots,
+                    const std::vector<std::int64_t>& counts, Body body) {
+  for (const Rank root : roots_for(algorithm, ranks, all_roots)) {
+    for (const bool commutative : operators_for(algorithm)) {
+      for (const bool in_place : in_place_for(algorithm)) {
+        for (const std::int64_t count : counts) {
+          for (const Params& params : params_for(algorithm)) {
+            const Shared shared{algorithm.collective, ranks, root, count, kElement, commutative};
+            body(Trial{algorithm, {shared, in_place}, limits, params});
+            if (testing::Test::HasFailure()) return;  // one example is enough
+          }
+          if (algorithm.collective == Collective::kBarrier) break;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace carillon::test
