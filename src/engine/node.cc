@@ -61,20 +61,25 @@ std::uint64_t host_id() {
 }
 
 // CARILLON_NODE_RANKS: "3,1,2": the first three ranks count as one node, the next one as another,
-// ..., and so on from the start.
+// ..., and so on from the start; "rr:2": one after another on two nodes in turn.
 Result<int> node_of_rank(std::string_view sizes, int rank) {
+  constexpr std::string_view kRoundRobin = "rr:";
+  const bool round_robin = sizes.starts_with(kRoundRobin);
   std::vector<int> list;
-  for (std::string_view rest = sizes; !rest.empty();) {
+  for (std::string_view rest = sizes.substr(round_robin ? kRoundRobin.size() : 0);
+       !rest.empty();) {
     const std::string_view one = rest.substr(0, rest.find(','));
     rest = rest.substr(std::min(rest.size(), one.size() + 1));
     int size = 0;
     const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), size);
     if (error != std::errc() || end != one.data() + one.size() || size < 1) {
       return Status(Code::kInvalidArgument, "CARILLON_NODE_RANKS=" + std::string(sizes) +
-                                                " is no list of numbers of ranks, as in 3,1,2");
+                                                " is neither numbers of ranks, as in 3,1,2, nor " +
+                                                "a number of nodes, as in rr:2");
     }
     list.push_back(size);
   }
+  if (round_robin && list.size() == 1) return rank % list.front();
   int node = 0;
   for (std::size_t i = 0; !list.empty() && rank >= list[i]; i = (i + 1) % list.size(), ++node) {
     rank -= list[i];

@@ -16,6 +16,7 @@
 #include "algorithms/registry.h"
 #include "support/calls.h"
 #include "support/oracle.h"
+#include "support/shapes.h"
 
 namespace carillon::test {
 namespace {
@@ -143,8 +144,10 @@ struct Plan {
   std::vector<std::int64_t> counts;
   std::string slot_bytes;  // CARILLON_SLOT_BYTES
   bool every_root = true;
+  Shape shape = {};  // all ranks on one node unless given
 
   void set_environment() const {
+    setenv("CARILLON_NODE_RANKS", shape.name.c_str(), 1);
     std::string choice;
     for (const Algorithm* algorithm : algorithms) choice += std::string(algorithm->id) + ";";
     setenv("CARILLON_ALGORITHM", choice.c_str(), 1);
@@ -166,6 +169,7 @@ std::vector<Case> Plan::cases(const Algorithm& algorithm) const {
       if (!commutative && (!reduces || algorithm.needs_commutative)) continue;
       for (const std::int64_t count : counts) {
         const Shared shared{algorithm.collective, ranks, root, count, kElement, commutative};
+        if (!suits({&algorithm, {}}, shared, {.nodes = shape.nodes})) continue;
         all.push_back({shared, false});
         if (in_place_allowed(shared, root)) all.push_back({shared, true});
         if (algorithm.collective == Collective::kBarrier) break;
@@ -240,9 +244,13 @@ std::vector<std::int64_t> small_counts(Rank ranks) {
 
 class ProcessConformance : public testing::TestWithParam<Rank> {
  protected:
-  void TearDown() override {
+  void TearDown() override { clear_environment(); }
+
+ public:
+  static void clear_environment() {
     unsetenv("CARILLON_ALGORITHM");
     unsetenv("CARILLON_SLOT_BYTES");
+    unsetenv("CARILLON_NODE_RANKS");
   }
 };
 
@@ -293,6 +301,47 @@ TEST_P(ThreadConformance, SmallSlots) {
   }
 }
 
+class NodesConformance : public testing::TestWithParam<Shape> {
+ protected:
+  void TearDown() override { ProcessConformance::clear_environment(); }
+};
+
+// Ranks that count as several nodes speak over the machine's network.
+TEST_P(NodesConformance, SmallSlots) {
+  const Shape& shape = GetParam();
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = shape.ranks(),
+                      .algorithms = round,
+                      .counts = {0, 1, shape.ranks() + 1, 129, 643},
+                      .slot_bytes = "1024",
+                      .every_root = shape.ranks() < 5,
+                      .shape = shape});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_P(NodesConformance, DefaultSlots) {
+  const Shape& shape = GetParam();
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = shape.ranks(),
+                      .algorithms = round,
+                      .counts = {8193},
+                      .slot_bytes = "65536",
+                      .every_root = false,
+                      .shape = shape});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, NodesConformance,
+                         testing::Values(blocked({1, 1}), blocked({1, 1, 1}), blocked({2, 2}),
+                                         blocked({3, 1, 1}), blocked({1, 6}), round_robin(5, 2),
+                                         blocked({2, 3, 3}), blocked({4, 4, 4, 1})),
+                         [](const auto& param) {
+                           std::string name = param.param.name;
+                           for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
+                           return name;
+                         });
 INSTANTIATE_TEST_SUITE_P(Ranks, ProcessConformance, testing::Values(1, 2, 3, 4, 5, 7, 8, 13, 16));
 INSTANTIATE_TEST_SUITE_P(Ranks, ThreadConformance, testing::Values(1, 2, 3, 4, 5));
 

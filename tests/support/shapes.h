@@ -12,7 +12,7 @@
 namespace carillon::test {
 
 struct Shape {
-  std::string name;  ///< "3,1,2": ranks per node; "rr:2 of 5": round robin over 2 nodes
+  std::string name;  ///< "3,1,2": ranks per node; "rr:2": round robin over 2 nodes
   std::shared_ptr<const Nodes> nodes;
   [[nodiscard]] Rank ranks() const { return nodes->ranks(); }
 };
@@ -34,8 +34,7 @@ inline Shape blocked(const std::vector<Rank>& sizes) {
 inline Shape round_robin(Rank ranks, std::int32_t nodes) {
   std::vector<std::int32_t> node_of;
   for (Rank rank = 0; rank < ranks; ++rank) node_of.push_back(rank % nodes);
-  return {"rr:" + std::to_string(nodes) + " of " + std::to_string(ranks),
-          std::make_shared<Nodes>(node_of)};
+  return {"rr:" + std::to_string(nodes), std::make_shared<Nodes>(node_of)};
 }
 
 /// All on one node, one rank each, even and uneven ones, and such whose ranks do not follow one
