@@ -15,6 +15,7 @@
 #include "engine/join_network.h"
 #include "engine/node.h"
 #include "engine/team.h"
+#include "team/bootstrap.h"
 #include "engine/waiter.h"
 #include "transport/shm/doorbell.h"
 
@@ -24,6 +25,8 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
+constexpr std::uint32_t kRoundsPerLifeline = 512;  // of network progress: it is a system call
+constexpr int kMostWatched = 256;  // processes after this one, while teams are being made
 constexpr auto kLeaveWithin = std::chrono::seconds(2);
 
 // Memory that was not freed stays readable when its context is gone, as malloc's does.
@@ -80,7 +83,7 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
   auto network = join_network(oob, settings_);
   if (network.ok()) {
     network_ = std::move(network.value());
-    return {};
+    return set_up_lifeline(oob);
   }
   network_status_ = network.status();
   if (network_status_.code() == Code::kTimeout) return network_status_;
@@ -215,7 +218,42 @@ bool Engine::move_on(Run& run, int polls) {
   return false;
 }
 
+// Who lives on other nodes. Without, it is up to the network to tell.
+Status Engine::set_up_lifeline(const crl_oob_t& oob) {
+  auto lifeline = Lifeline::open(oob.rank, oob.size);
+  LifelineAddress mine;
+  if (lifeline.ok()) {
+    mine = lifeline.value()->address();
+  } else {
+    log(LogLevel::kWarning, "the end of this process may not be noticed on other nodes: " +
+                                lifeline.status().to_string());
+  }
+  auto addresses = exchange(oob, mine, static_cast<int>(settings_.join_timeout_s));
+  if (!addresses.ok()) return addresses.status();
+  if (!lifeline.ok()) return {};
+  lifeline_ = std::move(lifeline.value());
+  lifeline_->join(world_);
+  const auto all = addresses.value()->all();
+  lifelines_.assign(all.begin(), all.end());
+  return {};
+}
+
+Lifeline::State Engine::look_at(int process, Status* reason) {
+  if (!lifeline_) return Lifeline::State::kUnknown;
+  lifeline_->watch(process, lifelines_[static_cast<std::size_t>(process)]);
+  *reason = lifeline_->reason(process);
+  return lifeline_->state(process);
+}
+
+void Engine::progress_lifeline() {
+  for (const int process : network_->take_new_processes()) {
+    lifeline_->watch(process, lifelines_[static_cast<std::size_t>(process)]);
+  }
+  lifeline_->progress();
+}
+
 void Engine::progress_network() {
+  if (lifeline_ && ++network_rounds_ % kRoundsPerLifeline == 0) progress_lifeline();
   if (network_->progress().ok() || !network_status_.ok()) return;
   network_status_ = network_->progress();
   log(LogLevel::kError, network_status_.to_string());
@@ -303,17 +341,32 @@ void Engine::wait(Team& team) {
   wait_until([&] { return team.state() != Team::State::kAgreeing; });
 }
 
+// Who the members of a team in the making are is not known yet: any process that died may be one.
+Status Engine::find_death() {
+  for (int i = 0; i < segment_->ranks(); ++i) {
+    if (!segment_->died(i)) continue;
+    return {Code::kPeerDead, "a process of this node (pid " +
+                                 std::to_string(segment_->state(i).pid.load()) +
+                                 ") died while a team was being made"};
+  }
+  const auto processes = static_cast<int>(lifelines_.size());
+  for (int i = 1; i < std::min(processes, kMostWatched); ++i) {
+    const int process = (process_ + i) % processes;
+    Status reason;
+    if (look_at(process, &reason) != Lifeline::State::kDead) continue;
+    return {Code::kPeerDead, "a process of another node died while a team was being made: " +
+                                 std::string(reason.message())};
+  }
+  return {};
+}
+
 void Engine::check_peers() {
   if (!joined()) return;
+  if (lifeline_) progress_lifeline();
+  if (network_) network_->buffers().check();
   for (Team* team : teams_) {
     if (team->state() == Team::State::kAgreeing) {
-      for (int i = 0; i < segment_->ranks(); ++i) {
-        if (!segment_->died(i)) continue;
-        team->fail(Status(Code::kPeerDead, "a process of this node (pid " +
-                                               std::to_string(segment_->state(i).pid.load()) +
-                                               ") died while a team was being made"));
-        break;
-      }
+      if (Status death = find_death(); !death.ok()) team->fail(std::move(death));
     } else if (team->state() == Team::State::kReady) {
       team->check_peers();
     }

@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/run.h"
+#include "team/lifeline.h"
 #include "transport/net/network.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/segment.h"
@@ -62,6 +63,8 @@ class Engine {
   /// Null: all processes are on one node, or there is no network (network_status()).
   [[nodiscard]] net::Network* network() const { return network_.get(); }
   [[nodiscard]] const Status& network_status() const { return network_status_; }
+  /// What is known of a process of another node; it is watched from now on. `reason` says more.
+  Lifeline::State look_at(int process, Status* reason);
   void set_stage_source(StageSource* source) { stages_ = source; }
 
   /// Serializes the calls below when the context is threaded; else does nothing.
@@ -111,7 +114,9 @@ class Engine {
   explicit Engine(const Config& settings) : settings_(settings) {}
   void set_up_memory();
   Status set_up_network(const crl_oob_t& oob);
+  Status set_up_lifeline(const crl_oob_t& oob);
   void progress_network();
+  void progress_lifeline();
   void leave_network();
   void reap_teams();
   void begin_deferred();
@@ -119,6 +124,8 @@ class Engine {
   bool move_on(Run& run, int polls);
   template <typename Done>
   void wait_until(Done done);
+  /// An error if a process has died that may be a member of any team.
+  Status find_death();
   /// Fails what can never end because a process has died.
   void check_peers();
 
@@ -126,6 +133,9 @@ class Engine {
   std::shared_ptr<shm::Segment> segment_;
   std::unique_ptr<net::Network> network_;  // outlives all teams
   Status network_status_;
+  std::unique_ptr<Lifeline> lifeline_;  // null: one node
+  std::vector<LifelineAddress> lifelines_;
+  std::uint32_t network_rounds_ = 0;
   int node_rank_ = 0;
   int process_ = 0;
   std::uint64_t world_ = 0;

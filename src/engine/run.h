@@ -75,6 +75,8 @@ class Run {
   /// has completed the collective.
   [[nodiscard]] bool waits_in_vain(int rank) const;
 
+  /// Can it not go on now without this rank: a message of it, or room for one to it?
+  [[nodiscard]] bool waits_for(int rank) const;
   /// The run is complete: counts what it had from other nodes.
   void note_received(net::Links& links) const;
   /// The run has become the team's oldest: counts kept back so far may be told.

@@ -97,6 +97,16 @@ bool Run::references_released() {
   return true;
 }
 
+bool Run::waits_for(int rank) const {
+  return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
+    if (strand.finished) return false;
+    const Instruction& in = plan_->code[strand.at];
+    const bool moves = in.action == Action::kWait || in.action == Action::kRecv ||
+                       in.action == Action::kPut || in.action == Action::kSend;
+    return moves && plan_->uses[in.use].flow != Flow::kOutAll && plan_->uses[in.use].peer == rank;
+  });
+}
+
 bool Run::waits_in_vain(int rank) const {
   const shm::Peer& peer = team_->endpoint().peer(rank);
   return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {

@@ -217,10 +217,10 @@ void Team::fail(Status status) {
   if (links_) links_->give_up(endpoint_->done_word());
 }
 
-void Team::fail_ended(int rank, std::uint64_t collective, bool died) {
+void Team::fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason) {
   const int node_rank = endpoint_->peer(rank).node_rank;
   const std::string where =
-      node_rank < 0 ? "on another node"
+      node_rank < 0 ? "on another node: " + std::string(reason.message())
                     : "pid " + std::to_string(engine_.segment().state(node_rank).pid.load());
   fail(Status(Code::kPeerDead,
               "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) + " (" +
@@ -257,12 +257,21 @@ void Team::check_member(int rank, const Run& oldest) {
     fail(pair->status());
     return;
   }
-  const bool died = pair == nullptr && engine_.segment().died(node_rank);
-  const bool left = pair == nullptr && engine_.segment().left(node_rank);
+  Status reason;
+  Lifeline::State life = Lifeline::State::kUnknown;
+  if (pair == nullptr) {
+    if (engine_.segment().died(node_rank)) life = Lifeline::State::kDead;
+    if (engine_.segment().left(node_rank)) life = Lifeline::State::kLeft;
+  } else if (pair->peer_closed()) {
+    life = Lifeline::State::kLeft;
+  } else if (pair->is_used() || oldest.waits_for(rank)) {
+    life = engine_.look_at(pair->place().process, &reason);
+  }
+  const bool died = life == Lifeline::State::kDead;
   // A member that completed the collective has done its part, whatever became of it.
   if (endpoint_->completed_by(rank) < collective) {
-    if (died || left) {
-      fail_ended(rank, collective, died);
+    if (died || life == Lifeline::State::kLeft) {
+      fail_ended(rank, collective, died, reason);
     } else if (endpoint_->call_differs(rank, collective, oldest.signature())) {
       fail_mismatch(rank, collective);
     }
@@ -284,7 +293,7 @@ void Team::check_member(int rank, const Run& oldest) {
 bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
   if (!endpoint_) return true;
-  if (links_ && state() == State::kReady && !links_->close(endpoint_->last_word())) return false;
+  if (links_ && state() == State::kReady && !links_->close(endpoint_->done_word())) return false;
   return endpoint_->everybody_done(started_);
 }
 

@@ -88,7 +88,7 @@ class Team {
   void agree_limits(std::span<const Hello> hellos);
   void connect(std::span<const Hello> hellos);
   void check_member(int rank, const Run& oldest);
-  void fail_ended(int rank, std::uint64_t collective, bool died);
+  void fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason);
   void fail_mismatch(int rank, std::uint64_t collective);
 
   Engine& engine_;

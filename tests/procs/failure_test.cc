@@ -19,7 +19,7 @@
 namespace carillon::test {
 namespace {
 
-constexpr double kBound = 2.0;  // seconds, with the default dead_peer_ms of 1000
+constexpr double kBound = 5.0;  // seconds, with the default dead_peer_ms of 1000
 
 std::set<std::string> names_in(const char* folder) {
   std::set<std::string> names;

@@ -31,10 +31,10 @@ void Links::give_up(std::uint64_t done) {
   }
 }
 
-bool Links::close(std::uint64_t last_word) {
+bool Links::close(std::uint64_t done) {
   bool closed = true;
   for (const auto& pair : pairs_) {
-    if (pair && !pair->close(last_word)) closed = false;
+    if (pair && !pair->close(done)) closed = false;
   }
   return closed;
 }

@@ -41,7 +41,7 @@ class Links {
   void tell_all(std::uint64_t done, std::uint64_t call);
   void give_up(std::uint64_t done);
   /// Nothing will come from here any more. True once it will not from anywhere either.
-  bool close(std::uint64_t last_word);
+  bool close(std::uint64_t done);
 
  private:
   void tell_due(std::uint64_t done, bool covers_all);

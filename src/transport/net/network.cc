@@ -131,6 +131,7 @@ Result<wire::Peer> Network::peer_of(int process) {
     auto peer = wire_->add_peer({other.contact.address, other.contact.address_bytes});
     if (!peer.ok()) return peer;
     other.peer = peer.value();
+    new_processes_.push_back(process);
   }
   return other.peer;
 }

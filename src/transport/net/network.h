@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/offset_allocator.h"
@@ -100,6 +101,8 @@ class Network final : public wire::Listener {
 
   /// Moves everything on. An error: the end is broken; it stays so.
   Status progress();
+  /// Processes used for the first time since this was asked last.
+  std::vector<int> take_new_processes() { return std::exchange(new_processes_, {}); }
   /// Is nothing under way from here?
   [[nodiscard]] bool idle() const;
 
@@ -141,6 +144,7 @@ class Network final : public wire::Listener {
   std::vector<int> waiting_;                // processes whose requests are for these
   std::vector<int> talking_;  // processes with notes to send
   std::vector<Pair*> retries_;
+  std::vector<int> new_processes_;
   Status status_;
   bool garbage_told_ = false;
 };

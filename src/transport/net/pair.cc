@@ -25,6 +25,7 @@ struct StatusWords {
   std::uint64_t done = 0;
   std::uint64_t acknowledged = 0;
   std::uint64_t call = 0;
+  std::uint64_t closed = 0;  // generation: nothing will come any more
 };
 
 std::uint64_t with_generation(std::uint64_t generation, std::uint64_t count) {
@@ -167,7 +168,10 @@ bool Pair::post_status() {
     fail(status_operation_.status());
     return true;
   }
-  const StatusWords words{done_, with_generation(place_.generation, acknowledged_), call_};
+  const StatusWords words{.done = done_,
+                          .acknowledged = with_generation(place_.generation, acknowledged_),
+                          .call = call_,
+                          .closed = closing_ ? place_.generation : 0};
   std::memcpy(block_.data + kStaging, &words, sizeof words);
   const auto peer = network_.peer_of(place_.process);
   Result<bool> posted = peer.status();
@@ -183,11 +187,11 @@ bool Pair::post_status() {
   return true;
 }
 
-bool Pair::close(std::uint64_t last_word) {
+bool Pair::close(std::uint64_t done) {
   if (!is_used() || state_ == State::kFailed) return true;
   if (!closing_) {
     closing_ = true;
-    tell(last_word, call_, true);
+    tell(done, call_, true);
   }
   return peer_closed_ && !status_pending_ && status_operation_.done();
 }
@@ -222,10 +226,8 @@ void Pair::on_status() {
   if (block_.data == nullptr) return;
   StatusWords words;
   std::memcpy(&words, block_.data, sizeof words);
-  if (words.done >> shm::kDoneBits == place_.peer_generation) {
-    raise(told_.done, words.done);
-    if ((words.done & shm::kDoneMask) == shm::kDoneMask) peer_closed_ = true;
-  }
+  if (words.done >> shm::kDoneBits == place_.peer_generation) raise(told_.done, words.done);
+  if (words.closed == place_.peer_generation) peer_closed_ = true;
   const std::uint64_t count = words.acknowledged & shm::kDoneMask;
   if (words.acknowledged >> shm::kDoneBits == place_.peer_generation && count <= peer_->out_next) {
     raise(ack_.value, count);

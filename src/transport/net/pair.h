@@ -80,7 +80,9 @@ class Pair {
   /// Tells the member, used or not, that this rank has given the team up.
   void give_up(std::uint64_t word);
   /// Tells the member that nothing will come any more. True once both sides have and all is sent.
-  bool close(std::uint64_t last_word);
+  bool close(std::uint64_t done);
+  /// The member has told so.
+  [[nodiscard]] bool peer_closed() const { return peer_closed_; }
 
   // For the network.
   [[nodiscard]] const PairPlace& place() const { return place_; }

@@ -89,7 +89,6 @@ class Endpoint {
   void give_up(int error) { set_done(kDoneMask - static_cast<std::uint64_t>(error)); }
   /// What other nodes are told of `done`.
   [[nodiscard]] std::uint64_t done_word() const { return generation_ << kDoneBits | done_; }
-  [[nodiscard]] std::uint64_t last_word() const { return generation_ << kDoneBits | kDoneMask; }
   /// The error with which the member gave up, or 0.
   [[nodiscard]] int gave_up(int rank) {
     const std::uint64_t done = completed_by(rank);
