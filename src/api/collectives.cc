@@ -3,9 +3,11 @@
 // The collectives of the C API: one path for all of them. A call becomes a key and two buffers;
 // the team remembers what it resolved the key to.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "api/objects.h"
 
@@ -26,13 +28,26 @@ Status invalid(const CallKey& key, const std::string& what) {
           "crl_" + std::string(collective_name(key.collective)) + ": " + what};
 }
 
-std::size_t slot_of(const CallKey& key) {
-  if (key.collective == Collective::kBarrier) return crl_team::kPrepared;
-  std::uint64_t hash = key.count * 0x9E3779B97F4A7C15ULL;
-  hash ^= static_cast<std::uint64_t>(key.collective) * 0x2545F4914F6CDD1DULL;
-  hash ^= static_cast<std::uint64_t>(static_cast<std::uint32_t>(key.root)) << 57;
-  hash ^= static_cast<std::uint64_t>(key.dtype + key.op) << 60;
-  return (hash >> 32 ^ hash >> 57) % crl_team::kPrepared;
+using Place = std::unique_ptr<PreparedCall>;
+
+bool holds(const Place& place, const CallKey& key) { return place != nullptr && place->key == key; }
+
+// Where the call is prepared, or is to be: in the place of the older of the two that have the same
+// hash. Two, so that two calls do not displace each other in turn.
+Place& place_of(crl_team& team, const CallKey& key) {
+  // Roots in turn get places in turn; types and operators next to each other differ, too.
+  const std::uint64_t hash = (key.count * 0x9E3779B97F4A7C15ULL >> 61) +
+                             static_cast<std::uint32_t>(key.root) + std::uint64_t{3} * key.dtype +
+                             key.op + key.op_id;
+  std::array<Place, 2>& places =
+      team.prepared[static_cast<std::size_t>(key.collective)][hash % crl_team::kHashes];
+  Place& newer = places[0];
+  if (holds(newer, key)) [[likely]]
+    return newer;
+  Place& older = places[1];
+  if (holds(older, key)) return older;
+  std::swap(newer, older);
+  return newer;
 }
 
 // What all ranks must give alike, mixed into a few bits. Types may differ where bytes do not, and
@@ -142,15 +157,15 @@ Binding bind(const PreparedCall& call, const Buffers& buffers) {
           .signature = call.signature};
 }
 
-// The team is ready: fills the entry for the key. Engine lock not needed.
-Status prepare_entry(crl_team& team, const CallKey& key, PreparedCall& entry) {
-  PreparedCall fresh;
+// The team is ready: fills the place for the key. Engine lock not needed.
+Status prepare_entry(crl_team& team, const CallKey& key, Place& entry) {
+  auto fresh = std::make_unique<PreparedCall>();
   Shared shared;
-  if (Status status = resolve(team, key, shared, fresh); !status.ok()) return status;
+  if (Status status = resolve(team, key, shared, *fresh); !status.ok()) return status;
   auto planned = team.context->plans->find(shared, key.in_place, team.team->rank(),
                                            team.team->limits(), team.team->same_settings());
   if (!planned.ok()) return planned.status();
-  fresh.planned = planned.value();
+  fresh->planned = planned.value();
   entry = std::move(fresh);
   return {};
 }
@@ -167,7 +182,7 @@ crl_request& bind_run(crl_team& team, PreparedCall& call, const Buffers& buffers
   const Plan& plan = *call.planned.plan;
   const bool keeps = plan.scratch_bytes <= kKeptScratchBytes && plan.learned.length == 0 &&
                      buffers.tables == nullptr;
-  if (keeps) call.run = std::make_unique<crl_request>();
+  if (keeps) call.run.emplace();
   crl_request& run = keeps ? *call.run : team.blocking;
   run.prepare(*team.team, bind(call, buffers));
   run.set_plan(call.planned.plan);
@@ -178,12 +193,13 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   if (team.team->state() != Team::State::kReady) [[unlikely]] {
     if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
   }
-  PreparedCall& call = team.prepared[slot_of(key)];
-  if (call.planned.plan == nullptr || call.key != key) [[unlikely]] {
-    if (Status status = prepare_entry(team, key, call); !status.ok()) return report(status);
+  Place& entry = place_of(team, key);
+  if (!holds(entry, key)) [[unlikely]] {
+    if (Status status = prepare_entry(team, key, entry); !status.ok()) return report(status);
   }
+  PreparedCall& call = *entry;
   team.last_algorithm = call.planned.algorithm;
-  crl_request* run = call.run.get();
+  crl_request* run = call.run.has_value() ? &*call.run : nullptr;
   if (run != nullptr) [[likely]] {
     const Buffers both = placed(call, buffers);
     run->bind_again(both.in, both.out);
@@ -215,14 +231,14 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   Engine& engine = *team.context->engine;
   const Engine::Lock lock(engine);
   if (request_p == nullptr) return report(invalid(key, "no place for the request"));
-  PreparedCall& call = team.prepared[slot_of(key)];
+  Place& entry = place_of(team, key);
   PreparedCall resolved;
   Shared shared;
   if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
   if (team.team->state() == Team::State::kFailed) return report(team.team->status());
   const bool ready = team.team->state() == Team::State::kReady;
-  if (ready && (call.planned.plan == nullptr || call.key != key)) {
-    if (Status status = prepare_entry(team, key, call); !status.ok()) return report(status);
+  if (ready && !holds(entry, key)) {
+    if (Status status = prepare_entry(team, key, entry); !status.ok()) return report(status);
   }
   crl_request* const request = new_request(*team.context);
   request->context = team.context;
@@ -232,8 +248,8 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   request->error_noted = false;
   request->prepare(*team.team, bind(resolved, buffers));
   if (ready) {
-    request->algorithm = team.last_algorithm = call.planned.algorithm;
-    request->set_plan(call.planned.plan);
+    request->algorithm = team.last_algorithm = entry->planned.algorithm;
+    request->set_plan(entry->planned.plan);
   } else {
     request->clear_plan();
   }

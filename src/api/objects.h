@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,26 +72,28 @@ struct crl_request : carillon::Run {
 
 namespace carillon {
 
-/// A call resolved for a team: what a repeated call finds with one comparison.
+/// A call resolved for a team: what a repeated call finds with one comparison. Stays in its place.
 struct PreparedCall {
   CallKey key;
-  PlannedCall planned;  ///< empty plan: the entry is unused
+  PlannedCall planned;
   Reduction reduction;
   std::int32_t element_bytes = 1;
   std::uint16_t signature = 0;
   std::int64_t in_place_shift = 0;
-  std::unique_ptr<crl_request> run;  ///< of the blocking calls, if the plan is small; made by them
+  std::optional<crl_request> run;  ///< of the blocking calls, if the plan is small; made by them
 };
 
 }  // namespace carillon
 
 struct crl_team {
-  static constexpr std::size_t kPrepared = 16;
+  static constexpr std::size_t kHashes = 8;  // of a collective's calls
 
   crl_context* context = nullptr;
   std::unique_ptr<carillon::Team> team;
-  // Direct-mapped by key. The barrier has the last entry for itself: it stands between all others.
-  std::array<carillon::PreparedCall, kPrepared + 1> prepared;
+  // By key, each collective in places of its own: programs alternate between collectives, and none
+  // may displace another's. Made on first use: few are ever used.
+  using Places = std::array<std::array<std::unique_ptr<carillon::PreparedCall>, 2>, kHashes>;
+  std::array<Places, carillon::kCollectives> prepared;
   crl_request blocking;  // blocking calls of larger plans run in here, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
 };

@@ -111,7 +111,10 @@ class Engine {
 
  private:
   friend class Waiter;
-  explicit Engine(const Config& settings) : settings_(settings) {}
+  explicit Engine(const Config& settings) : settings_(settings) {
+    // A blocking call has begun when it joins these, and may not fail for want of memory any more.
+    active_.reserve(16);
+  }
   void set_up_memory();
   Status set_up_network(const crl_oob_t& oob);
   Status set_up_lifeline(const crl_oob_t& oob);

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <climits>
 #include <random>
 #include <string>
 
@@ -128,7 +130,8 @@ TEST_F(Strangers, RandomBytesOverSockets) {
     std::vector<unsigned char> bytes(random() % 60);
     for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random());
     const std::size_t right = std::min<std::size_t>(bytes.size(), random() % 20);
-    std::memcpy(bytes.data(), good.data(), right);
+    std::transform(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(right), bytes.begin(),
+                   [](std::byte byte) { return std::to_integer<unsigned char>(byte); });
     for (std::size_t at = 0; at < bytes.size();) {
       const std::size_t piece = std::min<std::size_t>(bytes.size() - at, 1 + random() % 30);
       send_bytes(fd, bytes.data() + at, piece);
@@ -166,6 +169,27 @@ TEST(Lifeline, WhatALiveOneSaysBesidesIsIgnored) {
   EXPECT_EQ(line->state(1), State::kAlive);
   send_bytes(fd, &lifeline::kBye, 1);
   EXPECT_TRUE(within(kPatience, {line.get()}, [&] { return line->state(1) == State::kLeft; }));
+}
+
+// Who has been called dead, or has said goodbye, does not come back: others have acted upon it.
+TEST(Lifeline, EndsAreFinal) {
+  for (const State end : {State::kDead, State::kLeft}) {
+    auto line = make_line(0, 2);
+    const auto hello = lifeline::encode({.world = kWorld, .from = 1, .to = 0});
+    UniqueFd fd = connect_to(line->address().port);
+    send_bytes(fd, hello.data(), hello.size());
+    EXPECT_TRUE(within(kSeen, {line.get()}, [&] { return line->state(1) == State::kAlive; }));
+    if (end == State::kLeft) send_bytes(fd, &lifeline::kBye, 1);
+    fd = UniqueFd();
+    EXPECT_TRUE(within(kSeen, {line.get()}, [&] { return line->state(1) == end; }));
+    fd = connect_to(line->address().port);
+    send_bytes(fd, hello.data(), hello.size());
+    std::string said;
+    EXPECT_TRUE(within(kSeen, {line.get()}, [&] { return is_closed(fd, &said); }));
+    EXPECT_EQ(said, "");
+    EXPECT_EQ(line->state(1), end);
+    EXPECT_FALSE(line->reason(1).ok());
+  }
 }
 
 // Of two connections one may break; the other is proof enough.
@@ -228,6 +252,19 @@ TEST(LifelineMessage, RandomBytesAreNeverGood) {
   EXPECT_GT(good, 1000);
 }
 
+TEST(LifelineMessage, KnowsTheRanksThatThereAre) {
+  const auto kind = [](int from, int to) {
+    return lifeline::judge(lifeline::encode({.world = kWorld, .from = from, .to = to}),
+                           {.world = kWorld, .to = 2, .ranks = 5})
+        .kind;
+  };
+  for (const int from : {0, 1, 3, 4}) EXPECT_EQ(kind(from, 2), Kind::kGood) << from;
+  for (const int from : {-1, 2, 5, 6, INT_MIN, INT_MAX}) {
+    EXPECT_EQ(kind(from, 2), Kind::kWrongRank) << from;
+  }
+  EXPECT_EQ(kind(0, 1), Kind::kWrongRank);
+}
+
 TEST(LifelineMessage, HasItsBytesInOneOrder) {
   const auto bytes =
       lifeline::encode({.version = 1, .world = 0x0102030405060708, .from = 9, .to = 258});
@@ -259,7 +296,7 @@ class Answers : public testing::Test {
   bool says(const std::string& word) {
     return line_->reason(1).to_string().find(word) != std::string::npos;
   }
-  std::unique_ptr<Lifeline> line_ = make_line(0, 2);
+  std::unique_ptr<Lifeline> line_ = make_line(0, 3);
 };
 
 TEST_F(Answers, AnotherVersion) {
@@ -273,7 +310,7 @@ TEST_F(Answers, AnotherJob) {
   EXPECT_EQ(answered_with(bytes.data(), bytes.size()), State::kUnreachable);
 }
 TEST_F(Answers, AnotherRank) {
-  const auto bytes = lifeline::encode({.world = kWorld, .from = 1, .to = 1});
+  const auto bytes = lifeline::encode({.world = kWorld, .from = 2, .to = 0});
   EXPECT_EQ(answered_with(bytes.data(), bytes.size()), State::kUnreachable);
 }
 TEST_F(Answers, Garbage) {

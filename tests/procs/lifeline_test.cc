@@ -162,6 +162,8 @@ TEST(Lifeline, OneSideWatchesBothKnow) {
       [](Member& member, int rank) {
         if (rank == 0) member.watch(1);
         member.sees(1 - rank, State::kAlive);
+        if (rank == 1) member.watch(0);  // known already
+        EXPECT_EQ(member.line->state(1 - rank), State::kAlive);
         member.barrier();
         if (rank == 0) raise(SIGKILL);
         member.sees(0, State::kDead, kSeen);
