@@ -317,6 +317,20 @@ Result<AlgorithmChoice> parse_choice(std::string_view text) {
   return choice;
 }
 
+std::string to_text(const AlgorithmChoice& choice) {
+  const Params& params = choice.params;
+  std::string list;
+  const auto add = [&](const std::string& parameter) {
+    list += (list.empty() ? ":" : ",") + parameter;
+  };
+  if (params.k != 0) add("k=" + std::to_string(params.k));
+  if (params.segment_bytes != 0) add("segment=" + std::to_string(params.segment_bytes));
+  if (!params.node.empty()) add("node=" + std::string(params.node));
+  if (!params.leaders.empty()) add("leaders=" + std::string(params.leaders));
+  if (params.two_sided) add("transfer=sendrecv");
+  return std::string(choice.algorithm->id) + list;
+}
+
 AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, const Params& params) {
   const Algorithm* chosen = find_algorithm(algorithm.levels.at(level));
   const std::string_view name = level == Algorithm::kLeaders ? params.leaders : params.node;

@@ -58,9 +58,7 @@ struct Trial {
   }
   [[nodiscard]] std::string text() const {
     const Shared& s = problem.shared;
-    return std::string(algorithm.id) + " k=" + std::to_string(params.k) +
-           " segment=" + std::to_string(params.segment_bytes) +
-           (params.two_sided ? " transfer=sendrecv" : "") + " ranks=" + std::to_string(s.ranks) +
+    return to_text({&algorithm, params}) + " ranks=" + std::to_string(s.ranks) +
            " root=" + std::to_string(s.root) + " count=" + std::to_string(s.count) +
            (problem.in_place ? " in place" : "") + (s.commutative ? "" : " non-commutative") +
            nodes_text() + " slot=" + std::to_string(limits.slot_bytes);
