@@ -46,8 +46,7 @@ struct Case {
 };
 
 std::string text_of(const Case& c) {
-  std::string text(c.choice.algorithm->id);
-  if (c.choice.params.k != 0) text += fmt::format(":k={}", c.choice.params.k);
+  std::string text = to_text(c.choice);
   text += fmt::format(" --ranks {} --bytes {}", c.shared.ranks, c.shared.block_bytes());
   if (has_root(c.shared.collective)) text += fmt::format(" --root {}", c.shared.root);
   if (c.in_place) text += " --in-place";

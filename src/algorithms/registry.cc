@@ -155,7 +155,7 @@ Status parse_level(std::string_view text, std::string_view value, std::string_vi
   return bad(quoted(text) + ": no collective has an algorithm of that name, as in leaders=flat");
 }
 
-// "k=4", "segment=8192", "node=flat" or "leaders=ring".
+// "k=4", "segment=8192", "node=flat", "leaders=ring" or "transfer=sendrecv".
 Status parse_param(std::string_view text, Params* params) {
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
@@ -164,9 +164,14 @@ Status parse_param(std::string_view text, Params* params) {
   if (name == "k" || name == "segment") return parse_number(text, name, value, params);
   if (name == "node") return parse_level(text, value, &params->node);
   if (name == "leaders") return parse_level(text, value, &params->leaders);
+  if (name == "transfer") {
+    params->two_sided = value == "sendrecv";
+    if (value == "sendrecv" || value == "put") return {};
+    return bad(quoted(text) + ": there are transfer=put and transfer=sendrecv");
+  }
   return bad("unknown parameter " + quoted(text) +
-             "; there are k=NUMBER and segment=BYTES, and for hierarchical algorithms node=NAME " +
-             "and leaders=NAME");
+             "; there are k=NUMBER and segment=BYTES, transfer=put and transfer=sendrecv, and for "
+             "hierarchical algorithms node=NAME and leaders=NAME");
 }
 
 Status check_k(const Algorithm& algorithm, const Params& params) {
@@ -176,6 +181,18 @@ Status check_k(const Algorithm& algorithm, const Params& params) {
   if (params.k != 0 && (params.k < k.min || params.k > k.max)) {
     return bad(id + ": k=" + std::to_string(params.k) + " is not in " + std::to_string(k.min) +
                ".." + std::to_string(k.max));
+  }
+  return {};
+}
+
+Status check_transfer(const Algorithm& algorithm, const Params& params) {
+  if (!params.two_sided) return {};
+  const std::string id(algorithm.id);
+  if (algorithm.traits.one_node) {
+    return bad(id + " needs messages that all can read; leave transfer=sendrecv out");
+  }
+  if (algorithm.collective == kAlltoallv) {
+    return bad(id + " sends and receives as it is; leave transfer out");
   }
   return {};
 }
@@ -203,6 +220,7 @@ Status check_levels(const Algorithm& algorithm, const Params& params) {
     if (algorithm.levels[level].empty()) continue;
     const AlgorithmChoice choice = level_choice(algorithm, level, params);
     if (Status status = check_k(*choice.algorithm, choice.params); !status.ok()) return status;
+    if (Status status = check_transfer(*choice.algorithm, params); !status.ok()) return status;
     k_found = k_found || choice.params.k != 0;
     if (level != Algorithm::kLeaders) {
       node_found = node_found || name_of(*choice.algorithm) == params.node;
@@ -223,6 +241,7 @@ Status check_params(const Algorithm& algorithm, const Params& params) {
     return bad(id + " has no parameter segment; leave it out");
   }
   if (params.segment_bytes < 0) return bad(id + ": a segment must have at least one byte");
+  if (Status status = check_transfer(algorithm, params); !status.ok()) return status;
   if (algorithm.has_levels()) return check_levels(algorithm, params);
   if (!params.node.empty() || !params.leaders.empty()) {
     return bad(id + " has no levels; leave node and leaders out");
@@ -296,6 +315,20 @@ Result<AlgorithmChoice> parse_choice(std::string_view text) {
   }
   if (Status status = check_params(*choice.algorithm, choice.params); !status.ok()) return status;
   return choice;
+}
+
+std::string to_text(const AlgorithmChoice& choice) {
+  const Params& params = choice.params;
+  std::string list;
+  const auto add = [&](const std::string& parameter) {
+    list += (list.empty() ? ":" : ",") + parameter;
+  };
+  if (params.k != 0) add("k=" + std::to_string(params.k));
+  if (params.segment_bytes != 0) add("segment=" + std::to_string(params.segment_bytes));
+  if (!params.node.empty()) add("node=" + std::string(params.node));
+  if (!params.leaders.empty()) add("leaders=" + std::string(params.leaders));
+  if (params.two_sided) add("transfer=sendrecv");
+  return std::string(choice.algorithm->id) + list;
 }
 
 AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, const Params& params) {

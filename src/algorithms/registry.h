@@ -54,6 +54,8 @@ struct AlgorithmChoice {
 /// "allreduce.degree_k:k=4,segment=8192"; "allreduce=degree_k:k=4" is the same as
 /// "allreduce.degree_k:k=4".
 Result<AlgorithmChoice> parse_choice(std::string_view text);
+/// What parse_choice reads as this choice.
+std::string to_text(const AlgorithmChoice& choice);
 
 /// What a level of such an algorithm does, and with which parameters.
 AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, const Params& params);

@@ -58,6 +58,7 @@ Builder::Builder(const Call& call) : call_(call) {
 bool Builder::whole_node(const Scope& scope) const {
   const Rank first = scope.members.empty() ? 0 : scope.members.front();
   const auto apart = [&](Rank rank) { return !call_.limits.share_node(first, rank); };
+  if (call_.params.two_sided) return false;
   if (scope.members.empty()) return call_.limits.one_node();
   return std::none_of(scope.members.begin(), scope.members.end(), apart) &&
          std::cmp_equal(scope.members.size(), call_.limits.node_size(first, call_.shared.ranks));
@@ -101,6 +102,10 @@ Buffer Builder::output(Range range) const { return placed(scopes_.back().output,
 Buffer Builder::scratch(Range range) const { return {.space = Space::kScratch, .range = range}; }
 
 Buffer Builder::slot(const Message& message, Range range) const {
+  if (message.channel == Channel::kQueue) {
+    const auto landed = landed_.find({message.peer, message.index});
+    return scratch(landed == landed_.end() ? range : landed->second.sub(range));
+  }
   return {.space = Space::kSlot, .range = range, .message = message};
 }
 
@@ -205,7 +210,11 @@ void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferLis
 }
 
 void Builder::put(Rank peer, const BufferList& src) {
-  post(OpKind::kPut, Channel::kPair, peer, src);
+  if (call_.params.two_sided) {
+    send(peer, src);
+  } else {
+    post(OpKind::kPut, Channel::kPair, peer, src);
+  }
 }
 void Builder::put_all(const BufferList& src) {
   const Call& call = scopes_.back().call;
@@ -217,7 +226,7 @@ void Builder::put_all(const BufferList& src) {
     if (peer != call.rank) put(peer, src);
   }
 }
-void Builder::signal(Rank peer) { post(OpKind::kSignal, Channel::kPair, peer, {}); }
+void Builder::signal(Rank peer) { put(peer, {}); }
 void Builder::signal_all() { put_all({}); }
 void Builder::send(Rank peer, const BufferList& src) {
   post(OpKind::kSend, Channel::kQueue, peer, src);
@@ -232,9 +241,25 @@ Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const Buff
   return op.message;
 }
 
-Message Builder::wait(Rank peer) { return expect(OpKind::kWait, Channel::kPair, peer, {}); }
-Message Builder::wait_all(Rank peer) {
-  return expect(OpKind::kWait, reaches_all() ? Channel::kAll : Channel::kPair, peer, {});
+Message Builder::wait(Rank peer, std::int64_t bytes) {
+  if (call_.params.two_sided) return land(peer, bytes);
+  return expect(OpKind::kWait, Channel::kPair, peer, {});
+}
+Message Builder::wait_all(Rank peer, std::int64_t bytes) {
+  if (!reaches_all()) return wait(peer, bytes);
+  return expect(OpKind::kWait, Channel::kAll, peer, {});
+}
+
+// recv into the next landing, which is made anew if it is too short.
+Message Builder::land(Rank peer, std::int64_t bytes) {
+  if (bytes == kUnknown) fail("a message of unknown length in a two-sided call");
+  if (landings_used_ == landings_.size()) landings_.push_back(allocate_scratch(bytes));
+  Range& landing = landings_[landings_used_++];
+  if (landing.length < bytes) landing = allocate_scratch(bytes);
+  const Range here{landing.offset, std::max<std::int64_t>(bytes, 0)};
+  const Message message = expect(OpKind::kRecv, Channel::kQueue, peer, scratch(here));
+  landed_[{message.peer, message.index}] = here;
+  return message;
 }
 void Builder::recv(Rank peer, const BufferList& dst) {
   expect(OpKind::kRecv, Channel::kQueue, peer, dst);
@@ -252,6 +277,7 @@ void Builder::strand() {
 
 void Builder::begin_strand() {
   schedule_.strands.push_back({.first_op = static_cast<std::uint32_t>(schedule_.ops.size())});
+  landings_used_ = landings_.size();
 }
 
 void Builder::phase(std::string_view name) {

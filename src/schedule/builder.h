@@ -14,8 +14,10 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -84,8 +86,13 @@ class Builder {
   void put_all(const BufferList& src);
   void signal(Rank peer);
   void signal_all();
-  Message wait(Rank peer);      ///< the next message peer puts to this rank
-  Message wait_all(Rank peer);  ///< the next message peer puts to all
+  /// The next message peer puts to this rank. `bytes`, its length, is needed where the call is
+  /// two-sided: put is then a send, and wait a recv into scratch memory, which is what slot names.
+  /// In `segments` each round uses the same scratch.
+  Message wait(Rank peer, std::int64_t bytes = kUnknown);
+  /// The next message peer puts to all.
+  Message wait_all(Rank peer, std::int64_t bytes = kUnknown);
+  static constexpr std::int64_t kUnknown = -1;
   void send(Rank peer, const BufferList& src);
   void recv(Rank peer, const BufferList& dst);
 
@@ -103,11 +110,20 @@ class Builder {
   [[nodiscard]] static Steps steps(std::int32_t count) { return Steps(count); }
   /// Calls body(Range) for the segments of `bytes`: once with the range of the first segment and
   /// a stride for the loop over all full ones, once more for a shorter last one. Ranges are
-  /// relative: use block.sub(segment).
+  /// relative: use block.sub(segment). Where the call is two-sided the loop is unrolled: the
+  /// places in a queue of messages of any length cannot be counted by rounds.
   template <typename Body>
   void segments(std::int64_t bytes, std::int64_t segment_bytes, Body body) {
     if (!check_segment(segment_bytes)) return;
     const std::int64_t full = bytes / segment_bytes;
+    if (call_.params.two_sided) {
+      const std::size_t landings = landings_used_;
+      for (std::int64_t done = 0; done < bytes; done += segment_bytes) {
+        body(Range{done, done + segment_bytes < bytes ? segment_bytes : bytes - done, 0});
+        landings_used_ = landings;
+      }
+      return;
+    }
     if (full > 1) {
       begin_repeat(full);
       body(Range{0, segment_bytes, segment_bytes});
@@ -158,6 +174,7 @@ class Builder {
   bool check_segment(std::int64_t segment_bytes);
   void begin_repeat(std::int64_t count);
   void end_repeat();
+  Message land(Rank peer, std::int64_t bytes);
   Op& add(OpKind kind, const BufferList& dst, const BufferList& src);
   void post(OpKind kind, Channel channel, Rank peer, const BufferList& src);
   Message expect(OpKind kind, Channel channel, Rank peer, const BufferList& dst);
@@ -178,6 +195,11 @@ class Builder {
   std::vector<Scope> scopes_;  // the team's, and the groups entered
   Schedule schedule_;
   std::unordered_map<std::int64_t, ChannelState> channels_;
+  // Two-sided: scratch that messages land in, in use up to landings_used_ (or by another strand),
+  // and which message is where (by writer and number).
+  std::vector<Range> landings_;
+  std::size_t landings_used_ = 0;
+  std::map<std::pair<Rank, std::int32_t>, Range> landed_;
   std::int64_t open_repeat_ = -1;  // index of the repeat op, or -1
   Status status_;
 };

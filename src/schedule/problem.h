@@ -108,6 +108,8 @@ struct Params {
   /// Of an algorithm made of levels: names of the algorithms within a node and between the nodes'
   /// leaders; static text of the registry. Empty: the default.
   std::string_view node = {}, leaders = {};
+  /// The same messages by send and recv instead of put and wait: for comparison.
+  bool two_sided = false;
   bool operator==(const Params&) const = default;
 };
 

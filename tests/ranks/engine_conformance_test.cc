@@ -145,11 +145,13 @@ struct Plan {
   std::string slot_bytes;  // CARILLON_SLOT_BYTES
   bool every_root = true;
   Shape shape = {};  // all ranks on one node unless given
+  std::string parameters;  // of all algorithms: ":k=3"
 
   void set_environment() const {
     setenv("CARILLON_NODE_RANKS", shape.name.c_str(), 1);
     std::string choice;
-    for (const Algorithm* algorithm : algorithms) choice += std::string(algorithm->id) + ";";
+    for (const Algorithm* algorithm : algorithms)
+      choice += std::string(algorithm->id) + parameters + ";";
     setenv("CARILLON_ALGORITHM", choice.c_str(), 1);
     setenv("CARILLON_SLOT_BYTES", slot_bytes.c_str(), 1);
   }
@@ -285,6 +287,32 @@ TEST_P(ProcessConformance, DefaultSlots) {
                       .every_root = false});
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// The same messages by send and recv.
+TEST_P(ProcessConformance, TwoSided) {
+  for (auto& round : rounds()) {
+    std::erase_if(round, [](const Algorithm* algorithm) {
+      return algorithm->traits.one_node || algorithm->collective == Collective::kAlltoallv;
+    });
+    run_as_processes({.ranks = GetParam(),
+                      .algorithms = round,
+                      .counts = {0, 1, 129, 643},
+                      .slot_bytes = "1024",
+                      .every_root = false,
+                      .parameters = ":transfer=sendrecv"});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// A part of a schedule that has strands of its own: the operator that does not commute makes
+// degree_k pass its result on to the root.
+TEST_P(ProcessConformance, StrandsOfAGroup) {
+  run_as_processes({.ranks = GetParam(),
+                    .algorithms = {find_algorithm("reduce.hierarchical")},
+                    .counts = {1, 129, 643},
+                    .slot_bytes = "1024",
+                    .parameters = ":node=degree_k"});
 }
 
 TEST_P(ThreadConformance, SmallSlots) {

@@ -58,12 +58,10 @@ struct Trial {
   }
   [[nodiscard]] std::string text() const {
     const Shared& s = problem.shared;
-    return std::string(algorithm.id) + " k=" + std::to_string(params.k) +
-           " segment=" + std::to_string(params.segment_bytes) +
-           " ranks=" + std::to_string(s.ranks) + " root=" + std::to_string(s.root) +
-           " count=" + std::to_string(s.count) + (problem.in_place ? " in place" : "") +
-           (s.commutative ? "" : " non-commutative") + nodes_text() +
-           " slot=" + std::to_string(limits.slot_bytes);
+    return to_text({&algorithm, params}) + " ranks=" + std::to_string(s.ranks) +
+           " root=" + std::to_string(s.root) + " count=" + std::to_string(s.count) +
+           (problem.in_place ? " in place" : "") + (s.commutative ? "" : " non-commutative") +
+           nodes_text() + " slot=" + std::to_string(limits.slot_bytes);
   }
 };
 
@@ -120,6 +118,10 @@ inline std::vector<Params> params_for(const Algorithm& algorithm) {
   if (algorithm.k.max > 0) params.push_back({.k = algorithm.k.min});
   if (algorithm.k.max > 0) params.push_back({.k = 6});
   if (algorithm.has_segment) params.push_back({.segment_bytes = 3 * kElement});
+  if (!algorithm.traits.one_node && algorithm.collective != Collective::kAlltoallv) {
+    params.push_back({.two_sided = true});
+    if (algorithm.has_segment) params.push_back({.segment_bytes = 3 * kElement, .two_sided = true});
+  }
   return params;
 }
 

@@ -101,6 +101,30 @@ TEST(ParseChoice, ReadsLevels) {
   EXPECT_EQ(level_choice(algorithm, Algorithm::kAfter, params).algorithm->id, "bcast.flat");
 }
 
+TEST(ParseChoice, ReadsItsOwnText) {
+  for (const char* const text :
+       {"bcast.flat", "bcast.knomial:k=3,segment=64", "reduce.degree_k:transfer=sendrecv",
+        "allreduce.hierarchical:k=2,segment=64,node=degree_k,leaders=ring"}) {
+    const auto choice = parse_choice(text);
+    ASSERT_TRUE(choice.ok()) << choice.status().to_string();
+    EXPECT_EQ(to_text(choice.value()), text);
+  }
+}
+
+TEST(ParseChoice, KnowsWhatCanBeTwoSided) {
+  EXPECT_TRUE(parse_choice("bcast.chain:transfer=sendrecv").value().params.two_sided);
+  EXPECT_FALSE(parse_choice("bcast.chain:transfer=put").value().params.two_sided);
+  const auto refused = [](std::string_view text, std::string_view why) {
+    const auto choice = parse_choice(text);
+    return !choice.ok() && choice.status().message().find(why) != std::string_view::npos;
+  };
+  EXPECT_TRUE(refused("bcast.chain:transfer=dove", "transfer=put and transfer=sendrecv"));
+  EXPECT_TRUE(refused("reduce.flat_blocks:transfer=sendrecv", "leave transfer=sendrecv out"));
+  EXPECT_TRUE(refused("alltoallv.pairwise:transfer=sendrecv", "sends and receives as it is"));
+  EXPECT_TRUE(refused("allreduce.hierarchical:node=flat_blocks,transfer=sendrecv",
+                      "reduce.flat_blocks needs"));
+}
+
 TEST(ParseChoice, SaysWhatIsWrongWithLevels) {
   const auto message = [](std::string_view text) {
     const auto choice = parse_choice(text);

@@ -176,6 +176,35 @@ TEST(Builder, KeepsTheStrandsOfAGroupBetweenBeforeAndAfter) {
             "put 1 #2 input[16+8]\n");
 }
 
+TEST(Builder, TwoSidedReceivesIntoScratchThatRoundsShare) {
+  Call call = call_of(Collective::kAllreduce, 3, 0);
+  call.params.two_sided = true;
+  Builder b(call);
+  b.put_all(b.input({0, 8}));
+  const Message kept = b.wait(1, 8);
+  b.segments(40, 16, [&](Range s) {
+    const Message m = b.wait(2, s.length);
+    b.copy(b.output(s), b.slot(m, {0, s.length}));
+  });
+  b.strand();
+  const Message other = b.wait(2, 8);
+  b.reduce(b.output({48, 8}), b.slot(kept, {0, 8}), b.slot(other, {0, 8}));
+  EXPECT_EQ(built(b),
+            "schedule ranks 3 rank 0 scratch 192\n"
+            "send 1 #0 input[0+8]\n"
+            "send 2 #0 input[0+8]\n"
+            "recv 1 #0 scratch[0+8]\n"
+            "recv 2 #0 scratch[64+16]\n"
+            "copy output[0+16] = scratch[64+16]\n"
+            "recv 2 #1 scratch[64+16]\n"
+            "copy output[16+16] = scratch[64+16]\n"
+            "recv 2 #2 scratch[64+8]\n"
+            "copy output[32+8] = scratch[64+8]\n"
+            "strand\n"
+            "recv 2 #3 scratch[128+8]\n"
+            "reduce output[48+8] = scratch[0+8] scratch[128+8]\n");
+}
+
 TEST(Builder, FirstErrorSticks) {
   Builder b(call_of(Collective::kAllreduce, 2, 0));
   b.put(2, b.input({0, 8}));

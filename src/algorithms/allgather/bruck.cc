@@ -49,7 +49,7 @@ void emit_allgather_bruck(const Call& call, Builder& b) {
     exchange_around(
         b, out, in, call.segment_bytes(), [&](Range s) { b.put(to, out.slice(s)); },
         [&](Range s) {
-          const Message m = b.wait(from);
+          const Message m = b.wait(from, s.length);
           b.copy(in.slice(s), b.slot(m, Range{0, s.length}));
         });
     if (have == 1) b.copy(b.output(blocks[rank]), b.input(whole));

@@ -27,7 +27,7 @@ void emit_allgather_flat(const Call& call, Builder& b) {
     b.copy(b.output(blocks[call.rank].sub(s)), b.input(s));
   };
   const auto take = [&](Rank peer, Range s) {
-    const Message m = wait_other(call, b, peer);
+    const Message m = wait_other(call, b, peer, s.length);
     b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
   };
   if (call.weights.empty()) {

@@ -31,7 +31,7 @@ void give(const Call& call, Builder& b, Rank peer, Range range) {
 
 void get(const Call& call, Builder& b, Rank peer, Range range) {
   b.segments(range.length, call.segment_bytes(), [&](Range s) {
-    const Message m = b.wait(peer);
+    const Message m = b.wait(peer, s.length);
     b.copy(b.output(range.sub(s)), b.slot(m, Range{0, s.length}));
   });
 }
@@ -71,7 +71,7 @@ void emit_allgather_recursive_doubling(const Call& call, Builder& b) {
         b, out.length, in.length, call.segment_bytes(),
         [&](Range s) { b.put(partner, from_input ? b.input(s) : b.output(out.sub(s))); },
         [&](Range s) {
-          const Message m = b.wait(partner);
+          const Message m = b.wait(partner, s.length);
           b.copy(b.output(in.sub(s)), b.slot(m, Range{0, s.length}));
         });
     if (from_input) copy_own();

@@ -33,7 +33,7 @@ void emit_allgather_ring(const Call& call, Builder& b) {
         b, out.length, in.length, call.segment_bytes(),
         [&](Range s) { b.put(right, step == 0 ? b.input(s) : b.output(out.sub(s))); },
         [&](Range s) {
-          const Message m = b.wait(left);
+          const Message m = b.wait(left, s.length);
           b.copy(b.output(in.sub(s)), b.slot(m, Range{0, s.length}));
         });
   }

@@ -34,7 +34,7 @@ void emit_allreduce_flat(const Call& call, Builder& b) {
         const Buffer before = staged ? b.scratch({prefix.offset, s.length}) : dst;
         reduce_in_rank_order(b, shared.ranks, call.rank, dst, before, [&](Rank rank) {
           if (rank == call.rank) return b.input(s);
-          const Message m = wait_other(call, b, rank);
+          const Message m = wait_other(call, b, rank, s.length);
           return b.slot(m, Range{0, s.length});
         });
       });

@@ -26,7 +26,7 @@ void emit_extra(const Call& call, Builder& b) {
   const Rank proxy = Fold::other(call.rank);
   b.segments(call.shared.block_bytes(), call.segment_bytes(), [&](Range s) {
     b.put(proxy, b.input(s));
-    const Message m = b.wait(proxy);
+    const Message m = b.wait(proxy, s.length);
     b.copy(b.output(s), b.slot(m, Range{0, s.length}));
   });
 }
@@ -45,7 +45,7 @@ void emit_allreduce_recursive_doubling(const Call& call, Builder& b) {
   b.segments(call.shared.block_bytes(), call.segment_bytes(), [&](Range s) {
     Buffer sum = b.input(s);
     const auto add = [&](Rank peer) {
-      const Message m = b.wait(peer);
+      const Message m = b.wait(peer, s.length);
       reduce_pair(b, b.output(s), sum, b.slot(m, Range{0, s.length}), peer < call.rank);
       sum = b.output(s);
     };

@@ -30,7 +30,7 @@ void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b) {
   if (fold.is_extra(call.rank)) {
     fold_extra(call, b);
     b.segments(shared.block_bytes(), segment, [&](Range s) {
-      const Message m = b.wait(other);
+      const Message m = b.wait(other, s.length);
       b.copy(b.output(s), b.slot(m, Range{0, s.length}));
     });
     return;
@@ -50,7 +50,7 @@ void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b) {
         b, have.length, get.length, segment,
         [&](Range s) { b.put(partner, b.output(have.sub(s))); },
         [&](Range s) {
-          const Message m = b.wait(partner);
+          const Message m = b.wait(partner, s.length);
           b.copy(b.output(get.sub(s)), b.slot(m, Range{0, s.length}));
         });
   }

@@ -39,7 +39,7 @@ void emit_allreduce_ring(const Call& call, Builder& b) {
         b, out.length, in.length, call.segment_bytes(),
         [&](Range s) { b.put(right, step == 0 ? b.input(out.sub(s)) : b.output(out.sub(s))); },
         [&](Range s) {
-          const Message m = b.wait(left);
+          const Message m = b.wait(left, s.length);
           b.reduce(b.output(in.sub(s)), b.slot(m, Range{0, s.length}), b.input(in.sub(s)));
         });
   }
@@ -51,7 +51,7 @@ void emit_allreduce_ring(const Call& call, Builder& b) {
         b, out.length, in.length, call.segment_bytes(),
         [&](Range s) { b.put(right, b.output(out.sub(s))); },
         [&](Range s) {
-          const Message m = b.wait(left);
+          const Message m = b.wait(left, s.length);
           b.copy(b.output(in.sub(s)), b.slot(m, Range{0, s.length}));
         });
   }

@@ -51,7 +51,7 @@ void emit_alltoall_bruck(const Call& call, Builder& b) {
     const Rank from = wrap(rank - step, ranks);
     segments_around(b, out.length(), call.segment_bytes(), out.breaks(), [&](Range s) {
       b.put(to, out.slice(s));
-      const Message m = b.wait(from);
+      const Message m = b.wait(from, s.length);
       b.copy(in.slice(s), b.slot(m, Range{0, s.length}));
     });
   }

@@ -33,7 +33,7 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
   for (Rank peer = 0; peer < shared.ranks; ++peer) longest = std::max(longest, blocks[peer].length);
   const auto put = [&](Rank peer, Range s) { b.put(peer, b.input(blocks[peer].sub(s))); };
   const auto take = [&](Rank peer, Range s) {
-    const Message m = b.wait(peer);
+    const Message m = b.wait(peer, s.length);
     b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
   };
   const auto for_each_step = [&](auto body) {

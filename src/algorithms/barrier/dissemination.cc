@@ -23,7 +23,7 @@ void emit_barrier_dissemination(const Call& call, Builder& b) {
   const Rank ranks = call.shared.ranks;
   for (std::int64_t distance = 1; distance < ranks; distance *= 2) {
     b.signal(wrap(call.rank + distance, ranks));
-    b.wait(wrap(call.rank - distance, ranks));
+    b.wait(wrap(call.rank - distance, ranks), 0);
   }
 }
 

@@ -31,7 +31,7 @@ void emit_bcast_chain(const Call& call, Builder& b) {
       b.put(next, b.input(s));
       return;
     }
-    const Message m = b.wait(vranks.rank(v - 1));
+    const Message m = b.wait(vranks.rank(v - 1), s.length);
     const Buffer arrived = b.slot(m, Range{0, s.length});
     if (!last) b.put(next, arrived);
     b.copy(b.output(s), arrived);

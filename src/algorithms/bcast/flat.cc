@@ -24,7 +24,7 @@ void emit_bcast_flat(const Call& call, Builder& b) {
     if (call.rank == shared.root) {
       put_others(call, b, b.input(s));
     } else {
-      const Message m = wait_other(call, b, shared.root);
+      const Message m = wait_other(call, b, shared.root, s.length);
       b.copy(b.output(s), b.slot(m, Range{0, s.length}));
     }
   });

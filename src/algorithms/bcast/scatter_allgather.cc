@@ -34,7 +34,7 @@ void emit_scatter(const Call& call, Builder& b, const Blocks& blocks, const Vran
   if (v != 0) {
     const Range mine = blocks.span(v, v + tree.span(v));
     b.segments(mine.length, segment, [&](Range s) {
-      const Message m = b.wait(vranks.rank(tree.parent(v)));
+      const Message m = b.wait(vranks.rank(tree.parent(v)), s.length);
       b.copy(b.output(mine.sub(s)), b.slot(m, Range{0, s.length}));
     });
   }
@@ -78,7 +78,7 @@ void emit_bcast_scatter_allgather(const Call& call, Builder& b) {
           b.put(vranks.rank(ring.right), v == 0 ? b.input(part) : b.output(part));
         },
         [&](Range s) {
-          const Message m = b.wait(vranks.rank(ring.left));
+          const Message m = b.wait(vranks.rank(ring.left), s.length);
           b.copy(b.output(in.sub(s)), b.slot(m, Range{0, s.length}));
         });
   }

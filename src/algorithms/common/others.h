@@ -17,9 +17,10 @@ inline void put_others(const Call& call, Builder& b, const BufferList& src) {
   }
 }
 
-/// The next message `peer` put to the others.
-inline Message wait_other(const Call& call, Builder& b, Rank peer) {
-  return call.shared.ranks == 2 ? b.wait(peer) : b.wait_all(peer);
+/// The next message `peer` put to the others; `bytes` as for Builder::wait.
+inline Message wait_other(const Call& call, Builder& b, Rank peer,
+                          std::int64_t bytes = Builder::kUnknown) {
+  return call.shared.ranks == 2 ? b.wait(peer, bytes) : b.wait_all(peer, bytes);
 }
 
 }  // namespace carillon

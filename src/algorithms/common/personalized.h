@@ -13,7 +13,6 @@
 #include <algorithm>
 
 #include "algorithms/common/blocks.h"
-#include "algorithms/common/others.h"
 
 namespace carillon {
 
@@ -59,8 +58,8 @@ class Personalized {
 
   /// Waits for peer's message; the part for this rank, empty if it is not in the group.
   [[nodiscard]] Buffer wait(Builder& b, Rank peer, Rank first, Range s) const {
-    const Message m = wait_other(call_, b, peer);
-    if (single_) return b.slot(m, Range{0, s.length});
+    if (single_) return b.slot(b.wait(peer, s.length), Range{0, s.length});
+    const Message m = b.wait_all(peer);
     if (!serves_me(first)) return b.slot(m, Range{});
     const Rank before = call_.rank - first - (first <= peer && peer < call_.rank ? 1 : 0);
     return b.slot(m, Range{before * s.length, s.length});

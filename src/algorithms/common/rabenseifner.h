@@ -28,7 +28,7 @@ void fold_and_halve(const Call& call, Builder& b, const Fold& fold, const Blocks
   bool untouched = true;  // the partial result is still the input
   const auto partial = [&](Range range) { return untouched ? b.input(range) : sum(range); };
   const auto take = [&](Rank peer, Range range) {
-    const Message m = b.wait(peer);
+    const Message m = b.wait(peer, range.length);
     reduce_pair(b, sum(range), partial(range), b.slot(m, Range{0, range.length}), peer < rank);
   };
   if (fold.has_extra(rank)) {

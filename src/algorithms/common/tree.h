@@ -23,7 +23,7 @@ void tree_reduce(const Call& call, Builder& b, const Knomial& tree, const Vranks
   b.segments(call.shared.block_bytes(), call.segment_bytes(), [&](Range s) {
     Buffer part = b.input(s);
     for (const Rank child : children) {
-      const Message m = b.wait(vranks.rank(child));
+      const Message m = b.wait(vranks.rank(child), s.length);
       b.reduce(sum(s), part, b.slot(m, Range{0, s.length}));
       part = sum(s);
     }
@@ -48,7 +48,7 @@ void tree_bcast(const Call& call, Builder& b, const Knomial& tree, const Vranks&
       for (const Rank child : children) b.put(vranks.rank(child), source(s));
       return;
     }
-    const Message m = b.wait(vranks.rank(tree.parent(v)));
+    const Message m = b.wait(vranks.rank(tree.parent(v)), s.length);
     const Buffer arrived = b.slot(m, Range{0, s.length});
     for (const Rank child : children) b.put(vranks.rank(child), arrived);
     b.copy(b.output(s), arrived);

@@ -36,7 +36,7 @@ void emit_root(const Call& call, Builder& b, const Knomial& tree, const Vranks& 
     run.add(b.output(blocks.span(first, std::min(end, ranks))));
     if (end > ranks) run.add(b.output(blocks.span(0, end - ranks)));
     segments_around(b, run.length(), call.segment_bytes(), run.breaks(), [&](Range s) {
-      const Message m = b.wait(first);
+      const Message m = b.wait(first, s.length);
       b.copy(run.slice(s), b.slot(m, Range{0, s.length}));
     });
   }
@@ -64,12 +64,12 @@ void emit_gather_binomial(const Call& call, Builder& b) {
     const Rank peer = vranks.rank(child);
     const std::int64_t bytes = block * tree.span(child);
     if (short_run) {
-      run.add(b.slot(b.wait(peer), Range{0, bytes}));
+      run.add(b.slot(b.wait(peer, bytes), Range{0, bytes}));
       continue;
     }
     const Range part{store.offset + block * (child - v - 1), bytes};
     b.segments(bytes, segment, [&](Range s) {
-      const Message m = b.wait(peer);
+      const Message m = b.wait(peer, s.length);
       b.copy(b.scratch(part.sub(s)), b.slot(m, Range{0, s.length}));
     });
   }

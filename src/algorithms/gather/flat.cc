@@ -28,7 +28,7 @@ void emit_gather_flat(const Call& call, Builder& b) {
     }
     for (Rank peer = 0; peer < shared.ranks; ++peer) {
       if (peer == call.rank) continue;
-      const Message m = b.wait(peer);
+      const Message m = b.wait(peer, s.length);
       b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
     }
   });

@@ -39,7 +39,7 @@ void emit_reduce_degree_k(const Call& call, Builder& b) {
   if (!passes_on || call.rank != shared.root) return;
   b.strand();  // of its own: rank 0 must not wait for the root's part in the tree
   b.segments(shared.block_bytes(), call.segment_bytes(), [&](Range s) {
-    const Message m = b.wait(0);
+    const Message m = b.wait(0, s.length);
     b.copy(b.output(s), b.slot(m, Range{0, s.length}));
   });
 }

@@ -33,7 +33,7 @@ void emit_reduce_flat(const Call& call, Builder& b) {
     const Buffer before = staged ? b.scratch({prefix.offset, s.length}) : dst;
     reduce_in_rank_order(b, shared.ranks, call.rank, dst, before, [&](Rank rank) {
       if (rank == call.rank) return b.input(s);
-      const Message m = b.wait(rank);
+      const Message m = b.wait(rank, s.length);
       return b.slot(m, Range{0, s.length});
     });
   });

@@ -53,7 +53,7 @@ void emit_reduce_reduce_scatter_gather(const Call& call, Builder& b) {
       return;
     }
     b.segments(get.length, segment, [&](Range s) {
-      const Message m = b.wait(partner);
+      const Message m = b.wait(partner, s.length);
       b.copy(sum(get.sub(s)), b.slot(m, Range{0, s.length}));
     });
   }

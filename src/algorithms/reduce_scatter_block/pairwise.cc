@@ -37,7 +37,7 @@ void emit_reduce_scatter_block_pairwise(const Call& call, Builder& b) {
     b.put(to, b.input(blocks[to].sub(s)));
   };
   const auto take = [&](int step, Range s) {
-    const Message m = b.wait(wrap(rank - step, ranks));
+    const Message m = b.wait(wrap(rank - step, ranks), s.length);
     const Buffer before = step == 1 ? b.input(blocks[rank].sub(s)) : sum(step - 1, s);
     b.reduce(sum(step, s), b.slot(m, Range{0, s.length}), before);
   };

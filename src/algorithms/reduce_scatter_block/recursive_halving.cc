@@ -29,7 +29,7 @@ void emit_extra(const Call& call, Builder& b, Range all) {
   const Rank proxy = Fold::other(call.rank);
   b.segments(all.length, call.segment_bytes(), [&](Range s) { b.put(proxy, b.input(s)); });
   b.segments(call.shared.block_bytes(), call.segment_bytes(), [&](Range s) {
-    const Message m = b.wait(proxy);
+    const Message m = b.wait(proxy, s.length);
     b.copy(b.output(s), b.slot(m, Range{0, s.length}));
   });
 }
@@ -53,7 +53,7 @@ void emit_reduce_scatter_block_recursive_halving(const Call& call, Builder& b) {
   bool untouched = true;  // the partial result is still the input
   const auto partial = [&](Range range) { return untouched ? b.input(range) : sum(range); };
   const auto take = [&](Rank peer, Range range, const Buffer& dst) {
-    const Message m = b.wait(peer);
+    const Message m = b.wait(peer, range.length);
     reduce_pair(b, dst, partial(range), b.slot(m, Range{0, range.length}), peer < rank);
   };
 

@@ -64,7 +64,7 @@ void emit_scatter_binomial(const Call& call, Builder& b) {
   const std::int64_t total = block * tree.span(v);
   const Range own{0, block};
   if (total <= segment) {
-    const Message m = b.wait(parent);
+    const Message m = b.wait(parent, total);
     for (const Rank child : children_of(tree, v)) {
       b.put(vranks.rank(child), b.slot(m, {block * (child - v), block * tree.span(child)}));
     }
@@ -76,7 +76,7 @@ void emit_scatter_binomial(const Call& call, Builder& b) {
   run.add(b.output(own));
   run.add(b.scratch(store));
   segments_around(b, total, segment, run.breaks(), [&](Range s) {
-    const Message m = b.wait(parent);
+    const Message m = b.wait(parent, s.length);
     b.copy(run.slice(s), b.slot(m, Range{0, s.length}));
   });
   for (const Rank child : children_of(tree, v)) {

@@ -22,7 +22,7 @@ void emit_scatter_flat(const Call& call, Builder& b) {
   const Range whole{0, shared.block_bytes()};
   b.segments(whole.length, call.segment_bytes(), [&](Range s) {
     if (call.rank != shared.root) {
-      const Message m = b.wait(shared.root);
+      const Message m = b.wait(shared.root, s.length);
       b.copy(b.output(s), b.slot(m, Range{0, s.length}));
       return;
     }
