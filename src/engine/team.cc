@@ -65,7 +65,10 @@ Team::~Team() {
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_, area_bytes());
   links_.reset();
-  if (pair_ids_) engine_.network()->return_ids(*pair_ids_);
+  // Members that have not seen the team fail may still name its pairs.
+  if (pair_ids_ && !(endpoint_ && status_.code() != Code::kOk)) {
+    engine_.network()->return_ids(*pair_ids_);
+  }
 }
 
 std::size_t Team::area_size() const {

@@ -37,6 +37,9 @@ Info wishes(const Library& library) {
       FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->av_type = FI_AV_TABLE;
+  // Threads of the provider's own would take the cores from the ranks.
+  hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->domain_attr->cq_data_size = kImmediateBytes;
   hints->tx_attr->msg_order = FI_ORDER_SAS;

@@ -267,7 +267,7 @@ void Network::on_put(std::uint32_t value) {
   } else if (Pair* const pair = pair_of(id); pair != nullptr) {
     kind == Kind::kStatus ? pair->on_status() : pair->on_message(line, kind == Kind::kLong);
     return;
-  } else if (kind == Kind::kStatus) {
+  } else if (id < pairs_.size()) {
     return;  // of a team that is gone
   }
   if (!std::exchange(garbage_told_, true)) {
