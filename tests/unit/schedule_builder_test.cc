@@ -58,6 +58,7 @@ TEST(Builder, MergesAdjacentRangesAndDropsEmptyOnes) {
   b.put(1, {b.input({0, 8}), b.input({8, 8}), b.input({24, 8}), b.input({40, 0})});
   b.put(1, b.input({8, 0}));
   b.copy(b.output({8, 0}), b.input({0, 0}));
+  b.segments(40, 8, [](Range) {});
   EXPECT_EQ(built(b),
             "schedule ranks 2 rank 0 scratch 0\n"
             "put 1 #0 input[0+16] input[24+8]\n"
