@@ -215,6 +215,19 @@ TEST(Builder, FirstErrorSticks) {
             "team");
 }
 
+TEST(Builder, RefusesGroupsThatCannotBe) {
+  const Call call = call_of(Collective::kAllreduce, 2, 0);
+  const std::vector<Rank> strangers{0, 5};
+  Builder b(call);
+  b.enter(call, strangers, b.input({}), b.output({}));
+  b.put(1, b.input({0, 8}));
+  b.leave();
+  EXPECT_NE(built(b).find("peer 5 is not in the team"), std::string::npos);
+  Builder alone(call);
+  alone.leave();
+  EXPECT_NE(built(alone).find("no group to leave"), std::string::npos);
+}
+
 TEST(Builder, RefusesTableEntriesWhereLengthsMatter) {
   Builder put(call_of(Collective::kAlltoallv, 2, 0));
   put.put(1, put.input_of(1));
