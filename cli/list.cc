@@ -88,7 +88,6 @@ int run(const Options& options) {
     if (!wanted(options, algorithm)) continue;
     std::string description(algorithm.description);
     if (algorithm.needs_commutative) description += "; commutative operators only";
-    if (algorithm.traits.one_node) description += "; one node only";
     table.add({std::string(algorithm.id), parameters(algorithm), description});
   }
   std::printf("%s\nTo use one: CARILLON_ALGORITHM=allreduce=degree_k:k=4 carillon run ...\n",

@@ -39,7 +39,7 @@ constexpr std::array kAlgorithms = {
     Algorithm{"reduce.flat", "the root reads and reduces everything", kReduce, emit_reduce_flat,
               false, {}, true},
     Algorithm{"reduce.flat_blocks", "rank r reduces piece r of every segment for the root",
-              kReduce, emit_reduce_flat_blocks, false, {}, true, {.one_node = true}},
+              kReduce, emit_reduce_flat_blocks, false, {}, true},
     Algorithm{"reduce.degree_k", "up a tree with k children at once per level; k: children",
               kReduce, emit_reduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"reduce.reduce_scatter_gather", "recursive halving, then binomial gather", kReduce,
@@ -51,7 +51,7 @@ constexpr std::array kAlgorithms = {
     Algorithm{"allreduce.flat", "everybody reads and reduces everything", kAllreduce,
               emit_allreduce_flat, false, {}, true},
     Algorithm{"allreduce.flat_blocks", "rank r reduces piece r of every segment for all",
-              kAllreduce, emit_allreduce_flat_blocks, false, {}, true, {.one_node = true}},
+              kAllreduce, emit_allreduce_flat_blocks, false, {}, true},
     Algorithm{"allreduce.degree_k", "reduce up, bcast down a degree-k tree; k: children",
               kAllreduce, emit_allreduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"allreduce.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
@@ -188,9 +188,6 @@ Status check_k(const Algorithm& algorithm, const Params& params) {
 Status check_transfer(const Algorithm& algorithm, const Params& params) {
   if (!params.two_sided) return {};
   const std::string id(algorithm.id);
-  if (algorithm.traits.one_node) {
-    return bad(id + " needs messages that all can read; leave transfer=sendrecv out");
-  }
   if (algorithm.collective == kAlltoallv) {
     return bad(id + " sends and receives as it is; leave transfer out");
   }
@@ -204,9 +201,9 @@ Status check_leaders(const Algorithm& algorithm, const Algorithm& chosen, const 
                std::string(params.leaders) + " for the leaders");
   }
   const bool weighted = algorithm.collective == kAllgather || algorithm.collective == kAlltoall;
-  if (chosen.traits.one_node || (weighted && !chosen.traits.weights)) {
+  if (weighted && !chosen.traits.weights) {
     return bad(id + ": the leaders cannot do " + std::string(chosen.id) +
-               (weighted ? ", whose blocks are all of one length" : ", which is for one node"));
+               ", whose blocks are all of one length");
   }
   return {};
 }
@@ -345,7 +342,6 @@ AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, cons
 
 bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits) {
   if (choice.algorithm->collective != shared.collective) return false;
-  if (choice.algorithm->traits.one_node && !limits.one_node()) return false;
   return !has_reduction(shared.collective) || shared.commutative || keeps_order(choice, limits);
 }
 
@@ -370,11 +366,8 @@ Status check(const Algorithm& algorithm, const Shared& shared, const Params& par
   }
   if (Status status = check_params(algorithm, params); !status.ok()) return status;
   if (suits({&algorithm, params}, shared, limits)) return {};
-  const std::string why = algorithm.traits.one_node && !limits.one_node()
-                              ? " is for ranks that share memory and these are on several nodes"
-                              : " reorders operands and this operator does not commute";
-  return {Code::kUnsupported,
-          id + why + "; use " + std::string(collective_name(shared.collective)) + ".flat"};
+  return {Code::kUnsupported, id + " reorders operands and this operator does not commute; use " +
+                                  std::string(collective_name(shared.collective)) + ".flat"};
 }
 
 Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {

@@ -28,8 +28,7 @@ struct Algorithm {
   } k = {};
   bool has_segment = false;  ///< takes Params::segment_bytes
   struct Traits {
-    bool one_node = false;  ///< only for teams (and groups) that are all ranks of one node
-    bool weights = false;   ///< takes Call::weights
+    bool weights = false;  ///< takes Call::weights
   } traits = {};
   /// An algorithm made of levels: the ids of what is done within a node, then between the leaders,
   /// then within a node again, by default; "" for nothing. Params::node and Params::leaders name

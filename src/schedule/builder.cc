@@ -309,6 +309,12 @@ void Builder::apply_index_strides(Message& message, bool outgoing) {
 void Builder::end_repeat() {
   if (open_repeat_ < 0) return;
   const auto repeat = static_cast<std::size_t>(open_repeat_);
+  if (repeat + 1 == schedule_.ops.size()) {  // nothing to repeat
+    schedule_.ops.pop_back();
+    --schedule_.strands.back().op_count;
+    open_repeat_ = -1;
+    return;
+  }
   for (std::size_t i = repeat + 1; i < schedule_.ops.size(); ++i) {
     Op& op = schedule_.ops[i];
     const bool outgoing =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Builder: how an algorithm writes its schedule. It numbers messages, merges adjacent ranges,
-// drops empty transfers of data and copies of bytes onto themselves, and keeps loops as loops.
+// drops empty transfers of data, empty loops and copies of bytes onto themselves, and keeps loops
+// as loops.
 //
 //   void emit_example(const Call& call, Builder& b) {
 //     const Message m = b.wait(left);

@@ -22,11 +22,11 @@ Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffe
   if (open_repeat_ >= 0) fail("a group inside a loop");
   Scope scope{.call = call, .input = input, .output = output};
   for (const Rank member : members) {
-    if (!is_member(member)) return call;
-    scope.members.push_back(team_rank(member));
+    if (is_member(member)) scope.members.push_back(team_rank(member));
   }
+  if (scope.members.empty()) fail("a group of no ranks");
   Call& own = scope.call;
-  own.shared.ranks = static_cast<Rank>(members.size());
+  own.shared.ranks = static_cast<Rank>(scope.members.size());
   scope.reaches_all = whole_node(scope);
   own.local = {};
   // Members of several blocks: only an allgather is made in place on them.
@@ -47,6 +47,7 @@ void Builder::begin(Scope scope) {
 }
 
 void Builder::leave() {
+  if (scopes_.size() == 1) return fail("no group to leave");
   const std::int32_t joins = scopes_.back().forks;
   scopes_.pop_back();
   ChannelState& state = channel(false, Channel::kPair, call_.rank);

@@ -293,7 +293,7 @@ TEST_P(ProcessConformance, DefaultSlots) {
 TEST_P(ProcessConformance, TwoSided) {
   for (auto& round : rounds()) {
     std::erase_if(round, [](const Algorithm* algorithm) {
-      return algorithm->traits.one_node || algorithm->collective == Collective::kAlltoallv;
+      return algorithm->collective == Collective::kAlltoallv;
     });
     run_as_processes({.ranks = GetParam(),
                       .algorithms = round,

@@ -27,16 +27,15 @@ Limits limits_for(const Shape& shape, std::int64_t slot_bytes, std::int32_t inli
   return {.slot_bytes = slot_bytes, .inline_bytes = inline_bytes, .nodes = shape.nodes};
 }
 
-// Calls body(Trial) where the algorithm says that it can do it. It may refuse several nodes only
-// if its row says so, and an order of operands only on nodes whose ranks do not follow one another.
+// Calls body(Trial) where the algorithm says that it can do it. It may refuse only an operator that
+// does not commute, on nodes whose ranks do not follow one another.
 template <typename Body>
 void where_possible(const Trial& trial, Body body) {
   const Algorithm& algorithm = trial.algorithm;
   const Shared& shared = trial.problem.shared;
   const Status status = check(algorithm, shared, trial.params, trial.limits);
   if (status.ok()) return body(trial);
-  const bool expected = (algorithm.traits.one_node && trial.limits.nodes->count() > 1) ||
-                        (!shared.commutative && !trial.limits.nodes->contiguous());
+  const bool expected = !shared.commutative && !trial.limits.nodes->contiguous();
   EXPECT_TRUE(expected) << trial.text() << "\n" << status.to_string();
   EXPECT_EQ(status.code(), Code::kUnsupported) << trial.text();
 }

@@ -118,9 +118,9 @@ inline std::vector<Params> params_for(const Algorithm& algorithm) {
   if (algorithm.k.max > 0) params.push_back({.k = algorithm.k.min});
   if (algorithm.k.max > 0) params.push_back({.k = 6});
   if (algorithm.has_segment) params.push_back({.segment_bytes = 3 * kElement});
-  if (!algorithm.traits.one_node && algorithm.collective != Collective::kAlltoallv) {
-    params.push_back({.two_sided = true});
-    if (algorithm.has_segment) params.push_back({.segment_bytes = 3 * kElement, .two_sided = true});
+  if (algorithm.collective != Collective::kAlltoallv) {
+    params.push_back(
+        {.segment_bytes = algorithm.has_segment ? 3 * kElement : 0, .two_sided = true});
   }
   return params;
 }

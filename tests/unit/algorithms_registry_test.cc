@@ -119,10 +119,7 @@ TEST(ParseChoice, KnowsWhatCanBeTwoSided) {
     return !choice.ok() && choice.status().message().find(why) != std::string_view::npos;
   };
   EXPECT_TRUE(refused("bcast.chain:transfer=dove", "transfer=put and transfer=sendrecv"));
-  EXPECT_TRUE(refused("reduce.flat_blocks:transfer=sendrecv", "leave transfer=sendrecv out"));
   EXPECT_TRUE(refused("alltoallv.pairwise:transfer=sendrecv", "sends and receives as it is"));
-  EXPECT_TRUE(refused("allreduce.hierarchical:node=flat_blocks,transfer=sendrecv",
-                      "reduce.flat_blocks needs"));
 }
 
 TEST(ParseChoice, SaysWhatIsWrongWithLevels) {
@@ -141,8 +138,6 @@ TEST(ParseChoice, SaysWhatIsWrongWithLevels) {
   EXPECT_NE(message("bcast.hierarchical:k=1").find("k=1 is not in"), std::string::npos);
   EXPECT_NE(message("bcast.hierarchical:leaders=chain,k=3").find("no parameter k with these"),
             std::string::npos);
-  EXPECT_NE(message("allreduce.hierarchical:leaders=flat_blocks").find("for one node"),
-            std::string::npos);
   EXPECT_NE(message("alltoall.hierarchical:leaders=bruck").find("all of one length"),
             std::string::npos);
 }
@@ -156,11 +151,7 @@ TEST(Check, MindsTheNodes) {
   EXPECT_EQ(dealt.code(), Code::kUnsupported);
   EXPECT_NE(dealt.message().find("does not commute; use allreduce.flat"), std::string::npos);
   EXPECT_FALSE(check(levels, shared, {.leaders = "ring"}, {}).ok());
-  const Algorithm& blocks = *find_algorithm("allreduce.flat_blocks");
-  EXPECT_TRUE(check(blocks, shared, {}, {.nodes = test::blocked({4}).nodes}).ok());
-  EXPECT_EQ(check(blocks, shared, {}, {.nodes = test::blocked({2, 2}).nodes}).code(),
-            Code::kUnsupported);
-  EXPECT_FALSE(check(blocks, shared, {}, {.nodes = test::blocked({2, 1}).nodes}).ok());
+  EXPECT_FALSE(check(levels, shared, {}, {.nodes = test::blocked({2, 1}).nodes}).ok());
 }
 
 TEST(Check, RefusesWhatTheAlgorithmCannotDo) {

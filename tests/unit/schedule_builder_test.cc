@@ -58,6 +58,7 @@ TEST(Builder, MergesAdjacentRangesAndDropsEmptyOnes) {
   b.put(1, {b.input({0, 8}), b.input({8, 8}), b.input({24, 8}), b.input({40, 0})});
   b.put(1, b.input({8, 0}));
   b.copy(b.output({8, 0}), b.input({0, 0}));
+  b.segments(40, 8, [](Range) {});
   EXPECT_EQ(built(b),
             "schedule ranks 2 rank 0 scratch 0\n"
             "put 1 #0 input[0+16] input[24+8]\n"
@@ -212,6 +213,19 @@ TEST(Builder, FirstErrorSticks) {
   EXPECT_EQ(built(b),
             "internal error: allreduce schedule of rank 0, op 0: peer 2 is not in the "
             "team");
+}
+
+TEST(Builder, RefusesGroupsThatCannotBe) {
+  const Call call = call_of(Collective::kAllreduce, 2, 0);
+  const std::vector<Rank> strangers{0, 5};
+  Builder b(call);
+  b.enter(call, strangers, b.input({}), b.output({}));
+  b.put(1, b.input({0, 8}));
+  b.leave();
+  EXPECT_NE(built(b).find("peer 5 is not in the team"), std::string::npos);
+  Builder alone(call);
+  alone.leave();
+  EXPECT_NE(built(alone).find("no group to leave"), std::string::npos);
 }
 
 TEST(Builder, RefusesTableEntriesWhereLengthsMatter) {

@@ -19,7 +19,6 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/common/segments.h"
 
 namespace carillon {
 
@@ -35,28 +34,20 @@ void emit_allreduce_flat_blocks(const Call& call, Builder& b) {
     const Range own = flat.piece(s, call.rank);
     const Buffer dst = b.output(own);
     flat.reduce_own(s, dst, staged ? b.scratch({scratch.offset, own.length}) : dst);
-    if (own.length > 0) put_others(call, b, dst);
+  };
+  const auto put_own = [&](Range s) {
+    const Range own = flat.piece(s, call.rank);
+    if (own.length > 0) put_others(call, b, b.output(own));
   };
   const auto collect = [&](Range s) {
     for (Rank peer = 0; peer < shared.ranks; ++peer) {
       const Range theirs = flat.piece(s, peer);
       if (peer == call.rank || theirs.length == 0) continue;
-      const Message m = wait_other(call, b, peer);
+      const Message m = wait_other(call, b, peer, theirs.length);
       b.copy(b.output(theirs), b.slot(m, Range{0, theirs.length}));
     }
   };
-  pipeline(
-      b, shared.block_bytes(), segment,
-      [&](Range s) {
-        flat.put_input(s);
-        reduce_own(s);
-      },
-      [&](Range now, Range next) {
-        flat.put_input(next);
-        collect(now);
-        reduce_own(next);
-      },
-      collect);
+  flat_blocks(call, b, flat, reduce_own, put_own, collect);
 }
 
 }  // namespace carillon

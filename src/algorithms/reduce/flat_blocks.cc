@@ -18,7 +18,6 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/common/segments.h"
 
 namespace carillon {
 
@@ -28,35 +27,31 @@ void emit_reduce_flat_blocks(const Call& call, Builder& b) {
   const bool is_root = call.rank == shared.root;
   const std::int64_t segment = flat.segment_bytes();
   const Range first{0, std::min(segment, shared.block_bytes())};
-  const Range scratch = b.allocate_scratch(flat.inner_piece(first, call.rank).length);
+  // Room for the own piece of a segment or, where results are put only when all are there, of all.
+  const bool keeps_all = flat.needs_strands();
+  const Range scratch = b.allocate_scratch(keeps_all ? shared.block_bytes()
+                                                     : flat.inner_piece(first, call.rank).length);
+  const auto stage = [&](Range own) {
+    return b.scratch(keeps_all ? scratch.sub(own) : Range{scratch.offset, own.length});
+  };
 
   const auto reduce_own = [&](Range s) {
     const Range own = flat.piece(s, call.rank);
-    const Buffer prefix = b.scratch({scratch.offset, own.length});
-    const Buffer dst = is_root ? b.output(own) : prefix;
-    flat.reduce_own(s, dst, prefix);
-    if (!is_root && own.length > 0) b.put(shared.root, dst);
+    flat.reduce_own(s, is_root ? b.output(own) : stage(own), stage(own));
+  };
+  const auto put_own = [&](Range s) {
+    const Range own = flat.piece(s, call.rank);
+    if (!is_root && own.length > 0) b.put(shared.root, stage(own));
   };
   const auto collect = [&](Range s) {
     for (Rank peer = 0; is_root && peer < shared.ranks; ++peer) {
       const Range theirs = flat.piece(s, peer);
       if (peer == call.rank || theirs.length == 0) continue;
-      const Message m = b.wait(peer);
+      const Message m = b.wait(peer, theirs.length);
       b.copy(b.output(theirs), b.slot(m, Range{0, theirs.length}));
     }
   };
-  pipeline(
-      b, shared.block_bytes(), segment,
-      [&](Range s) {
-        flat.put_input(s);
-        reduce_own(s);
-      },
-      [&](Range now, Range next) {
-        flat.put_input(next);
-        collect(now);
-        reduce_own(next);
-      },
-      collect);
+  flat_blocks(call, b, flat, reduce_own, put_own, collect);
 }
 
 }  // namespace carillon
