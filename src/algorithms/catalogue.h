@@ -10,6 +10,7 @@ namespace carillon {
 
 void emit_barrier_dissemination(const Call& call, Builder& b);
 void emit_barrier_flat(const Call& call, Builder& b);
+void emit_barrier_degree_k(const Call& call, Builder& b);
 void emit_barrier_hierarchical(const Call& call, Builder& b);
 
 void emit_bcast_flat(const Call& call, Builder& b);

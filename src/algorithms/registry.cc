@@ -19,6 +19,8 @@ constexpr std::array kAlgorithms = {
               emit_barrier_dissemination},
     Algorithm{"barrier.flat", "everybody signals all, everybody waits for all", kBarrier,
               emit_barrier_flat},
+    Algorithm{"barrier.degree_k", "up and down a tree with k children at once; k: children",
+              kBarrier, emit_barrier_degree_k, false, {1, 1024, 3}},
     Algorithm{"barrier.hierarchical", "nodes, then their leaders, then nodes", kBarrier,
               emit_barrier_hierarchical, false, {}, false, {},
               {"barrier.flat", "barrier.dissemination", "barrier.flat"}},

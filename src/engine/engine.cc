@@ -83,6 +83,10 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
   auto network = join_network(oob, settings_);
   if (network.ok()) {
     network_ = std::move(network.value());
+    if (joined() && network_->wait_descriptor() >= 0) {
+      bell_ = std::make_unique<shm::Bell>(*segment_, node_rank_);
+      if (bell_->fd() < 0) bell_.reset();
+    }
     return set_up_lifeline(oob);
   }
   network_status_ = network.status();

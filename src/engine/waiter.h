@@ -50,7 +50,8 @@ class Waiter {
   static constexpr auto kYieldFor = std::chrono::milliseconds(2);
   static constexpr int kSleepUs = 1000;  // the host MPI waits no longer than this for progress
 
-  static constexpr int kNetworkSleepUs = 50;
+  static constexpr int kNapUs = 50;  // if nothing tells of what comes over the network
+  static constexpr auto kIdleEvery = std::chrono::microseconds(100);
 
   void idle() {
     if (engine_.idle_ != nullptr) engine_.idle_(engine_.idle_arg_);
@@ -58,17 +59,23 @@ class Waiter {
 
   template <typename Done>
   void sleep(Done done) {
-    idle();
+    const auto before = std::chrono::steady_clock::now();
+    if (before > next_idle_) {
+      idle();
+      next_idle_ = before + kIdleEvery;
+    }
     {
-      shm::Sleep sleep(engine_.segment(), engine_.node_rank());
+      net::Network* const network = engine_.network();
+      const shm::Bell* const bell = engine_.bell_.get();
+      shm::Sleep sleep(engine_.segment(), engine_.node_rank(), bell);
       bool finished = false;
       {
         const Engine::Lock lock(engine_);
         engine_.progress();
-        finished = done();
+        finished = done() || (bell != nullptr && !network->ready_to_wait());
       }
-      // Nobody wakes a sleeper when something comes from another node.
-      if (!finished) sleep.sleep(engine_.network() == nullptr ? kSleepUs : kNetworkSleepUs);
+      if (!finished && bell != nullptr) sleep.sleep_on(network->wait_descriptor(), kSleepUs);
+      if (!finished && bell == nullptr) sleep.sleep(network == nullptr ? kSleepUs : kNapUs);
     }
     const auto now = std::chrono::steady_clock::now();
     if (now < next_check_) return;
@@ -79,7 +86,7 @@ class Waiter {
 
   Engine& engine_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point spin_until_, next_check_;
+  std::chrono::steady_clock::time_point spin_until_, next_check_, next_idle_;
   long rounds_ = 0;
   bool spinning_;
 };

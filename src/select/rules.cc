@@ -13,7 +13,8 @@ constexpr std::int64_t kKiB = 1024;
 
 // kCrowded: more ranks than cores. kNodes: several nodes; they never get what one rank writes to
 // all others, which is one message each across nodes.
-enum Where { kAnywhere, kCrowded, kNodes };
+// kCrowdedNodes: both; there the fewest messages win, not the fewest steps.
+enum Where { kAnywhere, kCrowded, kNodes, kCrowdedNodes };
 
 struct Row {
   Where where;
@@ -24,6 +25,7 @@ struct Row {
 
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kRows = {
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical:leaders=degree_k,k=1"},
     Row{kNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
@@ -51,6 +53,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
+    Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical"},
     Row{kNodes, kAnyRanks, 16 * kKiB, "allreduce.hierarchical:node=flat_blocks"},
     Row{kNodes, kAnyRanks, kAnyBytes,
@@ -107,8 +110,8 @@ Rules built_in() {
     // The table above is right: rules_test.cc parses every row.
     const AlgorithmChoice choice = parse_choice(row.choice).value();
     rules.rules.push_back({.collective = choice.algorithm->collective,
-                           .crowded_only = row.where == kCrowded,
-                           .nodes_only = row.where == kNodes,
+                           .crowded_only = row.where == kCrowded || row.where == kCrowdedNodes,
+                           .nodes_only = row.where == kNodes || row.where == kCrowdedNodes,
                            .max_ranks = row.max_ranks,
                            .max_bytes = row.max_bytes,
                            .choice = choice});

@@ -133,6 +133,12 @@ class Wire {
   virtual Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                             Operation& operation) = 0;
 
+  /// A descriptor that becomes readable when progress() has something to do; -1: there is none.
+  /// To be slept on only right after ready_to_wait() has said so.
+  [[nodiscard]] virtual int wait_descriptor() const { return -1; }
+  /// False: there is something to do already.
+  virtual bool ready_to_wait() { return false; }
+
   /// Moves everything on. An error means that the end itself is broken.
   virtual Status progress(Listener& listener) = 0;
 };

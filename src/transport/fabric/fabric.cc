@@ -86,9 +86,12 @@ class FabricWire final : public wire::Wire {
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
   Status progress(wire::Listener& listener) override;
+  [[nodiscard]] int wait_descriptor() const override { return wait_descriptor_; }
+  bool ready_to_wait() override;
 
  private:
   Status open_endpoint();
+  int open_completions();
   Status read_address();
   void set_capabilities();
   [[nodiscard]] Result<fi_addr_t> known(Peer peer) const;
@@ -118,6 +121,7 @@ class FabricWire final : public wire::Wire {
   std::vector<std::byte> address_;
   std::vector<fi_addr_t> peers_;
   std::uint64_t next_key_ = 1;
+  int wait_descriptor_ = -1;
 };
 
 // Whether closing an endpoint can end the process. Over verbs, ofi_rxm gives each connection
@@ -166,15 +170,32 @@ Status FabricWire::open() {
   return read_address();
 }
 
-Status FabricWire::open_endpoint() {
+// With a descriptor to sleep on, if the provider has one.
+int FabricWire::open_completions() {
   fi_cq_attr completions = {};
   completions.format = FI_CQ_FORMAT_TAGGED;
+  completions.wait_obj = FI_WAIT_FD;
+  const auto open = [&](fid_cq** object) {
+    return fi_cq_open(domain_.get(), &completions, object, nullptr);
+  };
+  if (open_into(completions_, open) == 0) {
+    if (fi_control(&completions_->fid, FI_GETWAIT, &wait_descriptor_) == 0) return 0;
+    wait_descriptor_ = -1;
+    completions_.reset();
+  }
   completions.wait_obj = FI_WAIT_NONE;
+  return open_into(completions_, open);
+}
+
+bool FabricWire::ready_to_wait() {
+  std::array<fid*, 1> fids = {&completions_->fid};
+  return wait_descriptor_ >= 0 && fi_trywait(fabric_.get(), fids.data(), 1) == FI_SUCCESS;
+}
+
+Status FabricWire::open_endpoint() {
   fi_av_attr addresses = {};
   addresses.type = FI_AV_TABLE;
-  int error = open_into(completions_, [&](fid_cq** object) {
-    return fi_cq_open(domain_.get(), &completions, object, nullptr);
-  });
+  int error = open_completions();
   if (error == 0) {
     error = open_into(addresses_, [&](fid_av** object) {
       return fi_av_open(domain_.get(), &addresses, object, nullptr);

@@ -6,6 +6,7 @@
 // costs one load of a line that hardly ever changes, and no fence.
 #pragma once
 
+#include "base/unique_fd.h"
 #include "transport/shm/segment.h"
 
 namespace carillon::shm {
@@ -23,19 +24,34 @@ inline bool anybody_sleeps(const Segment& segment) {
 /// Wakes `node_rank` if it sleeps.
 void wake(Segment& segment, int node_rank);
 
+/// What wakes a rank that waits for a descriptor, too: a socket that others of the node send to.
+class Bell {
+ public:
+  /// Hung out for `node_rank`. Without one (it cannot be had), sleeps on a descriptor are short.
+  Bell(Segment& segment, int node_rank);
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+ private:
+  UniqueFd fd_;
+};
+
 /// One sleep of `node_rank`: construct, look once more for work, then sleep if there is none.
 class Sleep {
  public:
-  Sleep(Segment& segment, int node_rank);
+  /// With a bell: for sleep_on.
+  Sleep(Segment& segment, int node_rank, const Bell* bell = nullptr);
   ~Sleep();
   Sleep(const Sleep&) = delete;
   Sleep& operator=(const Sleep&) = delete;
   /// Until woken, or for timeout_us.
   void sleep(int timeout_us);
+  /// Until woken, or the descriptor is readable, or for timeout_us.
+  void sleep_on(int descriptor, int timeout_us);
 
  private:
   Segment& segment_;
   RankState& state_;
+  const Bell* bell_;
   std::uint32_t seen_;
 };
 

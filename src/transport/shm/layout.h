@@ -129,6 +129,9 @@ struct alignas(kCacheLine) RankState {
   std::atomic<std::int32_t> pid;
   /// Of the process, on this node and beyond: pids repeat in containers.
   std::atomic<std::uint64_t> process;
+  /// How many threads of the rank sleep on its bell instead, and the bell's name (0: it has none).
+  std::atomic<std::uint32_t> listening;
+  std::atomic<std::uint64_t> bell;
   /// 1 once the rank has left in good order.
   std::atomic<std::uint32_t> left;
 };
@@ -147,7 +150,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 
