@@ -13,8 +13,9 @@ constexpr std::int64_t kKiB = 1024;
 
 // kCrowded: more ranks than cores. kNodes: several nodes; they never get what one rank writes to
 // all others, which is one message each across nodes.
-// kCrowdedNodes: both; there the fewest messages win, not the fewest steps.
-enum Where { kAnywhere, kCrowded, kNodes, kCrowdedNodes };
+// kCrowdedNodes: both; there the fewest messages win, not the fewest steps. kSingles: several nodes
+// of one rank each.
+enum Where { kAnywhere, kCrowded, kNodes, kCrowdedNodes, kSingles };
 
 struct Row {
   Where where;
@@ -71,6 +72,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.ring"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
 
+    Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical:leaders=ring"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
@@ -93,6 +95,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.flat"},
 
+    Row{kSingles, kAnyRanks, 256, "alltoall.bruck"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "alltoall.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
@@ -111,7 +114,8 @@ Rules built_in() {
     const AlgorithmChoice choice = parse_choice(row.choice).value();
     rules.rules.push_back({.collective = choice.algorithm->collective,
                            .crowded_only = row.where == kCrowded || row.where == kCrowdedNodes,
-                           .nodes_only = row.where == kNodes || row.where == kCrowdedNodes,
+                           .nodes_only = row.where >= kNodes,
+                           .singles_only = row.where == kSingles,
                            .max_ranks = row.max_ranks,
                            .max_bytes = row.max_bytes,
                            .choice = choice});

@@ -20,6 +20,7 @@ struct Rule {
   Collective collective = Collective::kBarrier;
   bool crowded_only = false;  ///< only where there are more ranks than cores
   bool nodes_only = false;    ///< only for teams of several nodes
+  bool singles_only = false;  ///< only where each rank has a node for itself
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
   AlgorithmChoice choice;

@@ -11,6 +11,7 @@ AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& 
   for (const Rule& rule : rules.rules) {
     if (rule.crowded_only && !limits.crowded) continue;
     if (rule.nodes_only && limits.one_node()) continue;
+    if (rule.singles_only && (!limits.nodes || limits.nodes->count() != shared.ranks)) continue;
     if (rule.collective != shared.collective) continue;
     if (shared.ranks > rule.max_ranks || bytes > rule.max_bytes) continue;
     if (suits(rule.choice, shared, limits)) return rule.choice;

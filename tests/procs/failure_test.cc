@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,7 +20,11 @@
 namespace carillon::test {
 namespace {
 
-constexpr double kBound = 5.0;  // seconds, with the default dead_peer_ms of 1000
+// The tests run twice: on one node, and with ranks that count as several.
+bool on_several_nodes() { return std::getenv("CARILLON_NODE_RANKS") != nullptr; }
+
+// In seconds, with the default dead_peer_ms of 1000.
+double bound() { return on_several_nodes() ? 5.0 : 2.0; }
 
 std::set<std::string> names_in(const char* folder) {
   std::set<std::string> names;
@@ -43,7 +48,7 @@ class Failure : public testing::Test {
 
 void expect_peer_dead(crl_status_t status, const Stopwatch& watch, const char* word) {
   EXPECT_EQ(status, CRL_ERR_PEER_DEAD);
-  EXPECT_LT(watch.seconds(), kBound);
+  EXPECT_LT(watch.seconds(), bound());
   EXPECT_NE(std::string(crl_last_error()).find(word), std::string::npos) << crl_last_error();
 }
 
@@ -68,7 +73,7 @@ TEST_F(Failure, KilledWhileOthersAreInACollective) {
                       EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);  // and at once from now on
                       double value = 0;
                       EXPECT_EQ(crl_bcast(team, &value, 8, 0), CRL_ERR_PEER_DEAD);
-                      EXPECT_LT(watch.seconds(), kBound);
+                      EXPECT_LT(watch.seconds(), bound());
                       crl_team_destroy(team);
                       crl_context_destroy(context);
                     },
@@ -236,7 +241,12 @@ TEST_F(Failure, KilledWhileSleeping) {
             }
             usleep(100000);
             for (int i = 0; i < 200; ++i) expect_ok(crl_barrier(pair));  // nobody else minds
-            expect_ok(crl_barrier(team));  // it had done its part of this one
+            const crl_status_t last = crl_barrier(team);  // it had done its part of this one
+            if (last != CRL_OK && on_several_nodes()) {   // but may not have sent it
+              EXPECT_EQ(last, CRL_ERR_PEER_DEAD);
+            } else {
+              expect_ok(last);
+            }
             const Stopwatch watch;
             expect_peer_dead(crl_barrier(team), watch, "rank ");
             crl_team_destroy(team);
@@ -313,7 +323,7 @@ TEST_F(Failure, AMemberThatGivesUpFailsTheTeamForAll) {
           EXPECT_EQ(crl_barrier(team), CRL_ERR_NO_MEMORY);
           EXPECT_NE(std::string(crl_last_error()).find("gave "), std::string::npos);
           EXPECT_EQ(crl_barrier(team), CRL_ERR_NO_MEMORY);
-          EXPECT_LT(watch.seconds(), kBound);
+          EXPECT_LT(watch.seconds(), bound());
           crl_team_destroy(team);
           crl_context_destroy(context);
         },

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -116,7 +117,9 @@ TEST(Team, ManyAtOnceStaySmall) {
     for (int i = 0; i <= kTeams; ++i) use_team(teams[static_cast<std::size_t>(i)], kRanks, i);
     for (int i = kTeams; i >= 0; --i) use_team(teams[static_cast<std::size_t>(i)], kRanks, i);
     const std::int64_t per_team = (count() - started) / kTeams;
-    EXPECT_LE(per_team, 16 << 10);
+    // Across nodes a team has a page more per neighbour, at least.
+    const bool nodes = std::getenv("CARILLON_NODE_RANKS") != nullptr;
+    EXPECT_LE(per_team, nodes ? 64 << 10 : 16 << 10);
     if (rank == 0) {
       std::printf("rank 0: %lld KiB after start, %lld bytes more per team\n",
                   static_cast<long long>((started - before) >> 10),
