@@ -20,8 +20,6 @@ class Lowering {
     plan_.scratch_bytes = schedule_.scratch_bytes;
     plan_.slot_bytes = call_.limits.slot_bytes;
     plan_.two_sided = call_.params.two_sided;
-    plan_.send_bytes = plan_.slot_bytes;
-    if (plan_.two_sided) plan_.send_bytes = std::min(plan_.slot_bytes, call_.limits.send_bytes);
     plan_.learned = schedule_.learned;
     count_messages();
     for (const ChannelUse& use : plan_.uses) {
@@ -60,7 +58,7 @@ class Lowering {
 
   // Messages a send or recv of this length becomes.
   [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const {
-    return std::max<std::int64_t>(1, (length + plan_.send_bytes - 1) / plan_.send_bytes);
+    return std::max<std::int64_t>(1, (length + plan_.slot_bytes - 1) / plan_.slot_bytes);
   }
 
   [[nodiscard]] std::span<const Buffer> data(const Op& op) const {

@@ -75,7 +75,6 @@ struct Plan {
   std::uint32_t slot_bases = 0;
   std::int64_t scratch_bytes = 0;
   std::int64_t slot_bytes = 0;  ///< largest message
-  std::int64_t send_bytes = 0;  ///< largest of a send or recv, which is a stream of them
   /// Its sends and recvs are meant as such: between nodes they are not put.
   bool two_sided = false;
   Range learned;  ///< not empty: another stage follows

@@ -107,7 +107,7 @@ std::byte* Run::at(const Operand& operand, const Strand& strand) const {
 }
 
 std::int64_t Run::stream_messages(std::int64_t length) const {
-  return std::max<std::int64_t>(1, (length + plan_->send_bytes - 1) / plan_->send_bytes);
+  return std::max<std::int64_t>(1, (length + plan_->slot_bytes - 1) / plan_->slot_bytes);
 }
 
 void Run::begin(std::uint64_t collective) {

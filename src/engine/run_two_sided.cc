@@ -16,8 +16,8 @@ bool Run::send(const Instruction& in, Strand& strand) {
   const std::int64_t total = length_of(in.a, in.length);
   const std::int64_t messages = stream_messages(total);
   while (strand.stream < messages) {
-    const std::int64_t offset = strand.stream * plan_->send_bytes;
-    const std::int64_t length = std::min(plan_->send_bytes, total - offset);
+    const std::int64_t offset = strand.stream * plan_->slot_bytes;
+    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
     const std::uint64_t number =
         uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
     if (!write_message(in, strand, number, offset, length)) return false;
@@ -33,8 +33,8 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls) {
   const ChannelUse& channel = plan_->uses[in.use];
   net::Pair* const pair = plan_->two_sided ? team_->endpoint().peer(channel.peer).remote : nullptr;
   while (strand.stream < messages) {
-    const std::int64_t offset = strand.stream * plan_->send_bytes;
-    const std::int64_t length = std::min(plan_->send_bytes, total - offset);
+    const std::int64_t offset = strand.stream * plan_->slot_bytes;
+    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
     const std::uint64_t number =
         uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
     if (pair != nullptr && !pair->show(number)) {
