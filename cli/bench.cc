@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bench_job.h"
+#include "bench_nodes.h"
 #include "command.h"
 #include "schedule/problem.h"
 #include "support/failure.h"
@@ -20,9 +21,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kSizes = "8,4K,64K,1M";
+constexpr const char* kNodesSizes = "4,64,1K,4K,16K,64K";
+
 struct Options {
   BenchJob job;
-  std::string sizes = "8,4K,64K,1M";
+  NodesBench between_nodes;
+  std::string sizes = kSizes;
+  bool sizes_given = false;
   std::string mpi, program;
   std::string vs = "native";
   std::string format = "table";
@@ -114,8 +120,22 @@ bool differ(const Floor& before, const Floor& after) {
   return a > kFactor * b || b > kFactor * a;
 }
 
+int run_between_nodes(const Options& options) {
+  NodesBench job = options.between_nodes;
+  job.collectives = options.job.collectives;
+  job.sizes = parse_sizes(options.sizes_given ? options.sizes : kNodesSizes);
+  job.iterations = options.job.iterations;
+  job.json = options.json;
+  return run_nodes_bench(std::move(job));
+}
+
 int run(Options options) {
   require_settings();
+  const NodesBench& between_nodes = options.between_nodes;
+  if (!between_nodes.compare.empty()) return run_between_nodes(options);
+  if (between_nodes.nodes > 0 || between_nodes.one_machine || !between_nodes.network.empty()) {
+    throw Failure("what to compare between nodes? Say --compare sendrecv,rdma", kWrongUse);
+  }
   options.job.sizes = parse_sizes(options.sizes);
   options.job.counter = options.clock == "tsc";
   options.job.shared = options.buffer == "shared";
@@ -159,17 +179,39 @@ int run(Options options) {
   return 0;
 }
 
+void define_between_nodes(CLI::App& app, NodesBench& job) {
+  app.add_option("--compare", job.compare,
+                 "sendrecv,rdma: the same trees by both, between --nodes nodes")
+      ->delimiter(',');
+  app.add_option("--nodes", job.nodes, "with --compare: nodes of a virtual cluster");
+  app.add_option("--ppn", job.ranks_per_node, "with --compare: ranks on each node")
+      ->check(ranks_range())
+      ->capture_default_str();
+  app.add_option("--degrees", job.degrees, "with --compare: k of the trees; 1: binomial")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--network", job.network,
+                 "with --compare: as CARILLON_NETWORK; verbs: between ranks of this machine");
+  app.add_flag("--one-machine", job.one_machine,
+               "with --compare: no cluster, ranks of this machine count as nodes");
+}
+
 }  // namespace
 
 Action define_bench(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all");
+  app.add_option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all")
+      ->delimiter(',');
   app.add_option("-n,--ranks", options->job.ranks, "number of ranks")
       ->check(ranks_range())
       ->capture_default_str();
-  app.add_option("--sizes", options->sizes,
-                 "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")
-      ->capture_default_str();
+  CLI::Option* const sizes =
+      app.add_option(
+             "--sizes", options->sizes,
+             "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")
+          ->capture_default_str();
+  define_between_nodes(app, options->between_nodes);
   app.add_option("--vs", options->vs, "what to compare with: the program's own MPI")
       ->check(CLI::IsMember({"native"}))
       ->capture_default_str();
@@ -198,7 +240,10 @@ Action define_bench(CLI::App& app) {
       ->check(CLI::IsMember({"table", "osu"}))
       ->capture_default_str();
   app.add_flag("--json", options->json, "print JSON");
-  return [options](const Arguments&) { return run(*options); };
+  return [options, sizes](const Arguments&) {
+    options->sizes_given = sizes->count() > 0;
+    return run(*options);
+  };
 }
 
 }  // namespace carillon::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/plans.h"
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -37,6 +38,13 @@ Status prove(const Algorithm& algorithm, const Call& call) {
     return emit(algorithm, part);
   };
   return verify(team, emit_rank).status;
+}
+
+// A send must not wait for its recv if it is no longer than a slot: it must be one message.
+Limits limits_for(const Params& params, const Limits& agreed) {
+  Limits limits = agreed;
+  if (params.two_sided) limits.slot_bytes = std::min(limits.slot_bytes, limits.send_bytes);
+  return limits;
 }
 
 }  // namespace
@@ -82,7 +90,7 @@ Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank ra
   const Call call{.shared = shared,
                   .local = {.in_place = in_place, .tables = {}},
                   .rank = rank,
-                  .limits = limits,
+                  .limits = limits_for(choice.params, limits),
                   .params = choice.params};
   if (verify_) {
     if (Status status = prove(*choice.algorithm, call); !status.ok()) return status;
@@ -102,7 +110,7 @@ Result<std::shared_ptr<const Plan>> PlanCache::next_stage(const Algorithm& algor
   return build(algorithm, {.shared = shared,
                            .local = {.in_place = in_place, .tables = {}},
                            .rank = rank,
-                           .limits = limits,
+                           .limits = limits_for(choice.params, limits),
                            .params = choice.params,
                            .stage = stage,
                            .learned = learned});

@@ -367,7 +367,7 @@ Status Engine::find_death() {
 void Engine::check_peers() {
   if (!joined()) return;
   if (lifeline_) progress_lifeline();
-  if (network_) network_->buffers().check();
+  if (network_) network_->check_buffers();
   for (Team* team : teams_) {
     if (team->state() == Team::State::kAgreeing) {
       if (Status death = find_death(); !death.ok()) team->fail(std::move(death));

@@ -19,6 +19,7 @@ class Lowering {
   Result<Plan> run() {
     plan_.scratch_bytes = schedule_.scratch_bytes;
     plan_.slot_bytes = call_.limits.slot_bytes;
+    plan_.two_sided = call_.params.two_sided;
     plan_.learned = schedule_.learned;
     count_messages();
     for (const ChannelUse& use : plan_.uses) {

@@ -75,7 +75,9 @@ struct Plan {
   std::uint32_t slot_bases = 0;
   std::int64_t scratch_bytes = 0;
   std::int64_t slot_bytes = 0;  ///< largest message
-  Range learned;                ///< not empty: another stage follows
+  /// Its sends and recvs are meant as such: between nodes they are not put.
+  bool two_sided = false;
+  Range learned;  ///< not empty: another stage follows
 };
 
 /// Lowers a schedule. `element_bytes` is that of the call (for reduce).

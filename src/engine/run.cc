@@ -112,6 +112,7 @@ std::int64_t Run::stream_messages(std::int64_t length) const {
 
 void Run::begin(std::uint64_t collective) {
   collective_ = collective;
+  copied_bytes_ = 0;
   state_ = State::kRunning;
   told_all_ = false;
   take_numbers();
@@ -224,7 +225,9 @@ bool Run::advance(Strand& strand, int polls) {
 }
 
 void Run::copy(const Instruction& in, const Strand& strand) {
-  copy_bytes(at(in.dst, strand), at(in.a, strand), length_of(in.dst, in.length));
+  const std::int64_t length = length_of(in.dst, in.length);
+  copy_bytes(at(in.dst, strand), at(in.a, strand), length);
+  copied_bytes_ += static_cast<std::uint64_t>(length);
 }
 
 void Run::reduce(const Instruction& in, const Strand& strand) {
@@ -295,47 +298,6 @@ bool Run::put(const Instruction& in, const Strand& strand) {
   return write_message(in, strand, number_of(in, strand), 0, in.length);
 }
 
-bool Run::send(const Instruction& in, Strand& strand) {
-  const std::int64_t total = length_of(in.a, in.length);
-  const std::int64_t messages = stream_messages(total);
-  while (strand.stream < messages) {
-    const std::int64_t offset = strand.stream * plan_->slot_bytes;
-    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
-    const std::uint64_t number =
-        uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
-    if (!write_message(in, strand, number, offset, length)) return false;
-    ++strand.stream;
-  }
-  strand.stream = 0;
-  return true;
-}
-
-bool Run::recv(const Instruction& in, Strand& strand, int polls) {
-  const std::int64_t total = length_of(in.dst, in.length);
-  const std::int64_t messages = stream_messages(total);
-  while (strand.stream < messages) {
-    const std::int64_t offset = strand.stream * plan_->slot_bytes;
-    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
-    const std::uint64_t number =
-        uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
-    Received received;
-    if (!poll(in.use, number, polls, &received)) return false;
-    if (received.length != length) {
-      fail(Status(Code::kMismatch, "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
-                                       std::to_string(received.length) + " bytes to rank " +
-                                       std::to_string(team_->rank()) + ", which expected " +
-                                       std::to_string(length) +
-                                       "; do the counts of sender and receiver agree?"));
-      return false;
-    }
-    scatter(received.data, in, strand, offset, length);
-    release(in.use, number);
-    ++strand.stream;
-  }
-  strand.stream = 0;
-  return true;
-}
-
 bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64_t number,
                         std::int64_t offset, std::int64_t length) {
   shm::Endpoint& endpoint = team_->endpoint();
@@ -367,6 +329,7 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
   } else {
     shm::Endpoint::use_pair_line(peer, number, collective_);
   }
+  if (kind != shm::kReference) copied_bytes_ += static_cast<std::uint64_t>(length);
   wake_readers(*team_, to_all ? shm::Pool::kToAll : channel.peer);
   return true;
 }
@@ -376,13 +339,20 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   shm::Endpoint& endpoint = team_->endpoint();
   if (!endpoint.pair_line_free(peer, number)) return false;
   net::Pair& pair = *peer.remote;
-  std::byte* const to = pair.prepare(static_cast<std::uint64_t>(length));
+  const bool two_sided = plan_->two_sided && in.action == Action::kSend;
+  std::byte* const to = pair.prepare(static_cast<std::uint64_t>(length), two_sided);
   net::Buffer* buffer = nullptr;
   if (to != nullptr) {
     gather(to, in, strand, offset, length);
+    copied_bytes_ += static_cast<std::uint64_t>(length);
     const std::uint32_t lag = endpoint.lag(collective_);
-    pair.post(number, shm::make_header(static_cast<std::uint32_t>(number), lag, 0, signature()),
-              &buffer);
+    const std::uint64_t header =
+        shm::make_header(static_cast<std::uint32_t>(number), lag, 0, signature());
+    if (two_sided) {
+      pair.send(number, header, &buffer);
+    } else {
+      pair.post(number, header, &buffer);
+    }
   }
   if (buffer == nullptr) {
     if (!pair.status().ok()) fail_unreachable(plan_->uses[in.use].peer, pair.status());

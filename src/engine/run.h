@@ -77,8 +77,8 @@ class Run {
 
   /// Can it not go on now without this rank: a message of it, or room for one to it?
   [[nodiscard]] bool waits_for(int rank) const;
-  /// The run is complete: counts what it had from other nodes.
-  void note_received(net::Links& links) const;
+  /// The run is complete: counts what it had from other nodes, and what it copied.
+  void note_received(net::Links& links);
   /// The run has become the team's oldest: counts kept back so far may be told.
   void tell_releases();
   /// The values the finished stage learned.
@@ -151,6 +151,7 @@ class Run {
   std::shared_ptr<const Plan> plan_;
   Binding binding_;
   std::uint64_t collective_ = 0;
+  std::uint64_t copied_bytes_ = 0;
   bool told_all_ = false;  // the strands are finished and everything read is acknowledged
   const shm::Line* next_line_ = nullptr;  // of the channel written last
   shm::ChunkRef next_chunk_ = {};         // of the pool, if a chunk was written

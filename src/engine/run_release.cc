@@ -67,7 +67,8 @@ void Run::tell_releases() {
   }
 }
 
-void Run::note_received(net::Links& links) const {
+void Run::note_received(net::Links& links) {
+  links.network().counters().copied_bytes += copied_bytes_;
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     const ChannelUse& channel = plan_->uses[i];
     if (channel.flow != Flow::kInPair || links.pair(channel.peer) == nullptr) continue;

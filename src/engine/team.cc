@@ -136,6 +136,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   std::int64_t fits = kLeastSlotBytes;
   while (fits * 2 <= share) fits *= 2;
   limits_.slot_bytes = std::min(limits_.slot_bytes, fits);
+  limits_.send_bytes = static_cast<std::int64_t>(engine_.network()->largest_send());
 }
 
 void Team::connect(std::span<const Hello> hellos) {
@@ -159,7 +160,9 @@ void Team::connect(std::span<const Hello> hellos) {
                  .peer_id = hello.pair_ids + static_cast<std::uint32_t>(rank()),
                  .generation = hellos[me].generation,
                  .peer_generation = hello.generation,
-                 .slot_bytes = static_cast<std::uint64_t>(limits_.slot_bytes)},
+                 .slot_bytes = static_cast<std::uint64_t>(limits_.slot_bytes),
+                 .send_bytes =
+                     static_cast<std::uint64_t>(std::min(limits_.slot_bytes, limits_.send_bytes))},
                 *endpoint_);
   }
   engine_.network()->end_making(*pair_ids_);

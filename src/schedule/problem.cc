@@ -47,8 +47,9 @@ Rank Limits::node_size(Rank rank, Rank ranks) const {
 }
 
 bool Limits::operator==(const Limits& other) const {
-  return slot_bytes == other.slot_bytes && inline_bytes == other.inline_bytes &&
-         window == other.window && large_slots == other.large_slots && crowded == other.crowded &&
+  return slot_bytes == other.slot_bytes && send_bytes == other.send_bytes &&
+         inline_bytes == other.inline_bytes && window == other.window &&
+         large_slots == other.large_slots && crowded == other.crowded &&
          (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
 }
 

@@ -82,10 +82,11 @@ bool in_place_allowed(const Shared& shared, Rank rank);
 /// What the team's transports guarantee, agreed over the team so that all ranks emit matching
 /// parts.
 struct Limits {
-  std::int64_t slot_bytes = 65536;  ///< largest put; larger data goes in segments
-  std::int32_t inline_bytes = 56;   ///< a put up to this size costs one cache line
-  std::int32_t window = 4;          ///< messages in flight per channel before a put must wait
-  std::int32_t large_slots = 2;     ///< puts above inline_bytes a rank is guaranteed in flight
+  std::int64_t slot_bytes = 65536;      ///< largest put; larger data goes in segments
+  std::int64_t send_bytes = INT64_MAX;  ///< largest message that can be sent and received
+  std::int32_t inline_bytes = 56;       ///< a put up to this size costs one cache line
+  std::int32_t window = 4;              ///< messages in flight per channel before a put must wait
+  std::int32_t large_slots = 2;         ///< puts above inline_bytes a rank is guaranteed in flight
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.
   bool crowded = false;

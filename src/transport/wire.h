@@ -89,6 +89,15 @@ class Operation {
   bool done_ = true;
 };
 
+/// What an end has done since it was opened: for measurements.
+struct Counters {
+  std::uint64_t puts = 0, gets = 0, sends = 0;  ///< posted, the transport's own among them
+  std::uint64_t receives = 0;      ///< posted: by recv, or kept ready for whatever comes
+  std::uint64_t completions = 0;   ///< taken from the device's queues
+  std::uint64_t immediates = 0;    ///< of puts that have arrived
+  std::uint64_t copied_bytes = 0;  ///< by the transport, from where messages come to their recv's
+};
+
 /// Told of what others did to this end's memory.
 class Listener {
  public:
@@ -99,7 +108,8 @@ class Listener {
 
 using Peer = std::int32_t;
 
-/// So many sends to one peer may be ahead of their recvs; more may be refused until it receives.
+/// So many sends to one peer may be ahead of their recvs, whatever their tags; more may be refused
+/// until it receives.
 inline constexpr int kEarlySends = 8;
 
 /// Not thread-safe: one call at a time.
@@ -141,6 +151,11 @@ class Wire {
 
   /// Moves everything on. An error means that the end itself is broken.
   virtual Status progress(Listener& listener) = 0;
+
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+ protected:
+  Counters counters_;
 };
 
 /// The bytes of a list.

@@ -154,6 +154,13 @@ class Nodes(Cluster):
                                  input="for node 0\n", capture_output=True, text=True, timeout=60)
         self.assertEqual((process.returncode, process.stdout), (0, "for node 0\n"))
 
+    def test_bench_between_nodes(self):
+        answer = self.ok("bench", "allreduce", "--compare", "sendrecv,rdma", "--nodes", 2, "--ppn",
+                         2, "--sizes", "64", "--degrees", "1,2", "--iterations", 3, "--json").json
+        self.assertEqual([row["ranks"] for row in answer["results"]], [4, 4])
+        self.assertTrue(answer["virtual_cluster"])
+        self.assertTrue(answer["network"].startswith("fabric"))
+
     def test_rate(self):
         script = f"{os.sys.executable} {Path(__file__).parent / 'cluster_wire.py'} 4000000"
         seconds = {}

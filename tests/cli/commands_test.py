@@ -162,6 +162,38 @@ class Bench(CliTest):
         self.fails("--format", "bench", "--format", "xml", status=2)
         self.fails("no MPI \"lam\"", "bench", "--mpi", "lam")
 
+    def test_errors_between_nodes(self):
+        compare = ["bench", "--compare", "sendrecv,rdma"]
+        self.fails("how many nodes", *compare, status=2)
+        self.fails("how many nodes", *compare, "--nodes", 1, status=2)
+        self.fails("what to compare", "bench", "--nodes", 2, status=2)
+        self.fails("--compare sendrecv,rdma", "bench", "--compare", "rdma", "--nodes", 2, status=2)
+        self.fails("--compare sendrecv,rdma", "bench", "--compare", "a,b", "--nodes", 2, status=2)
+        self.fails("not gather", *compare, "--nodes", 2, "gather", status=2)
+        self.fails("6 bytes", *compare, "--nodes", 2, "--sizes", "6", status=2)
+        self.fails("--ppn", *compare, "--nodes", 2, "--ppn", 0, status=2)
+        self.fails("--degrees", *compare, "--nodes", 2, "--degrees", "1,0", status=2)
+        self.fails("too many", *compare, "--nodes", 65)
+
+    def test_between_nodes(self):
+        answer = self.ok("bench", "bcast,allreduce", "--compare", "sendrecv,rdma", "--nodes", 2,
+                         "--one-machine", "--sizes", "4,4K", "--degrees", "1,3",
+                         "--iterations", 5, "--json").json
+        self.assertEqual(len(answer["results"]), 2 * 2 * 2)
+        for row in answer["results"]:
+            messages = 1 if row["collective"] == "bcast" else 2
+            self.assertEqual(row["ranks"], 2)
+            self.assertGreater(row["sendrecv_us"], 0)
+            self.assertAlmostEqual(row["ratio"], row["rdma_us"] / row["sendrecv_us"], 3)
+            # A few more, of the barriers around the calls and of what tells what is done.
+            self.assertGreaterEqual(row["sendrecv"]["sends"], messages)
+            self.assertEqual(row["rdma"]["sends"], 0)
+            self.assertGreaterEqual(row["rdma"]["puts"], messages)
+            self.assertLess(row["sendrecv"]["puts"], 1)
+        self.assertEqual([row["bytes"] for row in answer["floor"]], [8, 64, 512, 1024])
+        self.assertGreater(answer["floor"][0]["socket_us"], 0)
+        self.assertIn("busy_percent", answer["machine"])
+
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# gtest_in_guest.py PROGRAM FILTER: runs tests that need RDMA devices in a virtual machine, where
-# none of them may be skipped. Status 77, and one line, if this machine can have no guest.
+# gtest_in_guest.py PROGRAM FILTER [NAME=VALUE ...]: runs tests that need RDMA devices in a virtual
+# machine, with these variables; none of them may be skipped. Status 77, and one line, if this machine can have no guest.
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ VARIABLES = {
 }
 
 
-def main(program, only):
+def main(program, only, *settings):
     try:
         guests.check_host()
         kernel.prepared()
@@ -29,6 +29,8 @@ def main(program, only):
     argv = [str(Path(__file__).with_name("rxe")), "-v", "--timeout", str(TIME_LIMIT_S)]
     for name, value in VARIABLES.items():
         argv += ["--env", f"{name}={value}"]
+    for setting in settings:
+        argv += ["--env", setting]
     argv += ["--", str(Path(program).resolve()), f"--gtest_filter={only}"]
     passed = skipped = 0
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, errors="replace") as process:

@@ -97,14 +97,14 @@ class FabricWire final : public wire::Wire {
   [[nodiscard]] Result<fi_addr_t> known(Peer peer) const;
   // Posts: begins the operation, calls, and turns what libfabric answers into what Wire does.
   template <typename Call>
-  Result<bool> post(Operation& operation, Call call);
+  Result<bool> post(Operation& operation, std::uint64_t& counter, Call call);
   // Describe the operation as libfabric takes it, and post it.
   template <typename Call>
   Result<bool> one_sided(Peer peer, std::span<const Piece> here, RemoteMemory there,
-                         Operation& operation, Call call);
+                         Operation& operation, std::uint64_t& counter, Call call);
   template <typename Call>
   Result<bool> two_sided(Peer peer, std::span<const Piece> pieces, std::uint64_t tag,
-                         Operation& operation, Call call);
+                         Operation& operation, std::uint64_t& counter, Call call);
   void finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener);
   // False: there was none after all.
   Result<bool> finish_failed();
@@ -287,10 +287,13 @@ Result<fi_addr_t> FabricWire::known(Peer peer) const {
 }
 
 template <typename Call>
-Result<bool> FabricWire::post(Operation& operation, Call call) {
+Result<bool> FabricWire::post(Operation& operation, std::uint64_t& counter, Call call) {
   operation.begin();
   const ssize_t answer = call();
-  if (answer == 0) return true;
+  if (answer == 0) {
+    ++counter;
+    return true;
+  }
   operation.finish({});
   if (answer == -FI_EAGAIN) return false;
   return library_.failure(capabilities_.name + ": post", answer);
@@ -298,7 +301,7 @@ Result<bool> FabricWire::post(Operation& operation, Call call) {
 
 template <typename Call>
 Result<bool> FabricWire::one_sided(Peer peer, std::span<const Piece> here, RemoteMemory there,
-                                   Operation& operation, Call call) {
+                                   Operation& operation, std::uint64_t& counter, Call call) {
   const auto address = known(peer);
   if (!address.ok()) return address.status();
   if (Status s = check_list(capabilities_, here, capabilities_.max_bytes); !s.ok()) return s;
@@ -313,12 +316,12 @@ Result<bool> FabricWire::one_sided(Peer peer, std::span<const Piece> here, Remot
                         .rma_iov_count = 1,
                         .context = operation.provider_space(),
                         .data = 0};
-  return post(operation, [&] { return call(message); });
+  return post(operation, counter, [&] { return call(message); });
 }
 
 template <typename Call>
 Result<bool> FabricWire::two_sided(Peer peer, std::span<const Piece> pieces, std::uint64_t tag,
-                                   Operation& operation, Call call) {
+                                   Operation& operation, std::uint64_t& counter, Call call) {
   const auto address = known(peer);
   if (!address.ok()) return address.status();
   if (Status s = check_list(capabilities_, pieces, capabilities_.max_send_bytes); !s.ok()) return s;
@@ -331,7 +334,7 @@ Result<bool> FabricWire::two_sided(Peer peer, std::span<const Piece> pieces, std
                                  .ignore = 0,
                                  .context = operation.provider_space(),
                                  .data = 0};
-  return post(operation, [&] { return call(endpoint_.get(), &message, FI_COMPLETION); });
+  return post(operation, counter, [&] { return call(endpoint_.get(), &message, FI_COMPLETION); });
 }
 
 Result<bool> FabricWire::put(Peer peer, std::span<const Piece> from, RemoteMemory to,
@@ -339,7 +342,7 @@ Result<bool> FabricWire::put(Peer peer, std::span<const Piece> from, RemoteMemor
   const bool free_at_once = wire::total_bytes(from) <= capabilities_.inline_bytes;
   const std::uint64_t flags =
       FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0) | (free_at_once ? FI_INJECT : 0);
-  return one_sided(peer, from, to, operation, [&](fi_msg_rma& message) {
+  return one_sided(peer, from, to, operation, counters_.puts, [&](fi_msg_rma& message) {
     message.data = immediate.value_or(0);
     return fi_writemsg(endpoint_.get(), &message, flags);
   });
@@ -347,25 +350,26 @@ Result<bool> FabricWire::put(Peer peer, std::span<const Piece> from, RemoteMemor
 
 Result<bool> FabricWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
                              Operation& operation) {
-  return one_sided(peer, to, from, operation, [&](const fi_msg_rma& message) {
+  return one_sided(peer, to, from, operation, counters_.gets, [&](const fi_msg_rma& message) {
     return fi_readmsg(endpoint_.get(), &message, FI_COMPLETION);
   });
 }
 
 Result<bool> FabricWire::send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
                               Operation& operation) {
-  return two_sided(peer, from, tag, operation, fi_tsendmsg);
+  return two_sided(peer, from, tag, operation, counters_.sends, fi_tsendmsg);
 }
 
 Result<bool> FabricWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                               Operation& operation) {
-  return two_sided(peer, to, tag, operation, fi_trecvmsg);
+  return two_sided(peer, to, tag, operation, counters_.receives, fi_trecvmsg);
 }
 
 void FabricWire::finish_one(const fi_cq_tagged_entry& entry, wire::Listener& listener) {
   if (entry.op_context != nullptr) {
     Operation::of_provider_space(entry.op_context)->finish({}, entry.len);
   } else if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+    ++counters_.immediates;
     listener.on_put(static_cast<std::uint32_t>(entry.data));
   }
 }
@@ -394,6 +398,7 @@ Status FabricWire::progress(wire::Listener& listener) {
       continue;
     }
     if (count < 0) return library_.failure(capabilities_.name + ": completion queue", count);
+    counters_.completions += static_cast<std::uint64_t>(count);
     for (ssize_t i = 0; i < count; ++i) {
       finish_one(entries[static_cast<std::size_t>(i)], listener);
     }

@@ -20,13 +20,13 @@ void tell_owner(Buffer& buffer) {
 
 }  // namespace
 
-SendBuffers::SendBuffers(Memory& memory, std::uint64_t largest_bytes) : memory_(memory) {
+Buffers::Buffers(Memory& memory, std::uint64_t largest_bytes) : memory_(memory) {
   rings_[0].bytes = kTinyBytes;
   rings_[1].bytes = kSmallBytes;
   rings_[2].bytes = (largest_bytes + 63) / 64 * 64;
 }
 
-Status SendBuffers::grow(Ring& ring) {
+Status Buffers::grow(Ring& ring) {
   const std::uint64_t count = std::clamp<std::uint64_t>(kGrowBytes / ring.bytes, 1, 32);
   auto block = memory_.allocate(count * ring.bytes);
   if (!block.ok()) return block.status();
@@ -34,19 +34,20 @@ Status SendBuffers::grow(Ring& ring) {
   for (std::uint64_t i = 0; i < count; ++i) {
     Buffer& buffer = ring.buffers.emplace_back();
     buffer.data = block.value().data + i * ring.bytes;
+    buffer.bytes = ring.bytes;
     buffer.registration = block.value().registration;
   }
   return {};
 }
 
-Result<Buffer*> SendBuffers::take(std::uint64_t bytes) {
+Result<Buffer*> Buffers::take(std::uint64_t bytes) {
   Ring& ring = bytes <= kTinyBytes ? rings_[0] : bytes <= kSmallBytes ? rings_[1] : rings_[2];
   for (;;) {
     const std::size_t count = ring.buffers.size();
     for (std::size_t i = 0; i < count; ++i) {
       Buffer& buffer = ring.buffers[ring.next];
       ring.next = ring.next + 1 == count ? 0 : ring.next + 1;
-      if (!buffer.operation.done()) continue;
+      if (buffer.held || !buffer.operation.done()) continue;
       tell_owner(buffer);
       return &buffer;
     }
@@ -54,21 +55,23 @@ Result<Buffer*> SendBuffers::take(std::uint64_t bytes) {
   }
 }
 
-void SendBuffers::check() {
+void Buffers::check() {
   for (Ring& ring : rings_) {
     for (Buffer& buffer : ring.buffers) tell_owner(buffer);
   }
 }
 
-void SendBuffers::forget(const Pair* pair) {
+void Buffers::forget(const Pair* pair) {
   for (Ring& ring : rings_) {
     for (Buffer& buffer : ring.buffers) {
-      if (buffer.owner == pair) buffer.owner = nullptr;
+      if (buffer.owner != pair) continue;
+      buffer.owner = nullptr;
+      buffer.held = false;
     }
   }
 }
 
-bool SendBuffers::idle() const {
+bool Buffers::idle() const {
   return std::all_of(rings_.begin(), rings_.end(), [](const Ring& ring) {
     return std::all_of(ring.buffers.begin(), ring.buffers.end(),
                        [](const Buffer& buffer) { return buffer.operation.done(); });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where messages to other nodes stand until the network has taken them: registered buffers of three
-// sizes. Nobody frees a buffer: it is free when its operation is done. There are as many as are
-// under way at once.
+// Where messages to and from other nodes stand while the network has to do with them: registered
+// buffers of three sizes. Nobody frees a buffer of a message that is sent: it is free when its
+// operation is done. One that is received is held until it has been read. There are as many as are
+// in use at once.
 #pragma once
 
 #include <array>
@@ -17,14 +18,16 @@ class Pair;
 
 struct Buffer {
   std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
   const wire::Registration* registration = nullptr;
   wire::Operation operation;
   Pair* owner = nullptr;  ///< hears of it if the operation fails
+  bool held = false;      ///< by the owner, also when the operation is done
 };
 
-class SendBuffers {
+class Buffers {
  public:
-  SendBuffers(Memory& memory, std::uint64_t largest_bytes);
+  Buffers(Memory& memory, std::uint64_t largest_bytes);
 
   /// A free buffer of at least `bytes` (at most largest_bytes). It is taken when its operation
   /// begins. An error if no more memory can be had.

@@ -18,10 +18,12 @@ constexpr std::uint64_t kAlignment = 64;
 }  // namespace
 
 Memory::~Memory() {
-  for (Slab& slab : slabs_) {
-    slab.registration.reset();
-    munmap(slab.data, slab.bytes);
-  }
+  unregister();
+  for (Slab& slab : slabs_) munmap(slab.data, slab.bytes);
+}
+
+void Memory::unregister() {
+  for (Slab& slab : slabs_) slab.registration.reset();
 }
 
 Status Memory::grow(std::uint64_t bytes) {

@@ -36,6 +36,8 @@ class Memory {
   /// 64-byte aligned; holds what its last user left.
   Result<Block> allocate(std::uint64_t bytes);
   void release(const Block& block);
+  /// The network may no longer reach any of it; it stays readable.
+  void unregister();
   /// Of all slabs.
   [[nodiscard]] std::uint64_t registered_bytes() const { return registered_bytes_; }
 

@@ -28,13 +28,20 @@ Network::Network(std::unique_ptr<wire::Wire> wire, int processes, int self,
                  std::uint64_t largest_message)
     : wire_(std::move(wire)),
       memory_(*wire_),
-      buffers_(memory_, largest_message + 64),
+      buffers_(memory_, largest_message + Pair::kHeadBytes),
+      receive_buffers_(memory_, largest_message + Pair::kHeadBytes),
       self_(self),
       largest_message_(largest_message),
+      largest_send_(
+          std::min(largest_message, wire_->capabilities().max_send_bytes - Pair::kHeadBytes)),
       processes_(static_cast<std::size_t>(processes)) {}
 
-// Pairs and operations under way know nothing of each other any more.
-Network::~Network() = default;
+// Pairs and operations under way know nothing of each other any more. The wire may still write to
+// what it was given for a recv: it goes before the memory does.
+Network::~Network() {
+  memory_.unregister();
+  wire_.reset();
+}
 
 Result<std::unique_ptr<Network>> Network::create(std::unique_ptr<wire::Wire> wire, int processes,
                                                  int self, std::uint64_t largest_message) {
@@ -50,7 +57,10 @@ Result<std::unique_ptr<Network>> Network::create(std::unique_ptr<wire::Wire> wir
 }
 
 Contact Network::contact() const {
-  Contact contact{.version = kVersion, .lobby = lobby_.remote, .max_bytes = largest_message_};
+  Contact contact{.version = kVersion,
+                  .lobby = lobby_.remote,
+                  .max_bytes = largest_message_,
+                  .max_send_bytes = largest_send_};
   const auto address = wire_->address();
   contact.address_bytes = static_cast<std::uint32_t>(address.size());
   std::memcpy(contact.address, address.data(), address.size());
@@ -67,12 +77,12 @@ Status Network::meet(std::span<const Contact> contacts) {
                                   strnlen(contact.transport, sizeof contact.transport));
     const std::string who = "process " + std::to_string(i) + " of the job";
     if (contact.version != kVersion) {
-      return {Code::kUnsupported,
-              contact.version == 0 ? who + " has no network"
-                                   : who + " speaks version " + std::to_string(contact.version) +
-                                         " of carillon's network protocol, others " +
-                                         std::to_string(kVersion) +
-                                         "; install the same carillon on all nodes"};
+      return {Code::kUnsupported, contact.version == 0
+                                      ? who + " has no network"
+                                      : who + " speaks version " + std::to_string(contact.version) +
+                                            " of carillon's network protocol, others " +
+                                            std::to_string(kVersion) +
+                                            "; install the same carillon on all nodes"};
     }
     if (theirs != own.substr(0, sizeof contact.transport - 1) ||
         contact.address_bytes > sizeof contact.address) {
@@ -81,6 +91,7 @@ Status Network::meet(std::span<const Contact> contacts) {
                                       "\"; set CARILLON_NETWORK to one that all nodes have"};
     }
     largest_message_ = std::min(largest_message_, contact.max_bytes);
+    largest_send_ = std::min(largest_send_, contact.max_send_bytes);
     processes_[i].contact = contact;
   }
   return {};
@@ -115,14 +126,13 @@ void Network::return_ids(std::uint32_t first) {
 
 void Network::name_pair(std::uint32_t id, Pair* pair) { pairs_[id] = pair; }
 
-Pair* Network::pair_of(std::uint32_t id) const {
-  return id < pairs_.size() ? pairs_[id] : nullptr;
-}
+Pair* Network::pair_of(std::uint32_t id) const { return id < pairs_.size() ? pairs_[id] : nullptr; }
 
 void Network::forget(Pair& pair) {
   name_pair(pair.place().id, nullptr);
   std::erase(retries_, &pair);
   buffers_.forget(&pair);
+  receive_buffers_.forget(&pair);
 }
 
 Result<wire::Peer> Network::peer_of(int process) {
@@ -169,9 +179,9 @@ void Network::answer(int process, const Note& note) {
     return;
   }
   if (note.kind == Note::kGaveUp) pair->on_gave_up(note.done);
-  if (note.kind != Note::kOpen) return;
-  pair->on_opened(note);
-  if (!pair->is_open()) return;
+  if (note.kind == Note::kExpect) pair->on_expect();
+  if (note.kind == Note::kOpen) pair->on_opened(note);
+  if (note.kind == Note::kGaveUp || !pair->is_open()) return;
   other.reply = {.kind = Note::kOpened,
                  .id = pair->place().peer_id,
                  .generation = pair->place().peer_generation,
@@ -185,14 +195,14 @@ void Network::on_reply(int process) {
   other.requests.pop_front();
   other.asking = false;
   talking_.push_back(process);
-  if (asked.kind != Note::kOpen) return;
+  if (asked.kind == Note::kGaveUp) return;
   const Note note = note_from(process, true);
   const auto of_asked = [&](const Pair* pair) {
     return pair != nullptr && pair->place().process == process &&
            pair->place().peer_id == asked.id && pair->place().peer_generation == asked.generation;
   };
   if (Pair* const pair = pair_of(note.id); note.kind == Note::kOpened && of_asked(pair)) {
-    pair->on_opened(note);
+    asked.kind == Note::kExpect ? pair->on_expecting() : pair->on_opened(note);
     return;
   }
   for (Pair* const pair : pairs_) {
@@ -210,13 +220,15 @@ bool Network::send_note(int process, const Note& note, bool reply, wire::Operati
     const std::uint64_t here = note_offset(process, reply);
     std::memcpy(staging_.data + here, &note, sizeof note);
     const std::array piece = {staging_.piece(here, sizeof note)};
-    posted = wire_->put(peer.value(), piece,
-                        processes_[static_cast<std::size_t>(process)].contact.lobby.at(
-                            note_offset(self_, reply)),
-                        immediate(Kind::kNote, reply ? 1 : 0, static_cast<std::uint32_t>(self_)),
-                        operation);
+    posted = wire_->put(
+        peer.value(), piece,
+        processes_[static_cast<std::size_t>(process)].contact.lobby.at(note_offset(self_, reply)),
+        immediate(Kind::kNote, reply ? 1 : 0, static_cast<std::uint32_t>(self_)), operation);
   }
-  if (posted.ok()) return posted.value();
+  if (posted.ok()) {
+    if (posted.value()) ++counters_.notes;
+    return posted.value();
+  }
   for (Pair* const pair : pairs_) {
     if (pair != nullptr && pair->place().process == process) pair->fail(posted.status());
   }
@@ -271,8 +283,8 @@ void Network::on_put(std::uint32_t value) {
     return;  // of a team that is gone
   }
   if (!std::exchange(garbage_told_, true)) {
-    log(LogLevel::kWarning, "network: ignoring what no carillon sends (immediate " +
-                                std::to_string(value) + ")");
+    log(LogLevel::kWarning,
+        "network: ignoring what no carillon sends (immediate " + std::to_string(value) + ")");
   }
 }
 

@@ -4,9 +4,9 @@
 // arrives concerns.
 //
 // Each process has a lobby: registered memory with two places per other process, where that process
-// writes notes. A request says where its block of a pair is; the reply says where the other one is,
-// or that the team is gone. A process has one request to another under way at a time, so that
-// neither place is ever overwritten unread.
+// writes notes. A request says where its block of a pair is, or asks for receives; the reply says
+// where the other one is, or that the team is gone. A process has one request to another under way
+// at a time, so that neither place is ever overwritten unread.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,28 @@ struct Contact {
   std::byte address[wire::Wire::kMaxAddressBytes] = {};
   char transport[64] = {};  ///< "verbs", "fabric tcp": must be equal on all
   wire::RemoteMemory lobby;
-  std::uint64_t max_bytes = 0;  ///< of one put
+  std::uint64_t max_bytes = 0;       ///< of a message that is put
+  std::uint64_t max_send_bytes = 0;  ///< of one that is sent
 };
 
 /// A note in a lobby. Plain data: it travels as bytes.
 struct Note {
-  enum Kind : std::uint32_t { kOpen = 1, kGaveUp = 2, kOpened = 3, kGone = 4 };
+  enum Kind : std::uint32_t { kOpen = 1, kGaveUp = 2, kOpened = 3, kGone = 4, kExpect = 5 };
   std::uint32_t kind = 0;
-  std::uint32_t id = 0;           ///< of the pair, at the receiver
-  std::uint64_t generation = 0;   ///< of the receiver's area of that team
-  wire::RemoteMemory block;       ///< the sender's: there the receiver may write
-  std::uint64_t done = 0;         ///< the sender's `done` word
+  std::uint32_t id = 0;          ///< of the pair, at the receiver
+  std::uint64_t generation = 0;  ///< of the receiver's area of that team
+  wire::RemoteMemory block;      ///< the sender's: there the receiver may write
+  std::uint64_t done = 0;        ///< the sender's `done` word
   std::uint64_t reserved[3] = {};
 };
 static_assert(sizeof(Note) == 64);
+
+/// What is done beside the network's own work (wire::Counters): for measurements.
+struct Counters {
+  std::uint64_t notes = 0;         ///< requests and replies put to other processes
+  std::uint64_t statuses = 0;      ///< put to members of teams
+  std::uint64_t copied_bytes = 0;  ///< of messages, and within collectives of several nodes
+};
 
 /// Another process of the job.
 struct Process {
@@ -79,8 +87,17 @@ class Network final : public wire::Listener {
   [[nodiscard]] wire::Wire& wire() { return *wire_; }
   [[nodiscard]] const std::string& name() const { return wire_->capabilities().name; }
   [[nodiscard]] Memory& memory() { return memory_; }
-  [[nodiscard]] SendBuffers& buffers() { return buffers_; }
+  [[nodiscard]] Buffers& buffers() { return buffers_; }
+  [[nodiscard]] Buffers& receive_buffers() { return receive_buffers_; }
+  /// Tells pairs whose operations have failed.
+  void check_buffers() {
+    buffers_.check();
+    receive_buffers_.check();
+  }
   [[nodiscard]] std::uint64_t largest_message() const { return largest_message_; }
+  /// Of one that is sent and received.
+  [[nodiscard]] std::uint64_t largest_send() const { return largest_send_; }
+  [[nodiscard]] Counters& counters() { return counters_; }
   /// The operation's memory is not sent unless somebody makes progress.
   [[nodiscard]] bool manual_progress() const { return wire_->capabilities().manual_progress; }
 
@@ -134,9 +151,11 @@ class Network final : public wire::Listener {
 
   std::unique_ptr<wire::Wire> wire_;
   Memory memory_;
-  SendBuffers buffers_;
+  Buffers buffers_, receive_buffers_;
   int self_;
   std::uint64_t largest_message_;
+  std::uint64_t largest_send_;
+  Counters counters_;
   std::vector<Process> processes_;
   Block lobby_, staging_;  // a request and a reply for and from each process
   OffsetAllocator ids_{0, std::uint64_t{1} << kIdBits};
@@ -147,7 +166,7 @@ class Network final : public wire::Listener {
   };
   std::map<std::uint32_t, Making> making_;  // by first id
   std::vector<int> waiting_;                // processes whose requests are for these
-  std::vector<int> talking_;  // processes with notes to send
+  std::vector<int> talking_;                // processes with notes to send
   std::vector<Pair*> retries_;
   std::vector<int> new_processes_;
   Status status_;

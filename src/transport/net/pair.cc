@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "transport/net/network.h"
 
@@ -12,8 +13,7 @@ namespace {
 
 constexpr std::uint64_t kStaging = 64;  // offsets in a block
 constexpr std::uint64_t kLines = 128;
-constexpr std::uint64_t kHeads = 16;  // before the payload: length and header
-constexpr std::uint64_t kLineBytes = kHeads + shm::kInlineBytes;
+constexpr std::uint64_t kLineBytes = Pair::kHeadBytes + shm::kInlineBytes;
 constexpr std::uint64_t kSlots = kLines + (shm::kWindow * kLineBytes + 63) / 64 * 64;
 constexpr std::uint64_t kSlotHead = 64;  // so that the payload is aligned
 
@@ -67,7 +67,7 @@ void Pair::attach(shm::Peer& peer) {
 
 std::uint64_t Pair::message_offset(unsigned line, bool is_long) const {
   if (!is_long) return kLines + line * kLineBytes;
-  return kSlots + line * (kSlotHead + (place_.slot_bytes + 63) / 64 * 64) + kSlotHead - kHeads;
+  return kSlots + line * (kSlotHead + (place_.slot_bytes + 63) / 64 * 64) + kSlotHead - kHeadBytes;
 }
 
 void Pair::fail(const Status& status) {
@@ -106,41 +106,51 @@ void Pair::on_opened(const Note& note) {
   state_ = State::kOpen;
 }
 
-std::byte* Pair::prepare(std::uint64_t length) {
+std::byte* Pair::prepare(std::uint64_t length, bool two_sided) {
   if (state_ != State::kOpen) {
     open();
     return nullptr;
   }
-  auto buffer = network_.buffers().take(kHeads + length);
+  if (two_sided && !may_send()) return nullptr;
+  auto buffer = network_.buffers().take(kHeadBytes + length);
   if (!buffer.ok()) {
     fail(buffer.status());
     return nullptr;
   }
   prepared_ = buffer.value();
   prepared_bytes_ = length;
-  return prepared_->data + kHeads;
+  return prepared_->data + kHeadBytes;
+}
+
+void Pair::write_head(std::uint64_t header) {
+  std::memcpy(prepared_->data, &prepared_bytes_, sizeof prepared_bytes_);
+  std::memcpy(prepared_->data + 8, &header, sizeof header);
+}
+
+// What the network answered to a message.
+bool Pair::posted(const Result<bool>& answer, Buffer** buffer) {
+  if (!answer.ok()) fail(answer.status());
+  if (!answer.ok() || !answer.value()) return false;
+  prepared_->owner = this;
+  *buffer = prepared_;
+  return true;
 }
 
 bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
   const auto line = static_cast<unsigned>(number % shm::kWindow);
-  std::memcpy(prepared_->data, &prepared_bytes_, sizeof prepared_bytes_);
-  std::memcpy(prepared_->data + 8, &header, sizeof header);
+  write_head(header);
   const auto peer = network_.peer_of(place_.process);
-  Result<bool> posted = peer.status();
+  Result<bool> answer = peer.status();
   if (peer.ok()) {
     const bool is_long = prepared_bytes_ > shm::kInlineBytes;
     const auto kind = is_long ? Network::Kind::kLong : Network::Kind::kShort;
     const std::array piece = {
-        wire::Piece{prepared_->data, kHeads + prepared_bytes_, prepared_->registration}};
-    posted = network_.wire().put(peer.value(), piece, out_.at(message_offset(line, is_long)),
-                                 Network::immediate(kind, line, place_.peer_id),
-                                 prepared_->operation);
+        wire::Piece{prepared_->data, kHeadBytes + prepared_bytes_, prepared_->registration}};
+    answer =
+        network_.wire().put(peer.value(), piece, out_.at(message_offset(line, is_long)),
+                            Network::immediate(kind, line, place_.peer_id), prepared_->operation);
   }
-  if (!posted.ok()) fail(posted.status());
-  if (!posted.ok() || !posted.value()) return false;
-  prepared_->owner = this;
-  *buffer = prepared_;
-  return true;
+  return posted(answer, buffer);
 }
 
 void Pair::note_acknowledged(std::uint64_t count) {
@@ -154,12 +164,22 @@ void Pair::tell(std::uint64_t done, std::uint64_t call, bool covers_all) {
   if (covers_all) untold_ = 0;
   if (!is_used() || state_ == State::kFailed || status_pending_ || post_status()) return;
   status_pending_ = true;
-  network_.retry_later(*this);
+  later();
+}
+
+void Pair::later() {
+  if (!std::exchange(retrying_, true)) network_.retry_later(*this);
 }
 
 bool Pair::retry() {
-  if (state_ == State::kFailed || post_status()) status_pending_ = false;
-  return !status_pending_;
+  if (status_pending_ && (state_ == State::kFailed || post_status())) status_pending_ = false;
+  bool all_posted = true;
+  for (unsigned line = 0; receives_ && line < shm::kWindow; ++line) {
+    if (!receives_[line].posted) post_receive(line);
+    all_posted = all_posted && receives_[line].posted;
+  }
+  retrying_ = status_pending_ || (!all_posted && state_ != State::kFailed);
+  return !retrying_;
 }
 
 bool Pair::post_status() {
@@ -184,6 +204,7 @@ bool Pair::post_status() {
   if (!posted.ok()) fail(posted.status());
   if (posted.ok() && !posted.value()) return false;
   told_acknowledged_ = acknowledged_;
+  if (posted.ok()) ++network_.counters().statuses;
   return true;
 }
 
@@ -193,6 +214,7 @@ bool Pair::close(std::uint64_t done) {
     closing_ = true;
     tell(done, call_, true);
   }
+  if (peer_closed_) end_receives();
   return peer_closed_ && !status_pending_ && status_operation_.done();
 }
 
@@ -200,12 +222,13 @@ bool Pair::close(std::uint64_t done) {
 void Pair::on_message(unsigned line, bool is_long) {
   if (block_.data == nullptr) return;
   const std::byte* const message = block_.data + message_offset(line, is_long);
-  const std::byte* const payload = message + kHeads;
+  const std::byte* const payload = message + kHeadBytes;
   std::uint64_t length = 0;
   std::uint64_t header = 0;
   std::memcpy(&length, message, sizeof length);
   std::memcpy(&header, message + 8, sizeof header);
-  if (length > (is_long ? place_.slot_bytes : shm::kInlineBytes) || (shm::header_tag(header) - 1) % shm::kWindow != line) {
+  if (length > (is_long ? place_.slot_bytes : shm::kInlineBytes) ||
+      (shm::header_tag(header) - 1) % shm::kWindow != line) {
     fail({Code::kMismatch, "network: a member of the team sent what is no message of carillon"});
     return;
   }
@@ -213,6 +236,7 @@ void Pair::on_message(unsigned line, bool is_long) {
   auto kind = static_cast<std::uint8_t>(length);
   if (!is_long) {
     std::memcpy(arrived.payload, payload, length);
+    network_.counters().copied_bytes += length;
   } else {
     const shm::ChunkRef where{reinterpret_cast<std::uint64_t>(payload), length};
     std::memcpy(arrived.payload, &where, sizeof where);

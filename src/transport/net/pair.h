@@ -15,6 +15,12 @@
 //   messages use one page.
 //   slot n: a longer one, its payload aligned.
 //
+// Two-sided (pair_two_sided.cc), a message is sent and received instead of put. The reader keeps a
+// receive posted for each line, in a buffer of the network's, from the writer's first such message
+// on: it asks for that. There the message stays until it has been copied out. Numbers, window and
+// counts are the same, so that no message ever comes before its receive: some networks would let
+// it bar the way of all that come after it.
+//
 // A pair is opened by the first message in either direction: each side allocates a block and tells
 // the other where it is (network.h, Note). Nothing is allocated or registered after that.
 #pragma once
@@ -33,12 +39,13 @@ struct Note;
 
 /// What a pair needs to know of its team; equal for all pairs of a team but for the ids.
 struct PairPlace {
-  int process = 0;                   ///< the member's, in the network
-  std::uint32_t id = 0;              ///< names this pair in immediates to this rank
-  std::uint32_t peer_id = 0;         ///< names it at the member
-  std::uint64_t generation = 0;      ///< of this rank's area
+  int process = 0;               ///< the member's, in the network
+  std::uint32_t id = 0;          ///< names this pair in immediates to this rank
+  std::uint32_t peer_id = 0;     ///< names it at the member
+  std::uint64_t generation = 0;  ///< of this rank's area
   std::uint64_t peer_generation = 0;
-  std::uint64_t slot_bytes = 0;      ///< the longest message
+  std::uint64_t slot_bytes = 0;  ///< the longest message
+  std::uint64_t send_bytes = 0;  ///< the longest that is sent and received
 };
 
 class Pair {
@@ -53,13 +60,22 @@ class Pair {
 
   // Writing.
   /// Where to write a message's payload; null: no room now, or the pair is broken (status()).
-  std::byte* prepare(std::uint64_t length);
+  std::byte* prepare(std::uint64_t length, bool two_sided);
   /// Sends what was written there, as message `number`; false as above. Then `buffer` holds it
   /// until its operation is done.
   bool post(std::uint64_t number, std::uint64_t header, Buffer** buffer);
+  /// The same, by send: what was prepared so.
+  bool send(std::uint64_t number, std::uint64_t header, Buffer** buffer);
   /// The member could not be reached.
   [[nodiscard]] const Status& status() const { return status_; }
   void fail(const Status& status);
+
+  // Reading, two-sided.
+  /// Makes the message that has come to the line of this one, if any, visible. False: the pair is
+  /// broken.
+  bool show(std::uint64_t number);
+  /// The message has been read: its line's receive is posted again.
+  void free_received(std::uint64_t number);
 
   // Reading: telling the member what has been released.
   /// All its messages below `count` are released.
@@ -90,6 +106,10 @@ class Pair {
   void on_status();
   /// The member says where its block is.
   void on_opened(const Note& note);
+  /// It asks for receives for what it sends.
+  void on_expect();
+  /// It has posted those this side asked for.
+  void on_expecting() { sending_ = Sending::kReady; }
   /// It gave the team up; `done` says why.
   void on_gave_up(std::uint64_t done);
   /// What this side tells it.
@@ -98,19 +118,29 @@ class Pair {
   /// A status that could not be sent: again. True if it is sent.
   bool retry();
 
+  /// What stands before the payload of a message: its length and header.
+  static constexpr std::uint64_t kHeadBytes = 16;
+
  private:
   enum class State : std::uint8_t { kUnused, kOpening, kOpen, kFailed };
   static constexpr std::uint64_t kTellEvery = shm::kWindow / 2;
 
   void open();
   bool post_status();
+  void write_head(std::uint64_t header);
+  bool posted(const Result<bool>& answer, Buffer** buffer);
+  void later();
+  bool may_send();
+  void post_receive(unsigned line);
+  void show_line(unsigned line);
+  void end_receives();
   /// Of the length, header and payload of a message in the block.
   [[nodiscard]] std::uint64_t message_offset(unsigned line, bool is_long) const;
 
   Network& network_;
   PairPlace place_;
   State state_ = State::kUnused;
-  bool status_pending_ = false;  // in the network's list of those to try again
+  bool status_pending_ = false;
   bool closing_ = false;
   bool peer_closed_ = false;
   Status status_;
@@ -119,6 +149,15 @@ class Pair {
   std::unique_ptr<shm::Line[]> arrived_;
   Buffer* prepared_ = nullptr;
   std::uint64_t prepared_bytes_ = 0;
+  struct Receive {
+    Buffer* buffer = nullptr;
+    bool posted = false;
+    bool shown = false;
+  };
+  std::unique_ptr<Receive[]> receives_;  // by line; null: the member has not asked for them
+  enum class Sending : std::uint8_t { kUnused, kAsked, kReady, kEnded };
+  Sending sending_ = Sending::kUnused;
+  bool retrying_ = false;  // in the network's list of those to try again
   shm::Peer* peer_ = nullptr;
   // The member's, as it told them; the endpoint reads them.
   shm::Progress told_ = {};

@@ -19,6 +19,9 @@ using wire::Piece;
 using wire::RemoteMemory;
 
 constexpr int kCompletionsAtOnce = 16;
+// So many messages may wait for their recvs without holding back the credits that other messages of
+// the same peers need. Who sends further ahead than its receivers allow runs out of credits.
+constexpr std::size_t kMostEarly = 4096;
 constexpr int kRoundsPerEvents = 64;  // how often the connection manager is asked: a system call
 
 // A list as verbs take it; the first place may be kept for a message's head.
@@ -48,25 +51,10 @@ struct Posted {
 // A message that waits for its recv.
 struct Early {
   Incoming* connection = nullptr;
+  bool holds_credit = false;
   std::uint64_t tag = 0;
   std::vector<std::byte> bytes;
 };
-
-void deliver(std::span<const std::byte> bytes, std::span<const Piece> to, Operation& operation) {
-  if (bytes.size() > wire::total_bytes(to)) {
-    operation.finish({Code::kMismatch, "a message of " + std::to_string(bytes.size()) +
-                                           " bytes where " + std::to_string(wire::total_bytes(to)) +
-                                           " were expected"});
-    return;
-  }
-  std::size_t offset = 0;
-  for (const Piece& piece : to) {
-    const std::size_t part = std::min(piece.bytes, bytes.size() - offset);
-    if (part > 0) std::memcpy(piece.data, bytes.data() + offset, part);
-    offset += part;
-  }
-  operation.finish({}, bytes.size());
-}
 
 class VerbsWire final : public wire::Wire {
  public:
@@ -96,7 +84,9 @@ class VerbsWire final : public wire::Wire {
     bool may_be_inline = false;
     bool uses_credit = false;
   };
-  Result<bool> post(Peer peer, std::span<const Piece> pieces, Post& what, Operation& operation);
+  Result<bool> post(Peer peer, std::span<const Piece> pieces, Post& what, Operation& operation,
+                    std::uint64_t& counter);
+  void deliver(std::span<const std::byte> bytes, std::span<const Piece> to, Operation& operation);
   [[nodiscard]] Status check_peer(Peer peer) const;
   Status manage_connections();
   void on_event(const rdma_cm_event& event);
@@ -167,8 +157,26 @@ Status VerbsWire::check_peer(Peer peer) const {
   return {Code::kInvalidArgument, "no peer " + std::to_string(peer)};
 }
 
+void VerbsWire::deliver(std::span<const std::byte> bytes, std::span<const Piece> to,
+                        Operation& operation) {
+  if (bytes.size() > wire::total_bytes(to)) {
+    operation.finish({Code::kMismatch, "a message of " + std::to_string(bytes.size()) +
+                                           " bytes where " + std::to_string(wire::total_bytes(to)) +
+                                           " were expected"});
+    return;
+  }
+  std::size_t offset = 0;
+  for (const Piece& piece : to) {
+    const std::size_t part = std::min(piece.bytes, bytes.size() - offset);
+    if (part > 0) std::memcpy(piece.data, bytes.data() + offset, part);
+    offset += part;
+  }
+  counters_.copied_bytes += bytes.size();
+  operation.finish({}, bytes.size());
+}
+
 Result<bool> VerbsWire::post(Peer peer, std::span<const Piece> pieces, Post& what,
-                             Operation& operation) {
+                             Operation& operation, std::uint64_t& counter) {
   if (Status status = check_peer(peer); !status.ok()) return status;
   Outgoing& connection = *peers_[static_cast<std::size_t>(peer)];
   Result<bool> ready = connection.ready(what.uses_credit);
@@ -180,6 +188,7 @@ Result<bool> VerbsWire::post(Peer peer, std::span<const Piece> pieces, Post& wha
   Status status = connection.post(what.request, list.all(), what.head, inline_data,
                                   what.uses_credit, operation);
   if (!status.ok()) return status;
+  ++counter;
   return true;
 }
 
@@ -191,7 +200,7 @@ Result<bool> VerbsWire::put(Peer peer, std::span<const Piece> from, RemoteMemory
   what.request.imm_data = htonl(immediate.value_or(0));
   what.request.wr.rdma.remote_addr = to.address;
   what.request.wr.rdma.rkey = static_cast<std::uint32_t>(to.key);
-  return post(peer, from, what, operation);
+  return post(peer, from, what, operation, counters_.puts);
 }
 
 Result<bool> VerbsWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
@@ -201,7 +210,7 @@ Result<bool> VerbsWire::get(Peer peer, RemoteMemory from, std::span<const Piece>
   what.request.opcode = IBV_WR_RDMA_READ;
   what.request.wr.rdma.remote_addr = from.address;
   what.request.wr.rdma.rkey = static_cast<std::uint32_t>(from.key);
-  return post(peer, to, what, operation);
+  return post(peer, to, what, operation, counters_.gets);
 }
 
 Result<bool> VerbsWire::send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
@@ -210,7 +219,7 @@ Result<bool> VerbsWire::send(Peer peer, std::span<const Piece> from, std::uint64
   const MessageHead head{.tag = tag, .bytes = wire::total_bytes(from)};
   Post what{.head = &head, .may_be_inline = true, .uses_credit = true};
   what.request.opcode = IBV_WR_SEND;
-  return post(peer, from, what, operation);
+  return post(peer, from, what, operation, counters_.sends);
 }
 
 Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
@@ -231,7 +240,7 @@ Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t
     return true;
   }
   deliver(early->bytes, to, operation);
-  early->connection->take_up();
+  if (early->holds_credit) early->connection->take_up();
   early_.erase(early);
   return true;
 }
@@ -246,8 +255,11 @@ void VerbsWire::take_message(Incoming& connection, const ReceiveEntry& entry, st
   const auto posted = std::find_if(posted_.begin(), posted_.end(), [&](const Posted& one) {
     return one.tag == entry.head.tag && one.from == connection.from();
   });
-  if (posted == posted_.end()) {  // its credit comes back when it is taken up
-    early_.push_back({&connection, entry.head.tag, {message.begin(), message.end()}});
+  if (posted == posted_.end()) {
+    const bool holds_credit = early_.size() >= kMostEarly;
+    counters_.copied_bytes += message.size();
+    early_.push_back({&connection, holds_credit, entry.head.tag, {message.begin(), message.end()}});
+    if (!holds_credit) connection.take_up();
     return;
   }
   deliver(message, posted->to, *posted->operation);
@@ -260,8 +272,10 @@ Status VerbsWire::take_sent() {
   for (;;) {
     const int count = ibv_poll_cq(device_->sent(), kCompletionsAtOnce, done.data());
     if (count < 0) return failure(capabilities_.name + ": completion queue", EIO);
+    counters_.completions += static_cast<std::uint64_t>(count);
     for (const ibv_wc& one : std::span(done).first(static_cast<std::size_t>(count))) {
       if (one.wr_id == kCreditsTold) {
+        ++counters_.puts;
         const auto incoming = incoming_.find(one.qp_num);
         if (incoming != incoming_.end()) incoming->second->on_completion();
       } else {
@@ -278,11 +292,13 @@ Status VerbsWire::take_received(wire::Listener& listener) {
   for (;;) {
     const int count = ibv_poll_cq(device_->received(), kCompletionsAtOnce, done.data());
     if (count < 0) return failure(capabilities_.name + ": completion queue", EIO);
+    counters_.completions += static_cast<std::uint64_t>(count);
     for (const ibv_wc& one : std::span(done).first(static_cast<std::size_t>(count))) {
       auto& entry = *reinterpret_cast<ReceiveEntry*>(one.wr_id);
       const auto from = incoming_.find(one.qp_num);
       if (one.status == IBV_WC_SUCCESS && from != incoming_.end()) {
         if (one.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+          ++counters_.immediates;
           listener.on_put(ntohl(one.imm_data));
           from->second->take_up();
         } else {
@@ -290,6 +306,7 @@ Status VerbsWire::take_received(wire::Listener& listener) {
         }
       }
       if (Status status = device_->post_receive(entry); !status.ok()) return status;
+      ++counters_.receives;
     }
     if (count < kCompletionsAtOnce) return {};
   }

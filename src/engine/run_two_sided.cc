@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops send and recv: streams of messages. On a node they are written and read like those of
+// put, and so they are between nodes, unless the schedule is one of two-sided transfers: then they
+// are sent and received, as a two-sided library would, copied into a registered buffer, received
+// into another one, copied out.
+#include <algorithm>
+#include <string>
+
+#include "engine/run.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+bool Run::send(const Instruction& in, Strand& strand) {
+  const std::int64_t total = length_of(in.a, in.length);
+  const std::int64_t messages = stream_messages(total);
+  while (strand.stream < messages) {
+    const std::int64_t offset = strand.stream * plan_->slot_bytes;
+    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
+    const std::uint64_t number =
+        uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
+    if (!write_message(in, strand, number, offset, length)) return false;
+    ++strand.stream;
+  }
+  strand.stream = 0;
+  return true;
+}
+
+bool Run::recv(const Instruction& in, Strand& strand, int polls) {
+  const std::int64_t total = length_of(in.dst, in.length);
+  const std::int64_t messages = stream_messages(total);
+  const ChannelUse& channel = plan_->uses[in.use];
+  net::Pair* const pair = plan_->two_sided ? team_->endpoint().peer(channel.peer).remote : nullptr;
+  while (strand.stream < messages) {
+    const std::int64_t offset = strand.stream * plan_->slot_bytes;
+    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
+    const std::uint64_t number =
+        uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
+    if (pair != nullptr && !pair->show(number)) {
+      fail_unreachable(channel.peer, pair->status());
+      return false;
+    }
+    Received received;
+    if (!poll(in.use, number, polls, &received)) return false;
+    if (received.length != length) {
+      fail(Status(Code::kMismatch, "rank " + std::to_string(channel.peer) + " sent " +
+                                       std::to_string(received.length) + " bytes to rank " +
+                                       std::to_string(team_->rank()) + ", which expected " +
+                                       std::to_string(length) +
+                                       "; do the counts of sender and receiver agree?"));
+      return false;
+    }
+    scatter(received.data, in, strand, offset, length);
+    copied_bytes_ += static_cast<std::uint64_t>(length);
+    if (pair != nullptr) pair->free_received(number);
+    release(in.use, number);
+    ++strand.stream;
+  }
+  strand.stream = 0;
+  return true;
+}
+
+}  // namespace carillon
