@@ -226,7 +226,7 @@ void Team::fail(Status status) {
 void Team::fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason) {
   const int node_rank = endpoint_->peer(rank).node_rank;
   const std::string where =
-      node_rank < 0 ? "on another node: " + std::string(reason.message())
+      node_rank < 0 ? "on another node" + (reason.ok() ? "" : ": " + std::string(reason.message()))
                     : "pid " + std::to_string(engine_.segment().state(node_rank).pid.load());
   fail(Status(Code::kPeerDead,
               "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) + " (" +

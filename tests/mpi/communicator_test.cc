@@ -167,7 +167,8 @@ void test_many() {
     }
     MPI_Comm_free(&comm);
   }
-  check(open_files() <= before + 2, "file descriptors leak");
+  // Connections to other processes are made as they are needed, each once.
+  check(open_files() <= before + 2 + 2 * world_size(), "file descriptors leak");
 }
 
 // Several at once, used in turn.
