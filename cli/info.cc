@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/config.h"
 #include "carillon/carillon.h"
 #include "command.h"
 #include "mpi/launcher.h"
@@ -16,6 +17,7 @@
 #include "support/settings.h"
 #include "support/table.h"
 #include "support/topology.h"
+#include "transport/net/memory_use.h"
 
 namespace carillon::cli {
 namespace {
@@ -69,6 +71,30 @@ void print_settings() {
   std::printf("%s", table.text().c_str());
 }
 
+// What a rank uses for members on other nodes, with the settings in force.
+Json network_json() {
+  constexpr int kRanks = 1024;
+  constexpr int kTreeNeighbours = 2 * 10;  // up and down binomial trees of any root
+  const auto config = read_config();
+  const std::int64_t slot = config.ok() ? config.value().slot_bytes : Config().slot_bytes;
+  const auto mib = [&](int neighbours) {
+    return static_cast<double>(net::team_bytes(slot, kRanks, neighbours)) / (1 << 20);
+  };
+  return {{"ranks", kRanks},
+          {"message_bytes", net::longest_message(slot, kRanks)},
+          {"mib_per_rank_trees", mib(kTreeNeighbours)},
+          {"mib_per_rank_all_to_all", mib(kRanks - 1)}};
+}
+
+std::string network_text() {
+  const Json memory = network_json();
+  return fmt::format(
+      "between nodes: a team of {} ranks uses at most {:.1f} MiB per rank for trees, {:.1f} MiB if "
+      "each rank speaks to all",
+      memory["ranks"].get<int>(), memory["mib_per_rank_trees"].get<double>(),
+      memory["mib_per_rank_all_to_all"].get<double>());
+}
+
 void print_mpis() {
   Table table({"MPI", "interposer", "launcher"});
   for (const Installed& mpi : installed_mpis()) {
@@ -93,6 +119,7 @@ int run(const Options& options) {
                          {"cores", usable_cores()},
                          {"memory_mib", memory_mib},
                          {"topology", to_json(find_topology())}};
+      json["network_memory"] = network_json();
     }
     std::printf("%s\n", json.dump(2).c_str());
     return 0;
@@ -105,7 +132,7 @@ int run(const Options& options) {
               processor_name().c_str(), usable_cores(), memory_mib,
               to_text(find_topology()).c_str());
   print_mpis();
-  std::printf("\n");
+  std::printf("\n%s\n\n", network_text().c_str());
   print_settings();
   return 0;
 }

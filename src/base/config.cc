@@ -50,7 +50,8 @@ constexpr std::array kRows = {
         "best that all nodes have.",
         &Config::network, nullptr, 0, 0},
     Row{"CARILLON_NODE_RANKS", "numbers",
-        "Ranks that count as one node, e.g. 3,1,2 and so on from the start, or rr:2 for two nodes in "
+        "Ranks that count as one node, e.g. 3,1,2 and so on from the start, or rr:2 for two nodes "
+        "in "
         "turn; for trying shapes of several nodes on one machine.",
         &Config::node_ranks, nullptr, 0, 0},
     Row{"CARILLON_LOG", "text", "What is logged to stderr: off, error, warning, info or debug.",

@@ -15,8 +15,8 @@
 #include "engine/join_network.h"
 #include "engine/node.h"
 #include "engine/team.h"
-#include "team/bootstrap.h"
 #include "engine/waiter.h"
+#include "team/bootstrap.h"
 #include "transport/shm/doorbell.h"
 
 namespace carillon {

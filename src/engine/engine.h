@@ -19,8 +19,8 @@
 #include "carillon/carillon.h"
 #include "engine/run.h"
 #include "team/lifeline.h"
-#include "transport/shm/doorbell.h"
 #include "transport/net/network.h"
+#include "transport/shm/doorbell.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/segment.h"
 
@@ -137,7 +137,7 @@ class Engine {
   std::shared_ptr<shm::Segment> segment_;
   std::unique_ptr<net::Network> network_;  // outlives all teams
   Status network_status_;
-  std::unique_ptr<shm::Bell> bell_;  // null: the network gives nothing to sleep on
+  std::unique_ptr<shm::Bell> bell_;     // null: the network gives nothing to sleep on
   std::unique_ptr<Lifeline> lifeline_;  // null: one node
   std::vector<LifelineAddress> lifelines_;
   std::uint32_t network_rounds_ = 0;

@@ -26,11 +26,11 @@ Wanted read_wanted(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   Wanted wanted{.device = colon == text.npos ? "" : std::string(text.substr(colon + 1))};
-  wanted.kind = name.empty()        ? kAny
-                : name == "verbs"   ? kVerbs
-                : name == "fabric"  ? kFabric
-                : name == "off"     ? kOff
-                                    : kUnknown;
+  wanted.kind = name.empty()       ? kAny
+                : name == "verbs"  ? kVerbs
+                : name == "fabric" ? kFabric
+                : name == "off"    ? kOff
+                                   : kUnknown;
   return wanted;
 }
 

@@ -66,8 +66,7 @@ Result<int> node_of_rank(std::string_view sizes, int rank) {
   constexpr std::string_view kRoundRobin = "rr:";
   const bool round_robin = sizes.starts_with(kRoundRobin);
   std::vector<int> list;
-  for (std::string_view rest = sizes.substr(round_robin ? kRoundRobin.size() : 0);
-       !rest.empty();) {
+  for (std::string_view rest = sizes.substr(round_robin ? kRoundRobin.size() : 0); !rest.empty();) {
     const std::string_view one = rest.substr(0, rest.find(','));
     rest = rest.substr(std::min(rest.size(), one.size() + 1));
     int size = 0;

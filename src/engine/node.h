@@ -19,13 +19,14 @@ struct NodePlace {
   std::shared_ptr<shm::Segment> segment;  ///< null: some process of the node could not join
   int rank = 0;                           ///< within the node, in the order of oob ranks
   int size = 1;
-  bool oversubscribed = false;  ///< more ranks than cores they may run on
-  std::uint64_t world = 0;      ///< random; equal on all processes that started together
+  bool oversubscribed = false;        ///< more ranks than cores they may run on
+  std::uint64_t world = 0;            ///< random; equal on all processes that started together
   std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };
 
-/// Collective over oob; blocks, for settings.join_timeout_s at most. An error if the exchange itself fails;
-/// a node that cannot be joined is not an error but a null segment, on all of its processes.
+/// Collective over oob; blocks, for settings.join_timeout_s at most. An error if the exchange
+/// itself fails; a node that cannot be joined is not an error but a null segment, on all of its
+/// processes.
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
                             const Config& settings);
 

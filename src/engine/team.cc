@@ -26,14 +26,6 @@ struct Team::Hello {
   std::uint32_t pair_ids = 0;
 };
 
-namespace {
-
-// All messages that others may have under way to one rank fit in so much.
-constexpr std::int64_t kReceiveBytes = 32 << 20;
-constexpr std::int64_t kLeastSlotBytes = 1024;
-
-}  // namespace
-
 Team::Team(Engine& engine, const crl_oob_t& oob)
     : engine_(engine), oob_(oob), gather_(std::make_unique<Gather<Hello>>()) {
   Hello mine{.world = engine.world(), .process = engine.process()};
@@ -132,10 +124,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   if (engine_.network() == nullptr) return;
   const auto largest = static_cast<std::int64_t>(engine_.network()->largest_message());
   limits_.slot_bytes = std::min(limits_.slot_bytes, largest);
-  const std::int64_t share = kReceiveBytes / shm::kWindow / (size() - 1);
-  std::int64_t fits = kLeastSlotBytes;
-  while (fits * 2 <= share) fits *= 2;
-  limits_.slot_bytes = std::min(limits_.slot_bytes, fits);
+  limits_.slot_bytes = net::longest_message(limits_.slot_bytes, size());
   limits_.send_bytes = static_cast<std::int64_t>(engine_.network()->largest_send());
 }
 
@@ -272,6 +261,16 @@ void Team::check_member(int rank, const Run& oldest) {
     life = Lifeline::State::kLeft;
   } else if (pair->is_used() || oldest.waits_for(rank)) {
     life = engine_.look_at(pair->place().process, &reason);
+  }
+  // Who does not answer may be busy elsewhere; who cannot be reached at all never will.
+  if (life == Lifeline::State::kUnreachable &&
+      pair->opening_s() > static_cast<double>(engine_.settings().join_timeout_s)) {
+    fail(Status(Code::kTimeout,
+                "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) +
+                    " has not answered over " + engine_.network()->name() + " for " +
+                    std::to_string(engine_.settings().join_timeout_s) +
+                    " s (CARILLON_JOIN_TIMEOUT_S), and " + std::string(reason.message())));
+    return;
   }
   const bool died = life == Lifeline::State::kDead;
   // A member that completed the collective has done its part, whatever became of it.

@@ -3,9 +3,7 @@
 
 namespace carillon::net {
 
-Links::~Links() {
-  pairs_.clear();
-}
+Links::~Links() { pairs_.clear(); }
 
 void Links::add(int rank, PairPlace place, shm::Endpoint& endpoint) {
   place.id = first_id_ + static_cast<std::uint32_t>(rank);

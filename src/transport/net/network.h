@@ -122,9 +122,7 @@ class Network final : public wire::Listener {
   std::vector<int> take_new_processes() { return std::exchange(new_processes_, {}); }
   /// What to sleep on until progress() has something to do, right after ready_to_wait(); or -1.
   [[nodiscard]] int wait_descriptor() const { return wire_->wait_descriptor(); }
-  bool ready_to_wait() {
-    return talking_.empty() && retries_.empty() && wire_->ready_to_wait();
-  }
+  bool ready_to_wait() { return talking_.empty() && retries_.empty() && wire_->ready_to_wait(); }
   /// Is nothing under way from here?
   [[nodiscard]] bool idle() const;
 

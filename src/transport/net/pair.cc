@@ -11,12 +11,6 @@
 namespace carillon::net {
 namespace {
 
-constexpr std::uint64_t kStaging = 64;  // offsets in a block
-constexpr std::uint64_t kLines = 128;
-constexpr std::uint64_t kLineBytes = Pair::kHeadBytes + shm::kInlineBytes;
-constexpr std::uint64_t kSlots = kLines + (shm::kWindow * kLineBytes + 63) / 64 * 64;
-constexpr std::uint64_t kSlotHead = 64;  // so that the payload is aligned
-
 // Where lines of a member are looked for that has not sent any yet.
 const shm::Line kNoLines[shm::kWindow] = {};
 
@@ -65,11 +59,6 @@ void Pair::attach(shm::Peer& peer) {
   peer.generation = place_.peer_generation;
 }
 
-std::uint64_t Pair::message_offset(unsigned line, bool is_long) const {
-  if (!is_long) return kLines + line * kLineBytes;
-  return kSlots + line * (kSlotHead + (place_.slot_bytes + 63) / 64 * 64) + kSlotHead - kHeadBytes;
-}
-
 void Pair::fail(const Status& status) {
   if (state_ == State::kFailed) return;
   state_ = State::kFailed;
@@ -78,13 +67,13 @@ void Pair::fail(const Status& status) {
 
 bool Pair::allocate_block() {
   if (block_.data != nullptr) return true;
-  auto block = network_.memory().allocate(message_offset(shm::kWindow, true));
+  auto block = network_.memory().allocate(layout().bytes());
   if (!block.ok()) {
     fail(block.status());
     return false;
   }
   block_ = block.value();
-  std::memset(block_.data, 0, kLines);
+  std::memset(block_.data, 0, BlockLayout::kLines);
   arrived_ = std::make_unique<shm::Line[]>(shm::kWindow);
   peer_->in_lines = arrived_.get();
   return true;
@@ -93,11 +82,17 @@ bool Pair::allocate_block() {
 void Pair::open() {
   if (state_ != State::kUnused || !allocate_block()) return;
   state_ = State::kOpening;
+  opening_since_ = std::chrono::steady_clock::now();
   network_.ask(place_.process, {.kind = Note::kOpen,
                                 .id = place_.peer_id,
                                 .generation = place_.peer_generation,
                                 .block = block_.remote,
                                 .done = done_});
+}
+
+double Pair::opening_s() const {
+  if (state_ != State::kOpening) return 0;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - opening_since_).count();
 }
 
 void Pair::on_opened(const Note& note) {
@@ -147,7 +142,7 @@ bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
     const std::array piece = {
         wire::Piece{prepared_->data, kHeadBytes + prepared_bytes_, prepared_->registration}};
     answer =
-        network_.wire().put(peer.value(), piece, out_.at(message_offset(line, is_long)),
+        network_.wire().put(peer.value(), piece, out_.at(layout().message(line, is_long)),
                             Network::immediate(kind, line, place_.peer_id), prepared_->operation);
   }
   return posted(answer, buffer);
@@ -192,11 +187,11 @@ bool Pair::post_status() {
                           .acknowledged = with_generation(place_.generation, acknowledged_),
                           .call = call_,
                           .closed = closing_ ? place_.generation : 0};
-  std::memcpy(block_.data + kStaging, &words, sizeof words);
+  std::memcpy(block_.data + BlockLayout::kStaging, &words, sizeof words);
   const auto peer = network_.peer_of(place_.process);
   Result<bool> posted = peer.status();
   if (peer.ok()) {
-    const std::array piece = {block_.piece(kStaging, sizeof words)};
+    const std::array piece = {block_.piece(BlockLayout::kStaging, sizeof words)};
     posted = network_.wire().put(peer.value(), piece, out_,
                                  Network::immediate(Network::Kind::kStatus, 0, place_.peer_id),
                                  status_operation_);
@@ -221,7 +216,7 @@ bool Pair::close(std::uint64_t done) {
 // The block may hold anything: a peer wrote it.
 void Pair::on_message(unsigned line, bool is_long) {
   if (block_.data == nullptr) return;
-  const std::byte* const message = block_.data + message_offset(line, is_long);
+  const std::byte* const message = block_.data + layout().message(line, is_long);
   const std::byte* const payload = message + kHeadBytes;
   std::uint64_t length = 0;
   std::uint64_t header = 0;

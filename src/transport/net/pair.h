@@ -25,10 +25,12 @@
 // the other where it is (network.h, Note). Nothing is allocated or registered after that.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
 #include "transport/net/buffers.h"
+#include "transport/net/memory_use.h"
 #include "transport/shm/endpoint.h"
 
 namespace carillon::net {
@@ -90,6 +92,8 @@ class Pair {
   void told_in_passing() { untold_ = 0; }
   /// Tells `done` (with generation) and the counts; soon, if it cannot be now.
   void tell(std::uint64_t done, std::uint64_t call, bool covers_all);
+  /// How long it has been waiting for the member to answer; 0: it is not.
+  [[nodiscard]] double opening_s() const;
   [[nodiscard]] bool is_open() const { return state_ == State::kOpen; }
   [[nodiscard]] bool is_used() const { return state_ != State::kUnused; }
 
@@ -119,7 +123,7 @@ class Pair {
   bool retry();
 
   /// What stands before the payload of a message: its length and header.
-  static constexpr std::uint64_t kHeadBytes = 16;
+  static constexpr std::uint64_t kHeadBytes = BlockLayout::kHeads;
 
  private:
   enum class State : std::uint8_t { kUnused, kOpening, kOpen, kFailed };
@@ -134,8 +138,7 @@ class Pair {
   void post_receive(unsigned line);
   void show_line(unsigned line);
   void end_receives();
-  /// Of the length, header and payload of a message in the block.
-  [[nodiscard]] std::uint64_t message_offset(unsigned line, bool is_long) const;
+  [[nodiscard]] BlockLayout layout() const { return {place_.slot_bytes}; }
 
   Network& network_;
   PairPlace place_;
@@ -144,6 +147,7 @@ class Pair {
   bool closing_ = false;
   bool peer_closed_ = false;
   Status status_;
+  std::chrono::steady_clock::time_point opening_since_;
   Block block_;
   wire::RemoteMemory out_;
   std::unique_ptr<shm::Line[]> arrived_;

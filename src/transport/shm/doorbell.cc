@@ -70,8 +70,8 @@ Bell::Bell(Segment& segment, int node_rank) {
   if (getrandom(&name, sizeof name, 0) != sizeof name || name == 0) return;
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const BellAddress address(name);
-  if (!fd.valid() || bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.value),
-                          address.length) != 0) {
+  if (!fd.valid() ||
+      bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.length) != 0) {
     return;
   }
   fd_ = std::move(fd);
@@ -96,8 +96,7 @@ void Sleep::sleep(int timeout_us) {
 
 Sleep::~Sleep() {
   segment_.header().sleepers.fetch_sub(1, std::memory_order_relaxed);
-  (bell_ == nullptr ? state_.sleeping : state_.listening)
-      .fetch_sub(1, std::memory_order_relaxed);
+  (bell_ == nullptr ? state_.sleeping : state_.listening).fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Sleep::sleep_on(int descriptor, int timeout_us) {

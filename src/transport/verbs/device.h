@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/verbs/credits.h"
 #include "transport/verbs/library.h"
 #include "transport/wire.h"
 
@@ -21,29 +22,8 @@ struct Options {
   std::string device;  ///< "mlx5_0", "rxe0"
 };
 
-// A credit is an entry of the shared receive queue, its buffer, and an entry of the completion
-// queue: so many immediates and sends may be under way from one peer before it hears that they
-// were taken up. So no retry ever waits for a receive entry.
-// The peer hears of every kTellEvery-th only: so many more are needed.
-inline constexpr int kTellEvery = 4;
-inline constexpr int kCredits = wire::kEarlySends + kTellEvery - 1;
-inline constexpr int kMostPieces = 32;              ///< in a list, a message's head among them
-inline constexpr int kSendDepth = 64;               ///< posts under way to one peer
-inline constexpr std::uint32_t kEagerBytes = 4096 + 48;  ///< of one tagged message: 4 KiB, headed
-
-/// What stands before the bytes of a tagged message.
-struct MessageHead {
-  std::uint64_t tag = 0;
-  std::uint64_t bytes = 0;
-};
-
-/// An entry of the shared receive queue. The device writes head and bytes.
-struct ReceiveEntry {
-  MessageHead head;
-  std::byte bytes[kEagerBytes];
-  std::uint32_t local_key = 0;
-};
-inline constexpr std::uint32_t kReceivedBytes = sizeof(MessageHead) + kEagerBytes;
+inline constexpr int kMostPieces = 32;  ///< in a list, a message's head among them
+inline constexpr int kSendDepth = 64;   ///< posts under way to one peer
 
 /// Memory known to the device.
 class Memory final : public wire::Registration {
