@@ -27,8 +27,8 @@ struct Options {
 // The peer hears of every kTellEvery-th only: so many more are needed.
 inline constexpr int kTellEvery = 4;
 inline constexpr int kCredits = wire::kEarlySends + kTellEvery - 1;
-inline constexpr int kMostPieces = 32;              ///< in a list, a message's head among them
-inline constexpr int kSendDepth = 64;               ///< posts under way to one peer
+inline constexpr int kMostPieces = 32;                   ///< in a list, a message's head among them
+inline constexpr int kSendDepth = 64;                    ///< posts under way to one peer
 inline constexpr std::uint32_t kEagerBytes = 4096 + 48;  ///< of one tagged message: 4 KiB, headed
 
 /// What stands before the bytes of a tagged message.
