@@ -2,9 +2,9 @@
  *
  * carillon: collective communication. The C API (C99), the library's only stable interface.
  *
- * Objects. A *context* is this process's part in one node's shared memory. A *team* is an ordered
- * set of processes, each with a rank; collectives run on teams. A *request* is a collective in
- * flight.
+ * Objects. A *context* is this process's part in its node's shared memory and, if the processes are
+ * on several nodes, its end of the network. A *team* is an ordered set of processes, each with a
+ * rank; collectives run on teams. A *request* is a collective in flight.
  *
  * Rules for all calls.
  *  - All ranks of a team start the same collectives on it in the same order, with the same
@@ -18,7 +18,9 @@
  *    everything made from it. With threaded = 1 any number may, but one team is used by one
  *    thread at a time (as MPI_THREAD_MULTIPLE has it for a communicator).
  *  - A process that dies breaks the teams it is in: the others' calls on them end with
- *    CRL_ERR_PEER_DEAD within crl_context_config_t.dead_peer_ms.
+ *    CRL_ERR_PEER_DEAD within crl_context_config_t.dead_peer_ms, or within five seconds if a
+ *    whole node has gone.
+ *  - Between nodes, progress is made by calls into carillon only.
  */
 #ifndef CARILLON_CARILLON_H
 #define CARILLON_CARILLON_H
@@ -85,10 +87,12 @@ typedef struct {
   int dead_peer_ms; /* 0: the default, 1000 */
 } crl_context_config_t;
 
-/* Collective over config->oob; blocks. Reads CARILLON_* settings. */
+/* Collective over config->oob; blocks. Reads CARILLON_* settings. CRL_ERR_UNSUPPORTED: the
+ * processes run different versions of carillon. */
 CRL_API crl_status_t crl_context_create(const crl_context_config_t* config,
                                         crl_context_h* context_p);
-/* Local. All requests must be complete; teams not destroyed are destroyed. */
+/* Local. All requests must be complete; teams not destroyed are destroyed. Waits, two seconds at
+ * most, until processes on other nodes need nothing of this one any more. */
 CRL_API void crl_context_destroy(crl_context_h context);
 /* Moves everything in flight on the context on, without blocking. Returns the first error of a
  * request that ended with one since the last call, else CRL_OK; the request tells it, too. */
@@ -100,8 +104,8 @@ CRL_API crl_status_t crl_context_progress(crl_context_h context);
 CRL_API crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob,
                                      crl_team_h* team_p);
 /* CRL_OK: ready. CRL_IN_PROGRESS. CRL_ERR_UNSUPPORTED: the members agreed that carillon cannot
- * serve this team (members on other nodes, or with different versions): every member
- * gets this answer; destroy the team and use something else. Makes progress. */
+ * serve this team (no network between its nodes, or contexts that were not made together): every
+ * member gets this answer; destroy the team and use something else. Makes progress. */
 CRL_API crl_status_t crl_team_test(crl_team_h team);
 /* Local; returns at once. The other members may still be finishing earlier collectives. All of
  * this process's requests on the team must be complete. */
