@@ -3,9 +3,10 @@
  * The program that cluster_test.py runs on virtual clusters. Every rank checks some collectives and
  * prints "rank R of N on HOST, L on this node, errors E"; with a number of bytes as argument, rank
  * 0 first sends that many to the last rank. With "fail", the last rank aborts with status 3; with
- * "hang", no rank ends.
+ * "hang", no rank ends; with "die", the last rank is killed in the middle of many allreduces.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,13 @@ static void send_bytes(int bytes) {
   free(buffer);
 }
 
+static void die(void) {
+  for (int i = 0;; ++i) {
+    if (i == 1000 && rank == ranks - 1) raise(SIGKILL);
+    MPI_Allreduce(in, out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+}
+
 int main(int argc, char** argv) {
   MPI_Comm node;
   int local = 0;
@@ -65,6 +73,7 @@ int main(int argc, char** argv) {
   check_collectives();
   printf("rank %d of %d on %s, %d on this node, errors %d\n", rank, ranks, host, local, errors);
   fflush(stdout);
+  if (strcmp(what, "die") == 0) die();
   if (strcmp(what, "hang") == 0) {
     for (;;) pause();
   }

@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -205,6 +206,30 @@ class Programs(Cluster):
                 process = start("run", "--nodes", 2, probe, "fail")
                 _, err = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, 3, err)
+
+    def test_a_killed_rank_ends_the_job(self):
+        if "openmpi" not in probes():
+            self.skipTest("no Open MPI")
+        begin = time.monotonic()
+        process = start("run", "--nodes", 3, probes()["openmpi"], "die")
+        _, err = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, err)
+        self.assertLess(time.monotonic() - begin, 30)
+
+    def test_a_firewall_between_the_nodes_is_reported(self):
+        if "openmpi" not in probes() or shutil.which("nft") is None:
+            self.skipTest("needs Open MPI and nft")
+        # Open MPI's own ports lie below; orted's are reached from the front only.
+        block = ("nft add table inet t && nft add chain inet t in "
+                 "'{ type filter hook input priority 0; }' && nft add rule inet t in iifname eth0 "
+                 "tcp dport 30000-65535 tcp flags '& (syn|ack) == syn' drop && exec \"$@\"")
+        done = subprocess.run([CARILLON, "cluster", "run", "--nodes", "2", "--mpi", "openmpi", "--",
+                               "sh", "-c", block, "sh", probes()["openmpi"]], capture_output=True,
+                              env=clean_environment({"CARILLON_JOIN_TIMEOUT_S": "2"}), text=True,
+                              timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"rank \d of a team of 2 has not answered over .* for 2 s")
+        self.assertIn("firewall", done.stderr)
 
     def test_as_an_ordinary_user_in_a_user_namespace(self):
         user = ["setpriv", "--reuid", "65534", "--clear-groups", "unshare", "-Ur"]
