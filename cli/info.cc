@@ -8,7 +8,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/config.h"
 #include "carillon/carillon.h"
 #include "command.h"
 #include "mpi/launcher.h"
@@ -17,7 +16,6 @@
 #include "support/settings.h"
 #include "support/table.h"
 #include "support/topology.h"
-#include "transport/net/memory_use.h"
 
 namespace carillon::cli {
 namespace {
@@ -75,13 +73,10 @@ void print_settings() {
 Json network_json() {
   constexpr int kRanks = 1024;
   constexpr int kTreeNeighbours = 2 * 10;  // up and down binomial trees of any root
-  const auto config = read_config();
-  const std::int64_t slot = config.ok() ? config.value().slot_bytes : Config().slot_bytes;
-  const auto mib = [&](int neighbours) {
-    return static_cast<double>(net::team_bytes(slot, kRanks, neighbours)) / (1 << 20);
+  const auto mib = [](int neighbours) {
+    return static_cast<double>(crl_network_bytes(kRanks, neighbours)) / (1 << 20);
   };
   return {{"ranks", kRanks},
-          {"message_bytes", net::longest_message(slot, kRanks)},
           {"mib_per_rank_trees", mib(kTreeNeighbours)},
           {"mib_per_rank_all_to_all", mib(kRanks - 1)}};
 }

@@ -94,6 +94,9 @@ CRL_API crl_status_t crl_context_create(const crl_context_config_t* config,
 /* Local. All requests must be complete; teams not destroyed are destroyed. Waits, two seconds at
  * most, until processes on other nodes need nothing of this one any more. */
 CRL_API void crl_context_destroy(crl_context_h context);
+/* How many bytes a rank uses at most for a team of `ranks` on several nodes, of which it exchanges
+ * data with `neighbours` on other nodes, with the settings in force; 0 if these cannot be read. */
+CRL_API size_t crl_network_bytes(int ranks, int neighbours);
 /* Moves everything in flight on the context on, without blocking. Returns the first error of a
  * request that ended with one since the last call, else CRL_OK; the request tells it, too. */
 CRL_API crl_status_t crl_context_progress(crl_context_h context);

@@ -10,6 +10,7 @@
 
 #include "api/objects.h"
 #include "base/log.h"
+#include "transport/net/memory_use.h"
 
 using carillon::Code;
 using carillon::Engine;
@@ -110,6 +111,12 @@ crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_
 }
 
 void crl_context_destroy(crl_context_h context) { delete context; }
+
+size_t crl_network_bytes(int ranks, int neighbours) {
+  const auto settings = carillon::read_config();
+  if (!settings.ok() || ranks < 1 || neighbours < 0) return 0;
+  return carillon::net::team_bytes(settings.value().slot_bytes, ranks, neighbours);
+}
 
 crl_status_t crl_context_progress(crl_context_h context) {
   return carillon::guarded([&] {

@@ -157,6 +157,7 @@ void Engine::add_team(Team& team) {
 void Engine::retire_team(std::unique_ptr<Team> team) {
   std::erase(teams_, team.get());
   std::erase(agreeing_, team.get());
+  team->abandon();
   retired_.push_back(std::move(team));
   reap_teams();
 }
@@ -246,7 +247,9 @@ Lifeline::State Engine::look_at(int process, Status* reason) {
   if (!lifeline_) return Lifeline::State::kUnknown;
   lifeline_->watch(process, lifelines_[static_cast<std::size_t>(process)]);
   *reason = lifeline_->reason(process);
-  return lifeline_->state(process);
+  const Lifeline::State state = lifeline_->state(process);
+  if (state == Lifeline::State::kDead && network_) network_->give_up_on(process, *reason);
+  return state;
 }
 
 void Engine::progress_lifeline() {

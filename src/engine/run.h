@@ -127,6 +127,7 @@ class Run {
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
   void release(std::uint16_t use, std::uint64_t number);
+  [[nodiscard]] bool acknowledges(const ChannelUse& channel, std::int64_t count) const;
   void tell(const ChannelUse& channel, std::uint64_t released);
   void tell_all();
   void copy(const Instruction& in, const Strand& strand);

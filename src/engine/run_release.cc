@@ -17,6 +17,12 @@ bool incoming(const ChannelUse& channel) {
 
 }  // namespace
 
+// Does the writer need to hear of releases before the end of the collective?
+bool Run::acknowledges(const ChannelUse& channel, std::int64_t count) const {
+  const bool remote = team_->endpoint().peer(channel.peer).remote != nullptr;
+  return count > (remote ? static_cast<std::int64_t>(net::Pair::kSureWindow) : shm::kWindow);
+}
+
 void Run::release(std::uint16_t use, std::uint64_t number) {
   Use& state = uses_[use];
   const std::uint64_t place = number - state.first;
@@ -32,7 +38,7 @@ void Run::release(std::uint16_t use, std::uint64_t number) {
   state.ahead >>= 1;
   // Earlier collectives may still hold earlier messages: a count would cover those, too.
   // And where lines suffice, the writer needs no more than `done`.
-  if (state.count > shm::kWindow && team_->oldest(collective_)) {
+  if (acknowledges(plan_->uses[use], state.count) && team_->oldest(collective_)) {
     tell(plan_->uses[use], state.first + state.released);
   }
 }
@@ -61,7 +67,7 @@ void Run::tell_all() {
 void Run::tell_releases() {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     const Use& use = uses_[i];
-    if (use.count > shm::kWindow && use.released > 0 && incoming(plan_->uses[i])) {
+    if (acknowledges(plan_->uses[i], use.count) && use.released > 0 && incoming(plan_->uses[i])) {
       tell(plan_->uses[i], use.first + use.released);
     }
   }

@@ -56,11 +56,10 @@ Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_, area_bytes());
+  closed_ = closed_ && (!links_ || links_->unbroken());
   links_.reset();
   // Members that have not seen the team fail may still name its pairs.
-  if (pair_ids_ && !(endpoint_ && status_.code() != Code::kOk)) {
-    engine_.network()->return_ids(*pair_ids_);
-  }
+  if (pair_ids_ && (!endpoint_ || closed_)) engine_.network()->return_ids(*pair_ids_);
 }
 
 std::size_t Team::area_size() const {
@@ -95,6 +94,7 @@ void Team::agree() {
   }
   connect(hellos);
   state_.store(State::kReady, std::memory_order_release);
+  if (links_ && !engine_.network_status().ok()) fail(engine_.network_status());
 }
 
 Status Team::check_hellos(std::span<const Hello> hellos) const {
@@ -241,6 +241,7 @@ void Team::check_peers() {
   for (int i = 0; i < size() && state() == State::kReady; ++i) {
     if (i != rank()) check_member(i, oldest);
   }
+  seen_in_vain_ = in_vain_;
   if (state() == State::kFailed) log(LogLevel::kError, status_.to_string());
 }
 
@@ -248,7 +249,9 @@ void Team::check_member(int rank, const Run& oldest) {
   const std::uint64_t collective = oldest.collective();
   const int node_rank = endpoint_->peer(rank).node_rank;
   const net::Pair* const pair = links_ ? links_->pair(rank) : nullptr;
-  if (pair != nullptr && !pair->status().ok()) {
+  // A member that completed the collective has done its part, whatever became of it.
+  const bool needed = endpoint_->completed_by(rank) < collective || oldest.waits_for(rank);
+  if (pair != nullptr && !pair->status().ok() && needed) {
     fail(pair->status());
     return;
   }
@@ -273,7 +276,6 @@ void Team::check_member(int rank, const Run& oldest) {
     return;
   }
   const bool died = life == Lifeline::State::kDead;
-  // A member that completed the collective has done its part, whatever became of it.
   if (endpoint_->completed_by(rank) < collective) {
     if (died || life == Lifeline::State::kLeft) {
       fail_ended(rank, collective, died, reason);
@@ -287,11 +289,8 @@ void Team::check_member(int rank, const Run& oldest) {
                     " of the team cannot complete at rank " + std::to_string(this->rank())));
   } else if (oldest.waits_in_vain(rank)) {
     // From another node, what is said of a message may come before it: one more look.
-    if (pair == nullptr || seen_in_vain_ == collective) {
-      fail_mismatch(rank, collective);
-    } else {
-      seen_in_vain_ = collective;
-    }
+    in_vain_ = collective;
+    if (pair == nullptr || seen_in_vain_ == collective) fail_mismatch(rank, collective);
   }
 }
 
@@ -299,7 +298,12 @@ bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
   if (!endpoint_) return true;
   if (links_ && state() == State::kReady && !links_->close(endpoint_->done_word())) return false;
+  closed_ = state() == State::kReady;
   return endpoint_->everybody_done(started_);
+}
+
+void Team::abandon() {
+  if (state() == State::kAgreeing && pair_ids_) engine_.network()->end_making(*pair_ids_);
 }
 
 void wake_sleeping_readers(Team& team, int reader) {

@@ -75,6 +75,8 @@ class Team {
   /// Ends everything on the team with an error, for good.
   void fail(Status status);
 
+  /// The caller has destroyed it, ready or not.
+  void abandon();
   /// For the end: true once no member will touch this rank's area any more.
   bool quiet();
 
@@ -104,7 +106,9 @@ class Team {
   std::optional<shm::Endpoint> endpoint_;
   std::unique_ptr<net::Links> links_;  // null: all members are on this node
   std::uint64_t started_ = 0;
-  std::uint64_t seen_in_vain_ = 0;  // collective that waited in vain when last looked at
+  std::uint64_t in_vain_ = 0;       // the collective that was seen to wait in vain,
+  std::uint64_t seen_in_vain_ = 0;  // and when it was looked at before
+  bool closed_ = false;             // nobody will write to its pairs any more
   /// From the oldest on, which is collective done + 1; null: complete, its run may serve another
   /// call by now.
   std::vector<Run*> in_flight_;

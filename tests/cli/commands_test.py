@@ -123,6 +123,11 @@ class Info(CliTest):
         self.assertIn("CARILLON_ALGORITHM", names)
         self.assertEqual([row["name"] for row in info["mpis"]], ["openmpi", "mpich", "mpiabi"])
         self.assertGreaterEqual(info["machine"]["cores"], 1)
+        memory = info["network_memory"]
+        self.assertEqual(memory["ranks"], 1024)
+        self.assertLess(0, memory["mib_per_rank_trees"])
+        self.assertLess(memory["mib_per_rank_trees"], memory["mib_per_rank_all_to_all"])
+        self.assertLessEqual(memory["mib_per_rank_all_to_all"], 64)
         topology = info["machine"]["topology"]
         self.assertGreaterEqual(topology["threads"], info["machine"]["cores"])
         self.assertGreaterEqual(topology["threads"], topology["cores"])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process on the network that does as it pleases: immediates, notes, messages and statuses full of
-// random bytes. The other end goes on, and reads nothing outside of what is its own (the sanitizers
-// would tell).
+// A process on the network that does as it pleases: immediates, notes, messages and statuses full
+// of random bytes. The other end goes on, and reads nothing outside of what is its own (the
+// sanitizers would tell).
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -49,6 +49,7 @@ Result<Buffer*> Buffers::take(std::uint64_t bytes) {
       ring.next = ring.next + 1 == count ? 0 : ring.next + 1;
       if (buffer.held || !buffer.operation.done()) continue;
       tell_owner(buffer);
+      buffer.owner = nullptr;
       return &buffer;
     }
     if (Status status = grow(ring); !status.ok()) return status;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/net/links.h"
 
+#include <algorithm>
+
 namespace carillon::net {
 
 Links::~Links() { pairs_.clear(); }
@@ -27,6 +29,11 @@ void Links::give_up(std::uint64_t done) {
   for (const auto& pair : pairs_) {
     if (pair) pair->give_up(done);
   }
+}
+
+bool Links::unbroken() const {
+  return std::all_of(pairs_.begin(), pairs_.end(),
+                     [](const auto& pair) { return !pair || pair->status().ok(); });
 }
 
 bool Links::close(std::uint64_t done) {

@@ -40,6 +40,8 @@ class Links {
   /// Tells every member in use.
   void tell_all(std::uint64_t done, std::uint64_t call);
   void give_up(std::uint64_t done);
+  /// Has no pair failed?
+  [[nodiscard]] bool unbroken() const;
   /// Nothing will come from here any more. True once it will not from anywhere either.
   bool close(std::uint64_t done);
 

@@ -14,8 +14,7 @@ namespace carillon::net {
 
 /// A pair's block, at each end: where things begin (pair.h has the picture).
 struct BlockLayout {
-  static constexpr std::uint64_t kStaging = 64;
-  static constexpr std::uint64_t kLines = 128;
+  static constexpr std::uint64_t kLines = 64;
   static constexpr std::uint64_t kHeads = 16;  ///< before a payload: length and header
   static constexpr std::uint64_t kLineBytes = kHeads + shm::kInlineBytes;
   static constexpr std::uint64_t kSlots = kLines + (shm::kWindow * kLineBytes + 63) / 64 * 64;

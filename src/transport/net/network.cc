@@ -130,6 +130,7 @@ Pair* Network::pair_of(std::uint32_t id) const { return id < pairs_.size() ? pai
 
 void Network::forget(Pair& pair) {
   name_pair(pair.place().id, nullptr);
+  if (!pair.is_used()) return;
   std::erase(retries_, &pair);
   buffers_.forget(&pair);
   receive_buffers_.forget(&pair);
@@ -147,8 +148,26 @@ Result<wire::Peer> Network::peer_of(int process) {
 }
 
 void Network::ask(int process, const Note& note) {
-  processes_[static_cast<std::size_t>(process)].requests.push_back(note);
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  if (!other.trouble.ok()) return;
+  other.requests.push_back(note);
   talking_.push_back(process);
+}
+
+Status Network::trouble_with(int process) const {
+  return status_.ok() ? processes_[static_cast<std::size_t>(process)].trouble : status_;
+}
+
+void Network::give_up_on(int process, const Status& why) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  if (!other.trouble.ok()) return;
+  other.trouble = why;
+  other.requests.clear();
+  other.asking = false;
+  other.answering = false;
+  for (Pair* const pair : pairs_) {
+    if (pair != nullptr && pair->place().process == process) pair->fail(why);
+  }
 }
 
 Note Network::note_from(int process, bool reply) const {
@@ -181,7 +200,9 @@ void Network::answer(int process, const Note& note) {
   if (note.kind == Note::kGaveUp) pair->on_gave_up(note.done);
   if (note.kind == Note::kExpect) pair->on_expect();
   if (note.kind == Note::kOpen) pair->on_opened(note);
-  if (note.kind == Note::kGaveUp || !pair->is_open()) return;
+  const bool expects = note.kind == Note::kExpect && pair->status().ok();
+  const bool opened = note.kind == Note::kOpen && pair->is_open();
+  if (!expects && !opened) return;
   other.reply = {.kind = Note::kOpened,
                  .id = pair->place().peer_id,
                  .generation = pair->place().peer_generation,
@@ -190,7 +211,7 @@ void Network::answer(int process, const Note& note) {
 
 void Network::on_reply(int process) {
   Process& other = processes_[static_cast<std::size_t>(process)];
-  if (!other.asking) return;
+  if (!other.asking || other.requests.empty()) return;
   const Note asked = other.requests.front();
   other.requests.pop_front();
   other.asking = false;
@@ -229,21 +250,21 @@ bool Network::send_note(int process, const Note& note, bool reply, wire::Operati
     if (posted.value()) ++counters_.notes;
     return posted.value();
   }
-  for (Pair* const pair : pairs_) {
-    if (pair != nullptr && pair->place().process == process) pair->fail(posted.status());
-  }
-  return true;
+  give_up_on(process, posted.status());
+  return false;
 }
 
 void Network::send_notes() {
   std::vector<int> again;
   for (const int process : std::exchange(talking_, {})) {
     Process& other = processes_[static_cast<std::size_t>(process)];
-    if (!other.asking && !other.requests.empty()) {
-      other.asking = send_note(process, other.requests.front(), false, other.request_operation);
+    // The answer first: what is asked for next may count on it.
+    if (other.answering && send_note(process, other.reply, true, other.reply_operation)) {
+      other.answering = false;
     }
-    if (other.answering) {
-      other.answering = !send_note(process, other.reply, true, other.reply_operation);
+    if (!other.asking && !other.requests.empty() &&
+        send_note(process, other.requests.front(), false, other.request_operation)) {
+      other.asking = true;
     }
     if (other.answering || (!other.asking && !other.requests.empty())) again.push_back(process);
   }
@@ -263,7 +284,11 @@ Status Network::progress() {
 }
 
 bool Network::idle() const {
-  return !status_.ok() || (talking_.empty() && retries_.empty() && buffers_.idle());
+  const auto said = [](const Process& other) {
+    return other.request_operation.done() && other.reply_operation.done();
+  };
+  return !status_.ok() || (talking_.empty() && retries_.empty() && buffers_.idle() &&
+                           std::all_of(processes_.begin(), processes_.end(), said));
 }
 
 // The immediate may be anything: a peer sent it.

@@ -67,6 +67,7 @@ struct Process {
   bool answering = false;     ///< `reply` is to be sent
   Note reply;
   Pair* asking_for = nullptr;
+  Status trouble;  ///< not ok: nothing can be sent there any more
   wire::Operation request_operation, reply_operation;
 };
 
@@ -112,6 +113,10 @@ class Network final : public wire::Listener {
   // For pairs.
   Result<wire::Peer> peer_of(int process);
   void ask(int process, const Note& note);
+  /// Why nothing can be sent there, if so.
+  [[nodiscard]] Status trouble_with(int process) const;
+  /// The process has ended, or cannot be reached: nothing more is tried.
+  void give_up_on(int process, const Status& why);
   /// Calls pair.retry() until it succeeds.
   void retry_later(Pair& pair) { retries_.push_back(&pair); }
   void forget(Pair& pair);

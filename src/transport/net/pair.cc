@@ -42,8 +42,9 @@ Pair::Pair(Network& network, const PairPlace& place) : network_(network), place_
 
 Pair::~Pair() {
   network_.forget(*this);
-  const bool nobody_writes = closing_ && peer_closed_ && status_operation_.done();
-  if (block_.data != nullptr && nobody_writes) network_.memory().release(block_);
+  // What could not be told yet, a note will tell.
+  if (status_pending_ && !closing_ && state_ != State::kFailed) note_giving_up();
+  if (block_.data != nullptr && closing_ && peer_closed_) network_.memory().release(block_);
 }
 
 void Pair::attach(shm::Peer& peer) {
@@ -81,6 +82,10 @@ bool Pair::allocate_block() {
 
 void Pair::open() {
   if (state_ != State::kUnused || !allocate_block()) return;
+  if (const Status broken = network_.trouble_with(place_.process); !broken.ok()) {
+    fail(broken);
+    return;
+  }
   state_ = State::kOpening;
   opening_since_ = std::chrono::steady_clock::now();
   network_.ask(place_.process, {.kind = Note::kOpen,
@@ -99,6 +104,7 @@ void Pair::on_opened(const Note& note) {
   if (state_ == State::kFailed || !allocate_block()) return;
   out_ = note.block;
   state_ = State::kOpen;
+  if (status_pending_) later();
 }
 
 std::byte* Pair::prepare(std::uint64_t length, bool two_sided) {
@@ -157,9 +163,11 @@ void Pair::tell(std::uint64_t done, std::uint64_t call, bool covers_all) {
   done_ = done;
   call_ = call;
   if (covers_all) untold_ = 0;
-  if (!is_used() || state_ == State::kFailed || status_pending_ || post_status()) return;
+  if (!is_used() || state_ == State::kFailed || status_pending_) return;
+  if (peer_closed_ && !closing_) return;  // it may have gone
+  if (post_status()) return;
   status_pending_ = true;
-  later();
+  if (state_ == State::kOpen) later();
 }
 
 void Pair::later() {
@@ -178,23 +186,22 @@ bool Pair::retry() {
 }
 
 bool Pair::post_status() {
-  if (state_ != State::kOpen || !status_operation_.done()) return false;
-  if (!status_operation_.status().ok()) {
-    fail(status_operation_.status());
-    return true;
-  }
+  if (state_ != State::kOpen) return false;
   const StatusWords words{.done = done_,
                           .acknowledged = with_generation(place_.generation, acknowledged_),
                           .call = call_,
                           .closed = closing_ ? place_.generation : 0};
-  std::memcpy(block_.data + BlockLayout::kStaging, &words, sizeof words);
+  const auto buffer = network_.buffers().take(sizeof words);
   const auto peer = network_.peer_of(place_.process);
-  Result<bool> posted = peer.status();
-  if (peer.ok()) {
-    const std::array piece = {block_.piece(BlockLayout::kStaging, sizeof words)};
+  Result<bool> posted = buffer.ok() ? peer.status() : buffer.status();
+  if (buffer.ok() && peer.ok()) {
+    std::memcpy(buffer.value()->data, &words, sizeof words);
+    const std::array piece = {
+        wire::Piece{buffer.value()->data, sizeof words, buffer.value()->registration}};
     posted = network_.wire().put(peer.value(), piece, out_,
                                  Network::immediate(Network::Kind::kStatus, 0, place_.peer_id),
-                                 status_operation_);
+                                 buffer.value()->operation);
+    if (posted.ok() && posted.value()) buffer.value()->owner = this;
   }
   if (!posted.ok()) fail(posted.status());
   if (posted.ok() && !posted.value()) return false;
@@ -210,7 +217,7 @@ bool Pair::close(std::uint64_t done) {
     tell(done, call_, true);
   }
   if (peer_closed_) end_receives();
-  return peer_closed_ && !status_pending_ && status_operation_.done();
+  return peer_closed_ && !status_pending_;
 }
 
 // The block may hold anything: a peer wrote it.
@@ -259,16 +266,20 @@ void Pair::on_gave_up(std::uint64_t done) {
 }
 
 void Pair::give_up(std::uint64_t word) {
+  done_ = word;
   if (is_used()) {
     tell(word, call_, true);
-    return;
+  } else {
+    note_giving_up();
   }
-  done_ = word;
+}
+
+void Pair::note_giving_up() {
   network_.ask(place_.process, {.kind = Note::kGaveUp,
                                 .id = place_.peer_id,
                                 .generation = place_.peer_generation,
                                 .block = {},
-                                .done = word});
+                                .done = done_});
 }
 
 }  // namespace carillon::net

@@ -6,11 +6,11 @@
 // the reader's progress makes the header visible where Run::poll looks.
 //
 //   block, at the reader, written by the one member it belongs to
-//   +--------+---------+--------+-----+--------+--------+-----+--------+
-//   | status | staging | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
-//   +--------+---------+--------+-----+--------+--------+-----+--------+
-//   status: the member's `done`, its count of this rank's messages, and the call it waits in.
-//   staging: this rank's own status on its way to the member.
+//   +--------+--------+-----+--------+--------+-----+--------+
+//   | status | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
+//   +--------+--------+-----+--------+--------+-----+--------+
+//   status: the member's `done`, its count of this rank's messages, the call it waits in, and
+//   whether it has closed.
 //   line n: a message that fits in a line: length, header, payload. Side by side, so that short
 //   messages use one page.
 //   slot n: a longer one, its payload aligned.
@@ -124,12 +124,16 @@ class Pair {
 
   /// What stands before the payload of a message: its length and header.
   static constexpr std::uint64_t kHeadBytes = BlockLayout::kHeads;
+  /// A member hears of every so many of its messages that were released; of the others not.
+  static constexpr std::uint64_t kTellEvery = shm::kWindow / 2;
+  /// So many messages a member can always write without hearing of more.
+  static constexpr std::uint64_t kSureWindow = shm::kWindow - (kTellEvery - 1);
 
  private:
   enum class State : std::uint8_t { kUnused, kOpening, kOpen, kFailed };
-  static constexpr std::uint64_t kTellEvery = shm::kWindow / 2;
 
   void open();
+  void note_giving_up();
   bool post_status();
   void write_head(std::uint64_t header);
   bool posted(const Result<bool>& answer, Buffer** buffer);
@@ -173,7 +177,6 @@ class Pair {
   std::uint64_t acknowledged_ = 0;
   std::uint64_t told_acknowledged_ = 0;
   std::uint64_t untold_ = 0;
-  wire::Operation status_operation_;
 };
 
 }  // namespace carillon::net
