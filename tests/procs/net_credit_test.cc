@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Credit between nodes where nothing goes the other way: whatever was left untold by the collectives
-// before, a stream of any length goes through. Nobody may wait for what ranks tell each other when
-// they look for dead peers, which here would be every 50 s.
+// Credit between nodes where nothing goes the other way: whatever was left untold by the
+// collectives before, a stream of any length goes through. Nobody may wait for what ranks tell each
+// other when they look for dead peers, which here would be every 50 s.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -85,8 +85,8 @@ TEST_F(NetCredit, StreamsInFlightTogether) {
           }
           for (std::size_t i = requests.size(); i-- > 0;) {
             expect_ok(crl_request_wait(&requests[i]));
-            EXPECT_EQ(data[i], std::vector<std::uint8_t>(
-                                   data[i].size(), static_cast<std::uint8_t>(messages + i)));
+            EXPECT_EQ(data[i], std::vector<std::uint8_t>(data[i].size(),
+                                                         static_cast<std::uint8_t>(messages + i)));
           }
         }
         crl_team_destroy(team);
