@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "team/bootstrap.h"
 #include "transport/fabric/fabric.h"
 #include "transport/verbs/verbs.h"
@@ -92,6 +93,7 @@ Result<std::unique_ptr<net::Network>> join_network(const crl_oob_t& oob, const C
   if (std::all_of(all.begin(), all.end(), [](const Choice& c) { return c.has_verbs != 0; })) {
     auto network = attempt(oob, settings, kVerbs, "");
     if (network.ok()) return network;
+    log(LogLevel::kInfo, "not over RDMA verbs: " + network.status().to_string());
   }
   return attempt(oob, settings, kFabric, "");
 }

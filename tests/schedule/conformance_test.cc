@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/registry.h"
 #include "support/trial.h"
 
 namespace carillon {
@@ -71,20 +72,10 @@ TEST_P(Fast, CutsLongElements) {
   for_each_trial(*GetParam(), 5, limits, false, {3}, verify_trial);
 }
 
-std::vector<const Algorithm*> all() {
-  std::vector<const Algorithm*> list;
-  for (const Algorithm& algorithm : algorithms()) list.push_back(&algorithm);
-  return list;
-}
-
-std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
-  std::string name(info.param->id);
-  name[name.find('.')] = '_';
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Registry, Fast, testing::ValuesIn(all()), test_name);
-INSTANTIATE_TEST_SUITE_P(Registry, Slow, testing::ValuesIn(all()), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, Fast, testing::ValuesIn(test::all_algorithms()),
+                         test::name_of_algorithm);
+INSTANTIATE_TEST_SUITE_P(Registry, Slow, testing::ValuesIn(test::all_algorithms()),
+                         test::name_of_algorithm);
 
 }  // namespace
 }  // namespace carillon

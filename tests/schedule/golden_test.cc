@@ -20,6 +20,7 @@
 
 #include "algorithms/registry.h"
 #include "schedule/text.h"
+#include "support/registry.h"
 
 namespace carillon {
 namespace {
@@ -98,19 +99,8 @@ TEST(GoldenFolder, HoldsNothingElse) {
   }
 }
 
-std::vector<const Algorithm*> all() {
-  std::vector<const Algorithm*> list;
-  for (const Algorithm& algorithm : algorithms()) list.push_back(&algorithm);
-  return list;
-}
-
-std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
-  std::string name(info.param->id);
-  name[name.find('.')] = '_';
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Registry, Golden, testing::ValuesIn(all()), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, Golden, testing::ValuesIn(test::all_algorithms()),
+                         test::name_of_algorithm);
 
 }  // namespace
 }  // namespace carillon

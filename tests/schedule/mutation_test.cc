@@ -19,6 +19,7 @@
 #include "schedule/verify.h"
 #include "support/hand_team.h"
 #include "support/oracle.h"
+#include "support/registry.h"
 #include "support/shapes.h"
 
 namespace carillon {
@@ -349,19 +350,8 @@ TEST_P(Mutation, OfAnAlgorithm) {
   }
 }
 
-std::vector<const Algorithm*> all() {
-  std::vector<const Algorithm*> list;
-  for (const Algorithm& algorithm : algorithms()) list.push_back(&algorithm);
-  return list;
-}
-
-std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
-  std::string name(info.param->id);
-  name[name.find('.')] = '_';
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(all()), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(test::all_algorithms()),
+                         test::name_of_algorithm);
 
 // What no algorithm does (yet): messages to all, loops that read a message from before the loop,
 // strands that meet by signals to their own rank.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/registry.h"
 #include "support/shapes.h"
 #include "support/trial.h"
 
@@ -64,19 +65,8 @@ TEST_P(OnNodes, AgreesWithTheOracle) {
   }
 }
 
-std::vector<const Algorithm*> all() {
-  std::vector<const Algorithm*> list;
-  for (const Algorithm& algorithm : algorithms()) list.push_back(&algorithm);
-  return list;
-}
-
-std::string test_name(const testing::TestParamInfo<const Algorithm*>& info) {
-  std::string name(info.param->id);
-  name[name.find('.')] = '_';
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Registry, OnNodes, testing::ValuesIn(all()), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, OnNodes, testing::ValuesIn(test::all_algorithms()),
+                         test::name_of_algorithm);
 
 // Other levels than the default ones.
 class OnLevels : public testing::TestWithParam<const char*> {};
