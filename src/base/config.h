@@ -24,6 +24,8 @@ struct Config {
   std::int64_t crowded = -1;         ///< CARILLON_CROWDED
   std::string network;               ///< CARILLON_NETWORK
   std::string node_ranks;            ///< CARILLON_NODE_RANKS
+  std::string fault;                 ///< CARILLON_FAULT
+  std::string trace;                 ///< CARILLON_TRACE
   std::string log = "warning";       ///< CARILLON_LOG
 };
 

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "team/bootstrap.h"
 #include "transport/fabric/fabric.h"
 #include "transport/verbs/verbs.h"
+#include "transport/wrap/fault.h"
 
 namespace carillon {
 namespace {
@@ -52,14 +54,23 @@ Result<std::unique_ptr<wire::Wire>> open_wire(Kind kind, const std::string& devi
                         : fabric::open_wire({.provider = device, .domain = {}});
 }
 
+// With what the settings ask for: faults, each process having its own draws.
+std::unique_ptr<wire::Wire> wrapped(std::unique_ptr<wire::Wire> wire, const Config& settings,
+                                    int process) {
+  Faults faults = parse_faults(settings.fault).value();  // read_config has refused others
+  if (!faults.any()) return wire;
+  faults.seed += static_cast<std::uint64_t>(process) << 40;
+  return wrap::with_faults(std::move(wire), faults);
+}
+
 // One attempt; everybody takes part, and comes to the same end.
 Result<std::unique_ptr<net::Network>> attempt(const crl_oob_t& oob, const Config& settings,
                                               Kind kind, const std::string& device) {
   auto wire = open_wire(kind, device);
   Result<std::unique_ptr<net::Network>> network = wire.status();
   if (wire.ok()) {
-    network = net::Network::create(std::move(wire.value()), oob.size, oob.rank,
-                                   static_cast<std::uint64_t>(settings.slot_bytes));
+    network = net::Network::create(wrapped(std::move(wire.value()), settings, oob.rank), oob.size,
+                                   oob.rank, static_cast<std::uint64_t>(settings.slot_bytes));
   }
   net::Contact mine;
   if (network.ok()) mine = network.value()->contact();

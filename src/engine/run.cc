@@ -340,11 +340,13 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   if (!endpoint.pair_line_free(peer, number)) return false;
   net::Pair& pair = *peer.remote;
   const bool two_sided = plan_->two_sided && in.action == Action::kSend;
-  std::byte* const to = pair.prepare(static_cast<std::uint64_t>(length), two_sided);
+  std::byte* const to = pair.prepare(number, static_cast<std::uint64_t>(length), two_sided);
   net::Buffer* buffer = nullptr;
   if (to != nullptr) {
-    gather(to, in, strand, offset, length);
-    copied_bytes_ += static_cast<std::uint64_t>(length);
+    if (!pair.is_filled()) {
+      gather(to, in, strand, offset, length);
+      copied_bytes_ += static_cast<std::uint64_t>(length);
+    }
     const std::uint32_t lag = endpoint.lag(collective_);
     const std::uint64_t header =
         shm::make_header(static_cast<std::uint32_t>(number), lag, 0, signature());
@@ -360,7 +362,7 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   }
   if (team_->only_in_flight()) pair.told_in_passing();
   shm::Endpoint::use_pair_line(peer, number, collective_);
-  if (team_->engine().network()->manual_progress()) sent_.push_back(buffer);
+  if (team_->engine().network()->puts_must_end()) sent_.push_back(buffer);
   return true;
 }
 

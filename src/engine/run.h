@@ -159,7 +159,7 @@ class Run {
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;
-  std::vector<net::Buffer*> sent_;  // by networks that need progress for it
+  std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
   std::vector<std::byte> scratch_;
   std::vector<std::int64_t> table_storage_;

@@ -83,7 +83,7 @@ void Run::note_received(net::Links& links) {
 }
 
 // Where the network needs this process to make progress, what is under way would wait until the
-// next call.
+// next call; where it is not ordered, word of the collective's end could come before it.
 bool Run::sent() {
   while (!sent_.empty() && sent_.back()->operation.done()) sent_.pop_back();
   return sent_.empty();

@@ -122,7 +122,8 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
                    .inline_bytes = device_->inline_bytes(),
                    .max_bytes = device_->max_message_bytes(),
                    .max_send_bytes = kEagerBytes,
-                   .registers_local = true};
+                   .registers_local = true,
+                   .ordered = true};  // a reliable connection is
 }
 
 VerbsWire::~VerbsWire() {
