@@ -3,8 +3,7 @@
 // A virtual cluster on this machine, for the time of one job (docs/cluster.md).
 #pragma once
 
-#include <cstdint>
-
+#include "cluster/network.h"
 #include "cluster/shape.h"
 #include "support/process.h"
 
@@ -12,7 +11,7 @@ namespace carillon::cli {
 
 struct Cluster {
   Shape shape;
-  std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
+  Wires wires;
   bool json = false;            ///< the summary, the last line of stderr, as JSON
 };
 

@@ -102,7 +102,8 @@ Status Team::check_hellos(std::span<const Hello> hellos) const {
   const auto processes = static_cast<std::int32_t>(engine_.node_of().size());
   for (const Hello& hello : hellos) {
     if (hello.segment_id == 0) {
-      return {Code::kUnsupported, "a member of the team could not join its node, or has no room for one more team"};
+      return {Code::kUnsupported,
+              "a member of the team could not join its node, or has no room for one more team"};
     }
     if (hello.world != hellos.front().world || hello.process < 0 || hello.process >= processes) {
       return {Code::kUnsupported, "the team's members were not started together"};

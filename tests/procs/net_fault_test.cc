@@ -64,9 +64,10 @@ TEST_F(NetFault, ABrokenConnectionIsToldToAll) {
   struct Row {
     int ranks, faulty, post;
   };
-  for (const Row& row : {Row{2, 1, 1}, {2, 1, 100}, {2, 2, 3}, {3, 1, 2}, {3, 1, 100}, {3, 3, 10}}) {
-    SCOPED_TRACE(std::to_string(row.faulty) + " of " + std::to_string(row.ranks) +
-                 " ranks, post " + std::to_string(row.post));
+  for (const Row& row :
+       {Row{2, 1, 1}, {2, 1, 100}, {2, 2, 3}, {3, 1, 2}, {3, 1, 100}, {3, 3, 10}}) {
+    SCOPED_TRACE(std::to_string(row.faulty) + " of " + std::to_string(row.ranks) + " ranks, post " +
+                 std::to_string(row.post));
     expect_all_told(row.ranks, row.faulty, "delay=0.1,break=" + std::to_string(row.post));
     if (HasFailure()) return;
   }

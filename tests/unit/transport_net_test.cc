@@ -29,10 +29,10 @@ std::uint64_t done_word(std::uint64_t count) { return kGeneration << shm::kDoneB
 // One process, and its pair with the other in each of some teams.
 struct Side {
   Side(MemoryNet& net, int self, const std::string& faults)
-      : network(std::move(net::Network::create(wrap::with_faults(net.open_end(),
-                                                                 parse_faults(faults).value()),
-                                               2, self, kSlotBytes)
-                              .value())),
+      : network(std::move(
+            net::Network::create(wrap::with_faults(net.open_end(), parse_faults(faults).value()), 2,
+                                 self, kSlotBytes)
+                .value())),
         other(1 - self) {}
   void add_team() {
     const std::uint32_t first = *network->take_ids(kIds, kGeneration);

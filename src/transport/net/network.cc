@@ -255,10 +255,10 @@ bool Network::send_note(int process, const Note& note, bool reply, wire::Operati
     const std::uint64_t here = note_offset(process, reply);
     std::memcpy(staging_.data + here, &note, sizeof note);
     const std::array piece = {staging_.piece(here, sizeof note)};
-    posted = wire_->put(peer.value(), piece, other.contact.lobby.at(note_offset(self_, reply)),
-                        immediate(Kind::kNote, 2 * sent + (reply ? 1 : 0),
-                                  static_cast<std::uint32_t>(self_)),
-                        operation);
+    posted = wire_->put(
+        peer.value(), piece, other.contact.lobby.at(note_offset(self_, reply)),
+        immediate(Kind::kNote, 2 * sent + (reply ? 1 : 0), static_cast<std::uint32_t>(self_)),
+        operation);
   }
   if (posted.ok()) {
     if (!posted.value()) return false;

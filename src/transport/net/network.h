@@ -99,8 +99,8 @@ class Network final : public wire::Listener {
   /// Of one that is sent and received.
   [[nodiscard]] std::uint64_t largest_send() const { return largest_send_; }
   [[nodiscard]] Counters& counters() { return counters_; }
-  /// What a collective puts must have ended before it does: else it might not be sent until somebody
-  /// makes progress, or land after what is said of the collective.
+  /// What a collective puts must have ended before it does: else it might not be sent until
+  /// somebody makes progress, or land after what is said of the collective.
   [[nodiscard]] bool puts_must_end() const {
     return wire_->capabilities().manual_progress || !wire_->capabilities().ordered;
   }
@@ -147,8 +147,8 @@ class Network final : public wire::Listener {
   /// place. Of a message, its number; of the n-th request to a process, 2n, and of the reply to it,
   /// 2n + 1.
   static std::uint32_t immediate(Kind kind, std::uint64_t number, std::uint32_t id) {
-    return static_cast<std::uint32_t>(kind) << (kIdBits + kNumberBits) | low_bits(number) << kIdBits |
-           id;
+    return static_cast<std::uint32_t>(kind) << (kIdBits + kNumberBits) |
+           low_bits(number) << kIdBits | id;
   }
   static constexpr std::uint32_t low_bits(std::uint64_t number) {
     return static_cast<std::uint32_t>(number) & ((1U << kNumberBits) - 1);

@@ -23,7 +23,8 @@ struct StatusWords {
   std::uint64_t check = 0;   // of these
 };
 
-// Each step spreads a changed bit over the whole word: what has changed in part does not cancel out.
+// Each step spreads a changed bit over the whole word: what has changed in part does not cancel
+// out.
 std::uint64_t check_of(const StatusWords& words) {
   std::uint64_t sum = 0;
   for (const std::uint64_t word : {words.done, words.acknowledged, words.call, words.closed}) {
@@ -213,9 +214,9 @@ bool Pair::status_under_way() {
 bool Pair::post_status() {
   if (state_ != State::kOpen || status_under_way()) return false;
   StatusWords words{.done = done_,
-                          .acknowledged = with_generation(place_.generation, acknowledged_),
-                          .call = call_,
-                          .closed = closing_ ? place_.generation : 0};
+                    .acknowledged = with_generation(place_.generation, acknowledged_),
+                    .call = call_,
+                    .closed = closing_ ? place_.generation : 0};
   const auto buffer = network_.buffers().take(sizeof words);
   const auto peer = network_.peer_of(place_.process);
   Result<bool> posted = buffer.ok() ? peer.status() : buffer.status();
