@@ -12,7 +12,7 @@ namespace carillon::cli {
 struct Cluster {
   Shape shape;
   Wires wires;
-  bool json = false;            ///< the summary, the last line of stderr, as JSON
+  bool json = false;  ///< the summary, the last line of stderr, as JSON
 };
 
 /// Where a launcher finds the program that runs a command on a node, as `rsh NODE COMMAND`, and a

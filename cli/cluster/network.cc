@@ -33,9 +33,8 @@ std::string find_tool(const std::string& name, const char* package) {
   for (const char* const folder : {"/usr/sbin/", "/sbin/"}) {
     if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
   }
-  fail(
-      "a virtual cluster {}needs the program {} of {}; install it (Debian: apt-get install {})",
-      name == "nft" ? "with loss " : "", name, package, package);
+  fail("a virtual cluster {}needs the program {} of {}; install it (Debian: apt-get install {})",
+       name == "nft" ? "with loss " : "", name, package, package);
 }
 
 // Runs `command`, which reads `lines`, in the network of this process or of `node`.
@@ -47,8 +46,8 @@ void run_batch(const Arguments& command, const std::string& lines, pid_t node = 
     fail("cannot keep the commands for {}: {}", tool, std::strerror(errno));
   }
   lseek(input, 0, SEEK_SET);
-  const pid_t child = spawn(
-      {.command = command, .node = node, .namespaces = kNetworkOnly, .input = input});
+  const pid_t child =
+      spawn({.command = command, .node = node, .namespaces = kNetworkOnly, .input = input});
   close(input);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
