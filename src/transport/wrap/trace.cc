@@ -195,6 +195,7 @@ void TraceWire::write_names(std::string* text) const {
   name("process_name", 0, "rank " + std::to_string(process_));
   name("thread_name", kArrivalsRow, "arrivals");
   for (const int process : peers_) {
+    if (process < 0) continue;
     name("thread_name", process + 1, "to rank " + std::to_string(process));
   }
   *text += "{\"name\":\"counts\",\"ph\":\"M\",\"pid\":" + std::to_string(process_) +
