@@ -86,7 +86,7 @@ TEST_F(NetFault, ResultsAreRightWhateverComesWhen) {
       crl_context_h context = make_context(world, rank, false, 100);
       crl_team_h team = make_team(context, members.oob(rank));
       crl_status_t status = CRL_OK;
-      EXPECT_EQ(allreduce_until_error(team, rank, kRanks, 200, &status), 200) << crl_last_error();
+      EXPECT_EQ(allreduce_until_error(team, rank, kRanks, 100, &status), 100) << crl_last_error();
       crl_team_destroy(team);
       crl_context_destroy(context);
     });

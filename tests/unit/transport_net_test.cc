@@ -132,6 +132,20 @@ TEST_F(Net, AnOlderStatusDoesNotUndoANewerOne) {
   }
 }
 
+// It says how many messages are on their way: who waits for one of these does not wait in vain.
+TEST_F(Net, AStatusMayBeReadBeforeTheMessagesBeforeIt) {
+  open("");
+  connect();
+  ASSERT_TRUE(write(0));
+  ASSERT_TRUE(write(1));
+  a().pair().tell(done_word(1), 0, true);
+  b().network->on_put(net::Network::immediate(net::Network::Kind::kStatus, 0, 0));
+  EXPECT_EQ(b().peer().progress->done.load(), done_word(1));
+  EXPECT_FALSE(b().shows(1));
+  EXPECT_TRUE(b().pair().was_sent(1));
+  EXPECT_FALSE(b().pair().was_sent(2));
+}
+
 // A status that has landed in part says nothing.
 TEST_F(Net, AStatusThatHasLandedInPartIsNotRead) {
   open("");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/net/pair.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -20,6 +21,7 @@ struct StatusWords {
   std::uint64_t acknowledged = 0;
   std::uint64_t call = 0;
   std::uint64_t closed = 0;  // generation: nothing will come any more
+  std::uint64_t sent = 0;    // how many messages
   std::uint64_t check = 0;   // of these
 };
 
@@ -27,7 +29,8 @@ struct StatusWords {
 // out.
 std::uint64_t check_of(const StatusWords& words) {
   std::uint64_t sum = 0;
-  for (const std::uint64_t word : {words.done, words.acknowledged, words.call, words.closed}) {
+  for (const std::uint64_t word :
+       {words.done, words.acknowledged, words.call, words.closed, words.sent}) {
     sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
     sum ^= sum >> 32;
   }
@@ -150,6 +153,7 @@ bool Pair::posted(const Result<bool>& answer, Buffer** buffer) {
   filled_ = !answer.ok() || !answer.value();
   prepared_->held = filled_;
   if (filled_) return false;
+  sent_ = std::max(sent_, prepared_number_ + 1);
   *buffer = prepared_;
   return true;
 }
@@ -216,7 +220,8 @@ bool Pair::post_status() {
   StatusWords words{.done = done_,
                     .acknowledged = with_generation(place_.generation, acknowledged_),
                     .call = call_,
-                    .closed = closing_ ? place_.generation : 0};
+                    .closed = closing_ ? place_.generation : 0,
+                    .sent = sent_};
   const auto buffer = network_.buffers().take(sizeof words);
   const auto peer = network_.peer_of(place_.process);
   Result<bool> posted = buffer.ok() ? peer.status() : buffer.status();
@@ -287,7 +292,10 @@ void Pair::on_status() {
   StatusWords words;
   std::memcpy(&words, block_.data, sizeof words);
   if (words.check != check_of(words)) return;  // the next one is landing, and will be told
-  if (words.done >> shm::kDoneBits == place_.peer_generation) raise(told_.done, words.done);
+  if (words.done >> shm::kDoneBits == place_.peer_generation) {
+    raise(told_.done, words.done);
+    told_sent_ = std::max(told_sent_, words.sent);
+  }
   if (words.closed == place_.peer_generation) peer_closed_ = true;
   const std::uint64_t count = words.acknowledged & shm::kDoneMask;
   if (words.acknowledged >> shm::kDoneBits == place_.peer_generation && count <= peer_->out_next) {

@@ -9,8 +9,8 @@
 //   +--------+--------+-----+--------+--------+-----+--------+
 //   | status | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
 //   +--------+--------+-----+--------+--------+-----+--------+
-//   status: the member's `done`, its count of this rank's messages, the call it waits in, whether
-//   it has closed, and a check that all of it is there: the next one may be landing.
+//   status: the member's `done`, its count of this rank's messages and of its own, the call it
+//   waits in, whether it has closed, and a check that all of it is there: the next one may be landing.
 //   line n: a message that fits in a line: length, header, payload. Side by side, so that short
 //   messages use one page.
 //   slot n: a longer one, its payload aligned.
@@ -95,6 +95,8 @@ class Pair {
   void told_in_passing() { untold_ = 0; }
   /// Tells `done` (with generation) and the counts; soon, if it cannot be now.
   void tell(std::uint64_t done, std::uint64_t call, bool covers_all);
+  /// Has the member said that it has sent this message? Then it will come, if it has not.
+  [[nodiscard]] bool was_sent(std::uint64_t number) const { return number < told_sent_; }
   /// How long it has been waiting for the member to answer; 0: it is not.
   [[nodiscard]] double opening_s() const;
   [[nodiscard]] bool is_open() const { return state_ == State::kOpen; }
@@ -187,6 +189,8 @@ class Pair {
   std::uint64_t acknowledged_ = 0;
   std::uint64_t told_acknowledged_ = 0;
   std::uint64_t untold_ = 0;
+  std::uint64_t sent_ = 0;       // messages, up to the last
+  std::uint64_t told_sent_ = 0;  // by the member
 };
 
 }  // namespace carillon::net

@@ -18,7 +18,7 @@ using wire::Piece;
 using wire::RemoteMemory;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kMostRounds = 32;  // of progress, that something comes late
+constexpr std::uint64_t kMostRounds = 8;  // of progress, that something comes late
 constexpr auto kRetransmission = std::chrono::milliseconds(10);  // until a loss is noticed
 constexpr std::size_t kMostHeld = 256;                           // then posts are refused
 

@@ -139,7 +139,7 @@ Result<bool> TraceWire::post(const char* name, Peer peer, std::span<const Piece>
     open_.erase(last);
   }
   const std::int64_t begin_ns = now_ns();
-  const Result<bool> posted = call();
+  Result<bool> posted = call();
   if (!posted.ok()) return posted;
   if (!posted.value()) {
     ++refused_;
