@@ -148,14 +148,15 @@ std::string times_text(const Rows& rows) {
 }
 
 std::string work_text(const Rows& rows) {
-  Table table({"collective", ">bytes", ">k", "by", ">sends", ">puts", ">receives posted",
+  Table table({"collective", ">bytes", ">k", "by", ">sends", ">puts", ">gets", ">receives posted",
                ">completions", ">immediates", ">bytes copied"});
   for (const Json& row : rows.results) {
     for (const char* const way : {"sendrecv", "rdma"}) {
       const Json& work = row[way];
       table.add({row["collective"], short_bytes(row["bytes"]), std::to_string(row["k"].get<int>()),
-                 way, number(work, "sends"), number(work, "puts"), number(work, "receives_posted"),
-                 number(work, "completions"), number(work, "immediates"),
+                 way, number(work, "sends"), number(work, "puts"), number(work, "gets"),
+                 number(work, "receives_posted"), number(work, "completions"),
+                 number(work, "immediates"),
                  fmt::format("{:.0f}", work["copied_bytes"].get<double>())});
     }
   }

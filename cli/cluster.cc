@@ -75,7 +75,8 @@ Arguments hosts_options(const Launcher& launcher, const Shape& shape) {
 }
 
 // The user's own settings come first. Each of Open MPI's nodes believes it has the whole machine,
-// and all of them would bind their first rank to the same core.
+// and all of them would bind their first rank to the same core. Its daemons would also make
+// sessions of their own (see Spawn::own_group).
 Environment launcher_environment(const Shape& shape) {
   Environment environment;
   const auto add = [&](const char* name, const char* value) {
@@ -84,9 +85,11 @@ Environment launcher_environment(const Shape& shape) {
   };
   add("OMPI_MCA_plm_rsh_agent", kRemoteShell);
   add("OMPI_MCA_plm_rsh_no_tree_spawn", "1");
+  add("OMPI_MCA_orte_leave_session_attached", "1");
   add("OMPI_MCA_hwloc_base_binding_policy", "none");
   add("PRTE_MCA_plm_ssh_agent", kRemoteShell);
   add("PRTE_MCA_plm_ssh_no_tree_spawn", "1");
+  add("PRTE_MCA_prte_leave_session_attached", "1");
   add("PRTE_MCA_hwloc_default_binding_policy", "none");
   if (shape.ranks() > usable_cores()) {
     add("OMPI_MCA_mpi_yield_when_idle", "1");

@@ -121,6 +121,7 @@ Work Job::count(const std::function<void()>& call) {
   barrier();
   const Work after = work_so_far(*context_);
   const std::array mine = {after.puts - before.puts,
+                           after.gets - before.gets,
                            after.sends - before.sends,
                            after.receives - before.receives,
                            after.completions - before.completions,
@@ -130,14 +131,15 @@ Work Job::count(const std::function<void()>& call) {
   check(crl_allreduce(team_, mine.data(), all.data(), all.size(), CRL_FLOAT64, CRL_SUM),
         "allreduce");
   for (double& value : all) value /= kCounted;
-  return {all[0], all[1], all[2], all[3], all[4], all[5]};
+  return {all[0], all[1], all[2], all[3], all[4], all[5], all[6]};
 }
 
 void print_work(const char* name, const Work& work) {
   std::printf(
-      ",\"%s\":{\"puts\":%.1f,\"sends\":%.1f,\"receives_posted\":%.1f,\"completions\":%.1f,"
+      ",\"%s\":{\"puts\":%.1f,\"gets\":%.1f,\"sends\":%.1f,\"receives_posted\":%.1f,"
+      "\"completions\":%.1f,"
       "\"immediates\":%.1f,\"copied_bytes\":%.0f}",
-      name, work.puts, work.sends, work.receives, work.completions, work.immediates,
+      name, work.puts, work.gets, work.sends, work.receives, work.completions, work.immediates,
       work.copied_bytes);
 }
 

@@ -97,6 +97,7 @@ Work work_so_far(const crl_context& context) {
   const wire::Counters& wire = network.wire().counters();
   const auto number = [](std::uint64_t count) { return static_cast<double>(count); };
   return {.puts = number(wire.puts),
+          .gets = number(wire.gets),
           .sends = number(wire.sends),
           .receives = number(wire.receives),
           .completions = number(wire.completions),

@@ -17,7 +17,8 @@ enum Side : std::size_t { kSendRecv = 0, kRdma = 1, kSides = 2 };
 
 /// What an operation took, by all ranks together.
 struct Work {
-  double puts = 0, sends = 0, receives = 0, completions = 0, immediates = 0, copied_bytes = 0;
+  double puts = 0, gets = 0, sends = 0, receives = 0, completions = 0, immediates = 0,
+         copied_bytes = 0;
 };
 
 /// Ends the program with carillon's own words if it is one.

@@ -57,7 +57,7 @@ void enter(const Spawn& what, int node) {
 [[noreturn]] void run_spawned(const Spawn& what, int node) {
   try {
     if (node >= 0) enter(what, node);
-    if (what.own_session) setsid();
+    if (what.own_group) setpgid(0, 0);
     if (what.input != STDIN_FILENO) dup2(what.input, STDIN_FILENO);
     for (const auto& [name, value] : what.environment) {
       if (value) {

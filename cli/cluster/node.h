@@ -29,7 +29,9 @@ struct Spawn {
   pid_t node = 0;                    ///< the process of start_node(); 0: here
   int namespaces = kNodeNamespaces;  ///< of the node, to enter
   int input = 0;                     ///< its stdin
-  bool own_session = false;          ///< out of reach of the terminal's Ctrl-C, as by ssh
+  /// Out of reach of the terminal's Ctrl-C, as by ssh. No session of its own: the kernel would
+  /// share out the cores by sessions (autogroup), and a rank that yields would yield to no other's.
+  bool own_group = false;
 };
 /// Starts a program as a child of this process, with all signals as by default.
 pid_t spawn(const Spawn& what);

@@ -135,7 +135,7 @@ int run_remote_shell(const std::vector<pid_t>& nodes, const Arguments& node_and_
   std::string words;
   for (std::size_t i = 1; i < node_and_command.size(); ++i) words += node_and_command[i] + " ";
   const pid_t child =
-      spawn({.command = {"/bin/sh", "-c", words}, .node = nodes[node], .own_session = true});
+      spawn({.command = {"/bin/sh", "-c", words}, .node = nodes[node], .own_group = true});
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -47,6 +47,10 @@ constexpr std::array kRows = {
         "Whether ranks share cores, so that who waits yields at once; -1: if they are more than "
         "the cores they may run on.",
         nullptr, &Config::crowded, -1, 1},
+    Row{"CARILLON_FETCH_BYTES", "bytes, or -1",
+        "From this size on, messages between nodes are got from where they stand instead of copied "
+        "there and here; 0: none is; -1: as suits the network.",
+        nullptr, &Config::fetch_bytes, -1, kMax},
     Row{"CARILLON_NETWORK", "text",
         "Network between nodes: verbs, verbs:DEVICE, fabric, fabric:PROVIDER or off; empty: the "
         "best that all nodes have.",

@@ -83,6 +83,9 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
   auto network = join_network(oob, settings_);
   if (network.ok()) {
     network_ = std::move(network.value());
+    const auto suits = static_cast<std::int64_t>(network_->wire().capabilities().get_from_bytes);
+    const std::int64_t from = settings_.fetch_bytes < 0 ? suits : settings_.fetch_bytes;
+    if (from > 0) fetch_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
     if (joined() && network_->wait_descriptor() >= 0) {
       bell_ = std::make_unique<shm::Bell>(*segment_, node_rank_);
       if (bell_->fd() < 0) bell_.reset();
@@ -221,6 +224,12 @@ bool Engine::move_on(Run& run, int polls) {
   run.next_stage(plan.value());
   team.set_staged(run.plan().learned.length > 0);
   return false;
+}
+
+void Engine::stop_fetching(const Status& why) {
+  fetch_from_bytes_ = INT64_MAX;
+  log(LogLevel::kWarning, "long messages between nodes are copied from now on: " + why.to_string() +
+                              " (the limit on locked memory, ulimit -l, may be too low)");
 }
 
 // Who lives on other nodes. Without, it is up to the network to tell.

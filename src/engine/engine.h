@@ -64,6 +64,10 @@ class Engine {
   /// Null: all processes are on one node, or there is no network (network_status()).
   [[nodiscard]] net::Network* network() const { return network_.get(); }
   [[nodiscard]] const Status& network_status() const { return network_status_; }
+  /// Messages between nodes are got from where they stand if they are at least as long.
+  [[nodiscard]] std::int64_t fetch_from_bytes() const { return fetch_from_bytes_; }
+  /// They cannot be: the caller's memory cannot be registered.
+  void stop_fetching(const Status& why);
   /// What is known of a process of another node; it is watched from now on. `reason` says more.
   Lifeline::State look_at(int process, Status* reason);
   void set_stage_source(StageSource* source) { stages_ = source; }
@@ -137,6 +141,7 @@ class Engine {
   std::shared_ptr<shm::Segment> segment_;
   std::unique_ptr<net::Network> network_;  // outlives all teams
   Status network_status_;
+  std::int64_t fetch_from_bytes_ = INT64_MAX;
   std::unique_ptr<shm::Bell> bell_;     // null: the network gives nothing to sleep on
   std::unique_ptr<Lifeline> lifeline_;  // null: one node
   std::vector<LifelineAddress> lifelines_;

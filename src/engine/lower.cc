@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "engine/lifetimes.h"
 #include "engine/plan.h"
 
 namespace carillon {
@@ -14,13 +15,17 @@ bool outgoing(OpKind kind) {
 
 class Lowering {
  public:
-  Lowering(const Schedule& schedule, const Call& call) : schedule_(schedule), call_(call) {}
+  Lowering(const Schedule& schedule, const Call& call)
+      : schedule_(schedule), call_(call), lifetimes_(schedule, call) {}
 
   Result<Plan> run() {
     plan_.scratch_bytes = schedule_.scratch_bytes;
     plan_.slot_bytes = call_.limits.slot_bytes;
     plan_.two_sided = call_.params.two_sided;
     plan_.learned = schedule_.learned;
+    plan_.input_bytes = input_bytes(call_.shared, call_.local, schedule_.rank);
+    plan_.output_bytes = output_bytes(call_.shared, call_.local, schedule_.rank);
+    find_landings();
     count_messages();
     for (const ChannelUse& use : plan_.uses) {
       if (use.count > INT32_MAX) fail("more messages than can be numbered (larger segments?)");
@@ -171,6 +176,47 @@ class Lowering {
     }
   }
 
+  // Messages that may stand in the output from their wait on.
+  void find_landings() {
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      if (schedule_.ops[i].kind != OpKind::kWait) continue;
+      if (const auto copy = lifetimes_.landing(i)) {
+        const Message& message = schedule_.ops[i].message;
+        landings_[{message.channel, message.peer, message.index}] = *copy;
+      }
+    }
+  }
+
+  // Where the message lands; null: nowhere.
+  [[nodiscard]] const Op* landing_of(const Message& message) const {
+    const auto found = landings_.find({message.channel, message.peer, message.index});
+    return found == landings_.end() ? nullptr : &schedule_.ops[found->second];
+  }
+
+  // Between nodes such bytes need not be copied for the reader.
+  [[nodiscard]] bool lasts(const Op& op, const Buffer& source) const {
+    const auto index = static_cast<std::size_t>(&op - schedule_.ops.data());
+    if (source.space != Space::kSlot) return lifetimes_.lasts(index, source);
+    const Op* const copy = landing_of(source.message);
+    if (copy == nullptr) return false;
+    Buffer landed = schedule_.dst(*copy)[0];
+    landed.range = landed.range.sub(source.range);
+    return lifetimes_.lasts(index, landed, static_cast<std::size_t>(copy - schedule_.ops.data()));
+  }
+
+  void lower_wait(const Op& op) {
+    Instruction instruction{.action = Action::kWait,
+                            .use = use_of(op),
+                            .index = op.message.index,
+                            .index_stride = op.message.index_stride,
+                            .dst = {.base = slot_base(op.message)}};
+    if (const Op* const copy = landing_of(op.message)) {
+      instruction.a = operand(schedule_.dst(*copy)[0]);
+      instruction.count = schedule_.dst(*copy)[0].range.length;
+    }
+    plan_.code.push_back(instruction);
+  }
+
   void lower_op(const Op& op) {
     switch (op.kind) {
       case OpKind::kCopy: lower_copy(op); break;
@@ -179,13 +225,7 @@ class Lowering {
       case OpKind::kSignal: lower_transfer(op, Action::kPut); break;
       case OpKind::kSend: lower_transfer(op, Action::kSend); break;
       case OpKind::kRecv: lower_transfer(op, Action::kRecv); break;
-      case OpKind::kWait:
-        plan_.code.push_back({.action = Action::kWait,
-                              .use = use_of(op),
-                              .index = op.message.index,
-                              .index_stride = op.message.index_stride,
-                              .dst = {.base = slot_base(op.message)}});
-        break;
+      case OpKind::kWait: lower_wait(op); break;
       case OpKind::kRepeat: break;
     }
   }
@@ -249,6 +289,7 @@ class Lowering {
       }
     }
     instruction.stable = action == Action::kPut && buffers.size() == 1 && stable(buffers[0]);
+    instruction.lasts = action != Action::kRecv && buffers.size() == 1 && lasts(op, buffers[0]);
     plan_.code.push_back(instruction);
   }
 
@@ -281,7 +322,9 @@ class Lowering {
   std::map<SlotKey, std::uint32_t> slots_;
   std::map<std::uint32_t, std::int64_t> needed_;
   std::map<const Op*, std::int32_t> stream_starts_;
+  std::map<SlotKey, std::size_t> landings_;  // messages that may: the copies that would bring them
   std::vector<std::int64_t> releases_;
+  Lifetimes lifetimes_;
   std::int64_t iterations_ = 1;
 };
 

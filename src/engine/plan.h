@@ -39,14 +39,17 @@ enum class Action : std::uint8_t {
 
 struct Instruction {
   Action action = Action::kEnd;
-  bool stable = false;     ///< put: nothing in the schedule writes the source afterwards
+  bool stable = false;  ///< put: nothing in the schedule writes the source's space
+  /// put, send: the source keeps its value until the end; if it is a message: if that has landed.
+  bool lasts = false;
   std::uint16_t use = 0;   ///< index into Plan::uses
   std::int32_t index = 0;  ///< message number on the channel, within the collective
   std::int32_t index_stride = 0;
   std::uint32_t first_piece = 0;  ///< put, send, recv with several pieces: into Plan::pieces
   std::uint32_t piece_count = 0;  ///< 0: the one piece is `a` (put, send) or `dst` (recv)
   std::int64_t length = 0;        ///< bytes; wait: the least the message must have
-  std::int64_t count = 0;         ///< reduce: elements; repeat: iterations
+  /// reduce: elements; repeat: iterations; wait: bytes of `a`, where the message may land at once
+  std::int64_t count = 0;
   Operand dst, a, b;
 };
 
@@ -74,7 +77,8 @@ struct Plan {
   std::vector<ChannelUse> uses;
   std::uint32_t slot_bases = 0;
   std::int64_t scratch_bytes = 0;
-  std::int64_t slot_bytes = 0;  ///< largest message
+  std::int64_t slot_bytes = 0;                     ///< largest message
+  std::int64_t input_bytes = 0, output_bytes = 0;  ///< of the call; 0 where tables say
   /// Its sends and recvs are meant as such: between nodes they are not put.
   bool two_sided = false;
   Range learned;  ///< not empty: another stage follows

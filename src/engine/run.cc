@@ -67,6 +67,7 @@ void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
   if (plan_ != plan) plan_ = plan;
   bases_.resize(kBaseSlots + plan_->slot_bases);
   uses_.resize(plan_->uses.size());
+  landed_.resize(plan_->slot_bases);
   strands_.resize(plan_->strand_starts.size());
   const auto scratch = static_cast<std::size_t>(plan_->scratch_bytes);
   if (scratch_.size() < scratch) scratch_.resize(scratch);
@@ -157,6 +158,7 @@ bool Run::progress(int polls) {
   if (!finished) return false;
   if (!sent_.empty() && !sent()) return false;
   if (references_.empty() || references_released()) {
+    if (fetches_) fetches_->finish();
     prefetch_next_writes();
     return true;
   }
@@ -184,20 +186,9 @@ bool Run::advance(Strand& strand, int polls) {
       case Action::kPut:
         if (!put(in, strand)) return false;
         break;
-      case Action::kWait: {
-        Received received;
-        if (!poll(in.use, number_of(in, strand), polls, &received)) return false;
-        if (received.length < in.length) {
-          fail(Status(Code::kMismatch,
-                      "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
-                          std::to_string(received.length) + " bytes where rank " +
-                          std::to_string(team_->rank()) + " expected " + std::to_string(in.length) +
-                          "; do all ranks call the collective with the same sizes?"));
-          return false;
-        }
-        bases_[in.dst.base] = const_cast<std::byte*>(received.data);
+      case Action::kWait:
+        if (!wait(in, strand, polls)) return false;
         break;
-      }
       case Action::kRelease: release(in.use, number_of(in, strand)); break;
       case Action::kCopy: copy(in, strand); break;
       case Action::kReduce: reduce(in, strand); break;
@@ -224,9 +215,34 @@ bool Run::advance(Strand& strand, int polls) {
   }
 }
 
+bool Run::wait(const Instruction& in, const Strand& strand, int polls) {
+  Received received;
+  const std::uint64_t number = number_of(in, strand);
+  if (!poll(in.use, number, polls, &received)) return false;
+  if (received.length < in.length) [[unlikely]] {
+    fail(Status(Code::kMismatch, "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
+                                     std::to_string(received.length) + " bytes where rank " +
+                                     std::to_string(team_->rank()) + " expected " +
+                                     std::to_string(in.length) +
+                                     "; do all ranks call the collective with the same sizes?"));
+    return false;
+  }
+  if (received.exposure != nullptr) {
+    std::span<std::byte> landing;
+    if (in.count > 0) landing = {at(in.a, strand), static_cast<std::size_t>(in.count)};
+    if (!fetch(in, strand, number, landing, &received)) return false;
+  }
+  landed_[in.dst.base - kBaseSlots] = received.landed ? 1 : 0;
+  bases_[in.dst.base] = const_cast<std::byte*>(received.data);
+  return true;
+}
+
 void Run::copy(const Instruction& in, const Strand& strand) {
   const std::int64_t length = length_of(in.dst, in.length);
-  copy_bytes(at(in.dst, strand), at(in.a, strand), length);
+  std::byte* const to = at(in.dst, strand);
+  const std::byte* const from = at(in.a, strand);
+  if (to == from) return;  // it has landed there
+  copy_bytes(to, from, length);
   copied_bytes_ += static_cast<std::uint64_t>(length);
 }
 
@@ -340,16 +356,21 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   if (!endpoint.pair_line_free(peer, number)) return false;
   net::Pair& pair = *peer.remote;
   const bool two_sided = plan_->two_sided && in.action == Action::kSend;
-  std::byte* const to = pair.prepare(number, static_cast<std::uint64_t>(length), two_sided);
+  const auto exposure = two_sided ? std::nullopt : exposure_of(in, strand, offset, length);
+  const auto bytes = exposure ? sizeof *exposure : static_cast<std::size_t>(length);
+  std::byte* const to = pair.prepare(number, bytes, two_sided);
   net::Buffer* buffer = nullptr;
   if (to != nullptr) {
-    if (!pair.is_filled()) {
+    if (exposure) {
+      std::memcpy(to, &*exposure, sizeof *exposure);
+    } else if (!pair.is_filled()) {
       gather(to, in, strand, offset, length);
       copied_bytes_ += static_cast<std::uint64_t>(length);
     }
     const std::uint32_t lag = endpoint.lag(collective_);
     const std::uint64_t header =
-        shm::make_header(static_cast<std::uint32_t>(number), lag, 0, signature());
+        shm::make_header(static_cast<std::uint32_t>(number), lag,
+                         exposure ? shm::kExposed : std::uint8_t{0}, signature());
     if (two_sided) {
       pair.send(number, header, &buffer);
     } else {
@@ -360,6 +381,7 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
     if (!pair.status().ok()) fail_unreachable(plan_->uses[in.use].peer, pair.status());
     return false;
   }
+  if (exposure) references_.push_back({in.use, number});
   if (team_->only_in_flight()) pair.told_in_passing();
   shm::Endpoint::use_pair_line(peer, number, collective_);
   if (team_->engine().network()->puts_must_end()) sent_.push_back(buffer);
@@ -418,6 +440,12 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     *received = {line.payload, kind};
     return true;
   }
+  if (kind == shm::kExposed) {
+    net::Exposure exposure;
+    std::memcpy(&exposure, line.payload, sizeof exposure);
+    *received = {.length = static_cast<std::int64_t>(exposure.bytes), .exposure = line.payload};
+    return true;
+  }
   shm::ChunkRef ref;
   std::memcpy(&ref, line.payload, sizeof ref);
   const std::byte* const data = kind == shm::kRemote
@@ -448,6 +476,7 @@ void Run::fail_unreachable(int rank, const Status& why) {
 void Run::fail(Status status) {
   status_ = std::move(status);
   state_ = State::kDone;
+  abandon_fetches();
 }
 
 std::span<const std::int64_t> Run::learned() const {

@@ -7,12 +7,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/plan.h"
 #include "reduce/kernels.h"
+#include "transport/net/fetches.h"
 #include "transport/net/links.h"
 #include "transport/shm/endpoint.h"
 #include "transport/shm/pool.h"
@@ -99,6 +102,8 @@ class Run {
     std::int64_t count = 0;
     std::uint64_t released = 0;  // how many, without a gap
     std::uint64_t ahead = 0;     // bit i: message released + 1 + i is released too
+    bool awaited = false;        // the writer waits to hear of it: it exposed some
+    std::uint64_t told = 0;      // how many it has heard of
   };
   struct Reference {  // a message whose readers read the user's memory itself
     std::uint16_t use = 0;
@@ -107,6 +112,8 @@ class Run {
   struct Received {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
+    const std::byte* exposure = nullptr;  // the data are still where this says
+    bool landed = false;                  // and have been got to where they may stay
   };
 
   void set_buffers();
@@ -119,6 +126,16 @@ class Run {
                      std::int64_t offset, std::int64_t length);
   bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
                     std::uint64_t number, std::int64_t offset, std::int64_t length);
+  net::Fetches& fetches();
+  [[nodiscard]] std::span<std::byte> extent_of(std::span<std::byte> bytes, bool output) const;
+  std::optional<net::Exposure> exposure_of(const Instruction& in, const Strand& strand,
+                                           std::int64_t offset, std::int64_t length);
+  Result<wire::Piece> fetch_to(std::span<std::byte> bytes, std::size_t place, std::uint64_t length,
+                               bool* in_place);
+  bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number,
+             std::span<std::byte> to, Received* received);
+  void abandon_fetches();
+  bool wait(const Instruction& in, const Strand& strand, int polls);
   bool write_large(const Instruction& in, const Strand& strand, shm::Line& line,
                    std::uint64_t number, std::int64_t offset, std::int64_t length,
                    std::uint8_t* kind);
@@ -127,8 +144,8 @@ class Run {
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
   void release(std::uint16_t use, std::uint64_t number);
-  [[nodiscard]] bool acknowledges(const ChannelUse& channel, std::int64_t count) const;
-  void tell(const ChannelUse& channel, std::uint64_t released);
+  [[nodiscard]] bool hears_of(std::size_t use) const;
+  void tell(std::size_t use, std::uint64_t count);
   void tell_all();
   void copy(const Instruction& in, const Strand& strand);
   void reduce(const Instruction& in, const Strand& strand);
@@ -161,6 +178,8 @@ class Run {
   std::vector<Strand> strands_;
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
+  std::unique_ptr<net::Fetches> fetches_;  // null until the first
+  std::vector<std::uint8_t> landed_;       // messages that stand where they may stay; by slot base
   std::vector<std::byte> scratch_;
   std::vector<std::int64_t> table_storage_;
   Status status_;

@@ -18,14 +18,16 @@ bool incoming(const ChannelUse& channel) {
 }  // namespace
 
 // Does the writer need to hear of releases before the end of the collective?
-bool Run::acknowledges(const ChannelUse& channel, std::int64_t count) const {
-  const bool remote = team_->endpoint().peer(channel.peer).remote != nullptr;
-  return count > (remote ? static_cast<std::int64_t>(net::Pair::kSureWindow) : shm::kWindow);
+bool Run::hears_of(std::size_t use) const {
+  const bool remote = team_->endpoint().peer(plan_->uses[use].peer).remote != nullptr;
+  const int sure = remote ? static_cast<int>(net::Pair::kSureWindow) : shm::kWindow;
+  return uses_[use].count > sure || uses_[use].awaited;
 }
 
 void Run::release(std::uint16_t use, std::uint64_t number) {
   Use& state = uses_[use];
   const std::uint64_t place = number - state.first;
+  if (place < state.released) return;  // it was got, and has been released since
   if (place != state.released) {
     state.ahead |= UINT64_C(1) << (place - state.released - 1);
     return;
@@ -38,16 +40,17 @@ void Run::release(std::uint16_t use, std::uint64_t number) {
   state.ahead >>= 1;
   // Earlier collectives may still hold earlier messages: a count would cover those, too.
   // And where lines suffice, the writer needs no more than `done`.
-  if (acknowledges(plan_->uses[use], state.count) && team_->oldest(collective_)) {
-    tell(plan_->uses[use], state.first + state.released);
-  }
+  if (hears_of(use) && team_->oldest(collective_)) tell(use, state.released);
 }
 
-// All messages up to number `released` are released.
-void Run::tell(const ChannelUse& channel, std::uint64_t released) {
+// So many of the use's messages are released, and all of earlier collectives.
+void Run::tell(std::size_t use, std::uint64_t count) {
+  const ChannelUse& channel = plan_->uses[use];
+  const std::uint64_t released = uses_[use].first + count;
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
+  uses_[use].told = count;
   if (peer.remote != nullptr) {
-    peer.remote->note_acknowledged(released);
+    peer.remote->note_acknowledged(released, uses_[use].awaited);
     return;
   }
   shm::Counter& ack = channel.flow == Flow::kInAll ? *peer.all_in_ack : *peer.in_ack;
@@ -60,16 +63,14 @@ void Run::tell_all() {
   told_all_ = true;
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     if (!incoming(plan_->uses[i])) continue;
-    tell(plan_->uses[i], uses_[i].first + static_cast<std::uint64_t>(uses_[i].count));
+    tell(i, static_cast<std::uint64_t>(uses_[i].count));
   }
 }
 
 void Run::tell_releases() {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
-    const Use& use = uses_[i];
-    if (acknowledges(plan_->uses[i], use.count) && use.released > 0 && incoming(plan_->uses[i])) {
-      tell(plan_->uses[i], use.first + use.released);
-    }
+    if (!incoming(plan_->uses[i])) continue;
+    if (hears_of(i) && uses_[i].released > 0) tell(i, uses_[i].released);
   }
 }
 
@@ -78,7 +79,8 @@ void Run::note_received(net::Links& links) {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     const ChannelUse& channel = plan_->uses[i];
     if (channel.flow != Flow::kInPair || links.pair(channel.peer) == nullptr) continue;
-    links.note_received(channel.peer, static_cast<std::uint64_t>(uses_[i].count));
+    const auto count = static_cast<std::uint64_t>(uses_[i].count);
+    links.note_received(channel.peer, count, uses_[i].awaited && uses_[i].told < count);
   }
 }
 

@@ -51,8 +51,17 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls) {
                                        "; do the counts of sender and receiver agree?"));
       return false;
     }
-    scatter(received.data, in, strand, offset, length);
-    copied_bytes_ += static_cast<std::uint64_t>(length);
+    if (received.exposure != nullptr) {
+      std::span<std::byte> landing;
+      if (in.piece_count == 0) {
+        landing = {at(in.dst, strand) + offset, static_cast<std::size_t>(length)};
+      }
+      if (!fetch(in, strand, number, landing, &received)) return false;
+    }
+    if (!received.landed) {
+      scatter(received.data, in, strand, offset, length);
+      copied_bytes_ += static_cast<std::uint64_t>(length);
+    }
     if (pair != nullptr) pair->free_received(number);
     release(in.use, number);
     ++strand.stream;

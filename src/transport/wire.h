@@ -37,6 +37,7 @@ struct Capabilities {
   std::size_t max_bytes = 0;       ///< of one put or get
   std::size_t max_send_bytes = 0;  ///< of one send
   bool registers_local = false;    ///< pieces must lie in registered memory
+  std::size_t get_from_bytes = 0;  ///< gets of so much are cheaper than two copies; 0: never
   bool manual_progress = false;    ///< what is posted may stay here until progress() is called
   bool ordered = false;            ///< puts to one peer land in the order of posting
 };

@@ -254,6 +254,15 @@ class Programs(Cluster):
                                       capture_output=True, text=True, timeout=60)
                 self.assertEqual((done.returncode, done.stdout), (0, "line\n"), done.stderr)
 
+    def test_all_ranks_are_of_one_session(self):
+        # Whose leader is on no node: the kernel shares out the cores by session first. Hydra makes
+        # a session for each rank, whatever it is told.
+        if "openmpi" not in probes():
+            self.skipTest("no Open MPI")
+        done = self.ok("cluster", "run", "--nodes", 3, "--native", "--mpi", "openmpi", "--", "sh",
+                       "-c", "cut -d' ' -f6 /proc/self/stat")
+        self.assertEqual(done.out.split(), ["0"] * 3)
+
     def test_two_at_once(self):
         if "openmpi" not in probes():
             self.skipTest("no Open MPI")

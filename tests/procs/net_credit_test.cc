@@ -16,15 +16,18 @@ namespace {
 constexpr int kLookEveryMs = 200000;
 constexpr std::size_t kSlotBytes = 1024;
 
-class NetCredit : public testing::Test {
+// The parameter: from which size on messages are got by the reader; 0: none.
+class NetCredit : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     setenv("CARILLON_NODE_RANKS", "1", 1);
     setenv("CARILLON_SLOT_BYTES", "1024", 1);
     setenv("CARILLON_ALGORITHM", "bcast=binomial", 1);
+    setenv("CARILLON_FETCH_BYTES", GetParam(), 1);
   }
   void TearDown() override {
-    for (const char* name : {"CARILLON_NODE_RANKS", "CARILLON_SLOT_BYTES", "CARILLON_ALGORITHM"}) {
+    for (const char* name : {"CARILLON_NODE_RANKS", "CARILLON_SLOT_BYTES", "CARILLON_ALGORITHM",
+                             "CARILLON_FETCH_BYTES"}) {
       unsetenv(name);
     }
   }
@@ -42,7 +45,7 @@ void bcast(crl_team_h team, int rank, std::size_t messages, int round) {
 }
 
 // Every length of stream after every number of messages that may be left untold.
-TEST_F(NetCredit, StreamsAfterShortOnes) {
+TEST_P(NetCredit, StreamsAfterShortOnes) {
   for (const int ranks : {2, 3}) {
     Meeting world(ranks), members(ranks);
     expect_processes_ok(
@@ -66,7 +69,7 @@ TEST_F(NetCredit, StreamsAfterShortOnes) {
 }
 
 // Several in flight, the longer ones behind.
-TEST_F(NetCredit, StreamsInFlightTogether) {
+TEST_P(NetCredit, StreamsInFlightTogether) {
   Meeting world(2), members(2);
   expect_processes_ok(
       2,
@@ -94,6 +97,8 @@ TEST_F(NetCredit, StreamsInFlightTogether) {
       },
       40);
 }
+
+INSTANTIATE_TEST_SUITE_P(FetchFrom, NetCredit, testing::Values("0", "1024", "512"));
 
 }  // namespace
 }  // namespace carillon::test

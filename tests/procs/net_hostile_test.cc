@@ -14,6 +14,7 @@
 #include "support/calls.h"
 #include "team/bootstrap.h"
 #include "transport/fabric/fabric.h"
+#include "transport/net/exposure.h"
 #include "transport/net/network.h"
 
 namespace carillon::test {
@@ -45,9 +46,9 @@ std::unique_ptr<net::Network> open(Meeting& meeting, int rank) {
 struct Target {
   shm::Peer peer;
   net::Pair pair;
-  explicit Target(net::Network& network)
+  explicit Target(net::Network& network, std::uint32_t id = kHostile)
       : pair(network, {.process = kHostile,
-                       .id = kHostile,
+                       .id = id,
                        .peer_id = 0,
                        .generation = kGeneration,
                        .peer_generation = kGeneration,
@@ -163,6 +164,77 @@ TEST(Hostile, RandomBytesOnTheNetwork) {
     while (oob.allgather_test(oob.arg, request) == 1) {
     }
     meeting.barrier(kHostile);
+  });
+  if (exits[0] == kNoNetwork) GTEST_SKIP() << "there is no network here";
+  expect_all_ok(exits);
+}
+
+// Messages that say where their bytes are. The last word of an exposure is its length.
+struct Claim {
+  std::uint64_t length;  // of the message
+  std::uint64_t bytes;   // it says there are
+  bool is_long;
+  bool accepted;
+};
+constexpr std::array kClaims = {
+    Claim{sizeof(net::Exposure), kSlotBytes, false, true},
+    Claim{sizeof(net::Exposure), kSlotBytes + 1, false, false},
+    Claim{sizeof(net::Exposure) - 1, 8, false, false},
+    Claim{sizeof(net::Exposure), 8, true, false},
+};
+
+void send_claim(net::Network& network, const Claim& claim, std::uint32_t id,
+                wire::RemoteMemory to) {
+  const net::Block block = network.memory().allocate(128).value();
+  const std::uint64_t header = shm::make_header(0, 0, shm::kExposed, 0);
+  const net::Exposure exposure{.at = {}, .bytes = claim.bytes};
+  std::memcpy(block.data, &claim.length, sizeof claim.length);
+  std::memcpy(block.data + 8, &header, sizeof header);
+  std::memcpy(block.data + net::Pair::kHeadBytes, &exposure, sizeof exposure);
+  const std::array piece = {block.piece(0, net::Pair::kHeadBytes + sizeof exposure)};
+  const auto kind = claim.is_long ? net::Network::Kind::kLong : net::Network::Kind::kShort;
+  const net::BlockLayout layout{kSlotBytes};
+  wire::Operation operation;
+  for (;;) {
+    const auto posted = network.wire().put(network.peer_of(kVictim).value(), piece,
+                                           to.at(layout.message(0, claim.is_long)),
+                                           net::Network::immediate(kind, 0, id), operation);
+    ASSERT_TRUE(posted.ok()) << posted.status().to_string();
+    if (posted.value()) break;
+    (void)network.progress();
+  }
+  while (!operation.done()) (void)network.progress();
+}
+
+TEST(Hostile, PlacesOfBytesAreChecked) {
+  Meeting contacts(2), meeting(2);
+  const auto exits = run_processes(2, [&](int rank) {
+    auto network = open(contacts, rank);
+    std::vector<std::unique_ptr<Target>> targets;
+    std::array<wire::RemoteMemory, kClaims.size()> blocks{};
+    network->take_ids(kClaims.size(), kGeneration);
+    for (std::uint32_t id = 0; id < kClaims.size(); ++id) {
+      targets.push_back(std::make_unique<Target>(*network, id));
+      ASSERT_TRUE(targets.back()->pair.allocate_block());
+      blocks[id] = targets.back()->pair.block();
+    }
+    const auto told = exchange(meeting.oob(rank), blocks, 20);
+    ASSERT_TRUE(told.ok());
+    for (std::uint32_t id = 0; id < kClaims.size(); ++id) {
+      if (rank == kHostile) {
+        send_claim(*network, kClaims[id], id, told.value()->all()[kVictim][id]);
+        continue;
+      }
+      const Target& target = *targets[id];
+      const Stopwatch watch;
+      const auto arrived = [&] { return target.peer.in_lines[0].header.load(); };
+      while (arrived() == 0 && target.pair.status().ok() && watch.seconds() < 20) {
+        ASSERT_TRUE(network->progress().ok());
+      }
+      EXPECT_EQ(target.pair.status().ok(), kClaims[id].accepted) << id;
+      EXPECT_EQ(arrived() != 0, kClaims[id].accepted) << id;
+    }
+    meeting.barrier(rank);
   });
   if (exits[0] == kNoNetwork) GTEST_SKIP() << "there is no network here";
   expect_all_ok(exits);

@@ -144,8 +144,9 @@ struct Plan {
   std::vector<std::int64_t> counts;
   std::string slot_bytes;  // CARILLON_SLOT_BYTES
   bool every_root = true;
-  Shape shape = {};        // all ranks on one node unless given
-  std::string parameters;  // of all algorithms: ":k=3"
+  Shape shape = {};               // all ranks on one node unless given
+  std::string parameters;         // of all algorithms: ":k=3"
+  std::string fetch_bytes = "0";  // CARILLON_FETCH_BYTES
 
   void set_environment() const {
     setenv("CARILLON_NODE_RANKS", shape.name.c_str(), 1);
@@ -154,6 +155,7 @@ struct Plan {
       choice += std::string(algorithm->id) + parameters + ";";
     setenv("CARILLON_ALGORITHM", choice.c_str(), 1);
     setenv("CARILLON_SLOT_BYTES", slot_bytes.c_str(), 1);
+    setenv("CARILLON_FETCH_BYTES", fetch_bytes.c_str(), 1);
   }
   [[nodiscard]] std::vector<Case> cases(const Algorithm& algorithm) const;
 };
@@ -253,6 +255,7 @@ class ProcessConformance : public testing::TestWithParam<Rank> {
     unsetenv("CARILLON_ALGORITHM");
     unsetenv("CARILLON_SLOT_BYTES");
     unsetenv("CARILLON_NODE_RANKS");
+    unsetenv("CARILLON_FETCH_BYTES");
   }
 };
 
@@ -391,6 +394,27 @@ TEST_P(NodesTwoSided, BothSlots) {
   }
 }
 
+class NodesFetched : public NodesConformance {};
+
+// Messages are got from where they stand, all but the shortest.
+TEST_P(NodesFetched, BothSlots) {
+  const Shape& shape = GetParam();
+  for (const auto& round : rounds()) {
+    for (const auto& [slot_bytes, counts] :
+         {std::pair{"1024", std::vector<std::int64_t>{9, 129, 643}},
+          std::pair{"65536", std::vector<std::int64_t>{8193}}}) {
+      run_as_processes({.ranks = shape.ranks(),
+                        .algorithms = round,
+                        .counts = counts,
+                        .slot_bytes = slot_bytes,
+                        .every_root = false,
+                        .shape = shape,
+                        .fetch_bytes = "64"});
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Shape>& param) {
   std::string name = param.param.name;
   for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
@@ -405,6 +429,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NodesConformance,
 INSTANTIATE_TEST_SUITE_P(Shapes, NodesTwoSided,
                          testing::Values(blocked({1, 1}), blocked({3, 1, 1}), round_robin(5, 2)),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, NodesFetched,
+                         testing::Values(blocked({1, 1, 1}), round_robin(5, 2)), name_of);
 INSTANTIATE_TEST_SUITE_P(Ranks, ProcessConformance, testing::Values(1, 2, 3, 4, 5, 7, 8, 13, 16));
 INSTANTIATE_TEST_SUITE_P(Ranks, ThreadConformance, testing::Values(1, 2, 3, 4, 5));
 

@@ -28,10 +28,11 @@ class Links {
   /// Null: the member is on this node.
   [[nodiscard]] Pair* pair(int rank) const { return pairs_[static_cast<std::size_t>(rank)].get(); }
 
-  /// A completed collective had that many messages from the member.
-  void note_received(int rank, std::uint64_t messages) {
+  /// A completed collective had that many messages from the member. `awaited`: it waits to hear
+  /// that they have been released.
+  void note_received(int rank, std::uint64_t messages, bool awaited) {
     Pair& from = *pair(rank);
-    if (from.note_received(messages)) due_.push_back(&from);
+    if (from.note_received(messages, awaited)) due_.push_back(&from);
   }
   /// Tells whoever should hear of it what has been completed. `covers_all`: nothing more has been.
   void report(std::uint64_t done, bool covers_all) {

@@ -39,6 +39,7 @@ Network::Network(std::unique_ptr<wire::Wire> wire, int processes, int self,
 // Pairs and operations under way know nothing of each other any more. The wire may still write to
 // what it was given for a recv: it goes before the memory does.
 Network::~Network() {
+  for (const auto& fetches : kept_) fetches->regions().clear();
   memory_.unregister();
   wire_.reset();
 }

@@ -22,12 +22,13 @@
 #include "base/offset_allocator.h"
 #include "base/status.h"
 #include "transport/net/buffers.h"
+#include "transport/net/fetches.h"
 #include "transport/net/memory.h"
 #include "transport/net/pair.h"
 
 namespace carillon::net {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 /// What a process tells all others once. Plain data: it travels as bytes.
 struct Contact {
@@ -134,6 +135,8 @@ class Network final : public wire::Listener {
   /// What to sleep on until progress() has something to do, right after ready_to_wait(); or -1.
   [[nodiscard]] int wait_descriptor() const { return wire_->wait_descriptor(); }
   bool ready_to_wait() { return talking_.empty() && retries_.empty() && wire_->ready_to_wait(); }
+  /// What may still be read or written by others stays as it is until the end.
+  void keep(std::unique_ptr<Fetches> fetches) { kept_.push_back(std::move(fetches)); }
   /// Is nothing under way from here?
   [[nodiscard]] bool idle() const;
 
@@ -185,6 +188,7 @@ class Network final : public wire::Listener {
   std::vector<int> waiting_;                // processes whose requests are for these
   std::vector<int> talking_;                // processes with notes to send
   std::vector<Pair*> retries_;
+  std::vector<std::unique_ptr<Fetches>> kept_;
   std::vector<int> new_processes_;
   Status status_;
   bool garbage_told_ = false;

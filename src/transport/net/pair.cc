@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "transport/net/exposure.h"
 #include "transport/net/network.h"
 
 namespace carillon::net {
@@ -128,7 +129,9 @@ std::byte* Pair::prepare(std::uint64_t number, std::uint64_t length, bool two_si
     return nullptr;
   }
   if (two_sided && !may_send()) return nullptr;
-  if (filled_ && prepared_number_ == number) return prepared_->data + kHeadBytes;
+  if (filled_ && prepared_number_ == number && prepared_bytes_ == length) {
+    return prepared_->data + kHeadBytes;
+  }
   if (std::exchange(filled_, false)) prepared_->held = false;
   auto buffer = network_.buffers().take(kHeadBytes + length);
   if (!buffer.ok()) {
@@ -175,9 +178,17 @@ bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
   return posted(answer, buffer);
 }
 
-void Pair::note_acknowledged(std::uint64_t count) {
+Result<bool> Pair::get(wire::RemoteMemory from, const wire::Piece& to, wire::Operation& operation) {
+  if (state_ == State::kFailed) return status_;
+  const auto peer = network_.peer_of(place_.process);
+  if (!peer.ok()) return peer.status();
+  return network_.wire().get(peer.value(), from, std::span(&to, 1), operation);
+}
+
+void Pair::note_acknowledged(std::uint64_t count, bool awaited) {
   acknowledged_ = count;
-  if (acknowledged_ - told_acknowledged_ >= kTellEvery) tell(done_, call_, false);
+  const std::uint64_t untold = acknowledged_ - told_acknowledged_;
+  if (untold >= kTellEvery || (awaited && untold > 0)) tell(done_, call_, false);
 }
 
 void Pair::tell(std::uint64_t done, std::uint64_t call, bool covers_all) {
@@ -255,6 +266,10 @@ bool Pair::close(std::uint64_t done) {
   return peer_closed_ && end_receives() && !status_pending_;
 }
 
+void Pair::on_garbage() {
+  fail({Code::kMismatch, "network: a member of the team sent what is no message of carillon"});
+}
+
 // The block may hold anything: a peer wrote it.
 void Pair::on_message(std::uint32_t number, bool is_long) {
   if (block_.data == nullptr) return;
@@ -271,10 +286,16 @@ void Pair::on_message(std::uint32_t number, bool is_long) {
   std::memcpy(&header, message + 8, sizeof header);
   if (length > (is_long ? place_.slot_bytes : shm::kInlineBytes) ||
       shm::header_tag(header) - 1 != next) {
-    fail({Code::kMismatch, "network: a member of the team sent what is no message of carillon"});
-    return;
+    return on_garbage();
   }
   auto kind = static_cast<std::uint8_t>(length);
+  if (shm::header_kind(header) == shm::kExposed) {
+    Exposure exposure;
+    if (is_long || length != sizeof exposure) return on_garbage();
+    std::memcpy(&exposure, payload, sizeof exposure);
+    if (exposure.bytes > place_.slot_bytes) return on_garbage();
+    kind = shm::kExposed;
+  }
   if (!is_long) {
     std::memcpy(arrived.payload, payload, length);
     network_.counters().copied_bytes += length;

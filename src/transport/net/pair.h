@@ -10,10 +10,11 @@
 //   | status | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
 //   +--------+--------+-----+--------+--------+-----+--------+
 //   status: the member's `done`, its count of this rank's messages and of its own, the call it
-//   waits in, whether it has closed, and a check that all of it is there: the next one may be landing.
-//   line n: a message that fits in a line: length, header, payload. Side by side, so that short
-//   messages use one page.
-//   slot n: a longer one, its payload aligned.
+//   waits in, whether it has closed, and a check that all of it is there: the next one may be
+//   landing. line n: a message that fits in a line: length, header, payload. Side by side, so that
+//   short messages use one page. slot n: a longer one, its payload aligned. Of a long one whose
+//   bytes the writer can keep as they are for a while, only the place is told, in a line
+//   (exposure.h).
 //
 // Two-sided (pair_two_sided.cc), a message is sent and received instead of put. The reader keeps a
 // receive posted for each line, in a buffer of the network's, from the writer's first such message
@@ -75,6 +76,10 @@ class Pair {
   [[nodiscard]] const Status& status() const { return status_; }
   void fail(const Status& status);
 
+  // Reading.
+  /// Fills `to` from what the member has exposed. As wire::Wire::get.
+  Result<bool> get(wire::RemoteMemory from, const wire::Piece& to, wire::Operation& operation);
+
   // Reading, two-sided.
   /// Makes the message that has come to the line of this one, if any, visible. False: the pair is
   /// broken.
@@ -83,12 +88,12 @@ class Pair {
   void free_received(std::uint64_t number);
 
   // Reading: telling the member what has been released.
-  /// All its messages below `count` are released.
-  void note_acknowledged(std::uint64_t count);
+  /// All its messages below `count` are released. `awaited`: the member waits to hear of it.
+  void note_acknowledged(std::uint64_t count, bool awaited);
   /// So many more messages of completed collectives; true if the member should hear of it soon.
-  bool note_received(std::uint64_t messages) {
+  bool note_received(std::uint64_t messages, bool awaited) {
     const bool was_due = untold_ >= kTellEvery;
-    untold_ += messages;
+    untold_ += awaited ? kTellEvery : messages;
     return !was_due && untold_ >= kTellEvery;
   }
   /// A message that says this rank has completed all it received from there goes out.
@@ -148,6 +153,7 @@ class Pair {
   bool may_send();
   void post_receive(unsigned line);
   void show_line(unsigned line);
+  void on_garbage();
   bool end_receives();
   [[nodiscard]] BlockLayout layout() const { return {place_.slot_bytes}; }
 

@@ -45,6 +45,7 @@ struct alignas(kCacheLine) Line {
 };
 static_assert(sizeof(Line) == kCacheLine);
 
+inline constexpr std::uint8_t kExposed = 0xFC;    ///< payload says where it is: net/exposure.h
 inline constexpr std::uint8_t kRemote = 0xFD;     ///< payload came over a network: see net/pair.h
 inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the writer's pool
 inline constexpr std::uint8_t kReference = 0xFF;  ///< payload lies in the writer's heap, in place

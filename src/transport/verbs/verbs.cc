@@ -19,6 +19,8 @@ using wire::Piece;
 using wire::RemoteMemory;
 
 constexpr int kCompletionsAtOnce = 16;
+// From here on two copies cost more than the extra round trip and registering do.
+constexpr std::size_t kGetFromBytes = 16384;
 // So many messages may wait for their recvs without holding back the credits that other messages of
 // the same peers need. Who sends further ahead than its receivers allow runs out of credits.
 constexpr std::size_t kMostEarly = 4096;
@@ -123,6 +125,7 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
                    .max_bytes = device_->max_message_bytes(),
                    .max_send_bytes = kEagerBytes,
                    .registers_local = true,
+                   .get_from_bytes = kGetFromBytes,
                    .ordered = true};  // a reliable connection is
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an engine may do later, or earlier, than a schedule says, because nobody could tell: leave
+// the bytes of a put where they are until they are read (they keep their value), or let a message
+// land where a copy would bring it anyway.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace carillon {
+
+class Lifetimes {
+ public:
+  Lifetimes(const Schedule& schedule, const Call& call);
+
+  /// Do the bytes that op `put` captures keep their value until the end of the schedule? Writes
+  /// that surely come before it do not count, and neither does `except`. Only memory of the caller:
+  /// scratch and slots are used again.
+  [[nodiscard]] bool lasts(std::size_t put, const Buffer& source,
+                           std::optional<std::size_t> except = {}) const;
+
+  /// The copy that brings all that is read of this wait's message to the output, if the message may
+  /// as well stand there from the wait on: nothing looks at those bytes in between, and nothing
+  /// changes them while the message is in use.
+  [[nodiscard]] std::optional<std::size_t> landing(std::size_t wait) const;
+
+ private:
+  struct Place {
+    std::size_t strand = 0;
+    std::size_t loop = 0;  // its repeat op + 1; 0: in none
+    std::int64_t rounds = 1;
+  };
+  struct Bytes {
+    bool output = false;
+    bool all = false;  // given by a table: anywhere in that space
+    std::int64_t begin = 0, end = 0;
+  };
+  [[nodiscard]] std::optional<Bytes> bytes_of(const Buffer& buffer, std::int64_t rounds) const;
+  [[nodiscard]] static bool meet(const Bytes& a, const Bytes& b);
+  [[nodiscard]] bool writes(std::size_t op, const Bytes& bytes) const;
+  [[nodiscard]] bool disturbs(std::size_t op, const Buffer& landing, bool reading) const;
+  [[nodiscard]] std::optional<std::size_t> first_copy(std::size_t wait) const;
+
+  const Schedule& schedule_;
+  bool in_place_;
+  std::int64_t shift_;
+  std::vector<Place> places_;
+  std::vector<std::int64_t> releases_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/net/fetches.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "transport/net/network.h"
+
+namespace carillon::net {
+namespace {
+
+constexpr auto kSettleWithin = std::chrono::seconds(2);
+
+}  // namespace
+
+Fetches::Fetches(Network& network) : network_(network), regions_(network.wire()) {}
+
+Fetch& Fetches::of_strand(std::size_t strand) {
+  while (by_strand_.size() <= strand) by_strand_.push_back(std::make_unique<Fetch>());
+  return *by_strand_[strand];
+}
+
+Result<wire::Piece> Fetches::landing(std::size_t place, std::uint64_t bytes) {
+  if (landings_.size() <= place) landings_.resize(place + 1);
+  Block& block = landings_[place];
+  if (block.bytes < bytes) {
+    if (block.bytes > 0) network_.memory().release(block);
+    block = {};
+    auto memory = network_.memory().allocate(bytes);
+    if (!memory.ok()) return memory.status();
+    block = memory.value();
+  }
+  return block.piece(0, bytes);
+}
+
+void Fetches::finish() {
+  regions_.clear();
+  for (Block& block : landings_) {
+    if (block.bytes > 0) network_.memory().release(block);
+    block = {};
+  }
+}
+
+bool Fetches::idle() const {
+  return std::all_of(by_strand_.begin(), by_strand_.end(),
+                     [](const auto& fetch) { return fetch->operation.done(); });
+}
+
+void Fetches::settle() {
+  const auto end = std::chrono::steady_clock::now() + kSettleWithin;
+  while (!idle() && network_.progress().ok() && std::chrono::steady_clock::now() < end) {
+    sched_yield();
+  }
+}
+
+}  // namespace carillon::net
