@@ -60,6 +60,16 @@ void expect_all_told(int ranks, int faulty, const std::string& fault) {
       20);
 }
 
+// The bytes of messages are got, not put.
+TEST_F(NetFault, AConnectionThatBreaksUnderAGetIsToldToAll) {
+  setenv("CARILLON_FETCH_BYTES", "64", 1);
+  for (const int post : {4, 51}) {
+    SCOPED_TRACE(post);
+    expect_all_told(2, 1, "break=" + std::to_string(post));
+  }
+  unsetenv("CARILLON_FETCH_BYTES");
+}
+
 TEST_F(NetFault, ABrokenConnectionIsToldToAll) {
   struct Row {
     int ranks, faulty, post;
