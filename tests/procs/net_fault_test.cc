@@ -66,6 +66,7 @@ TEST_F(NetFault, AConnectionThatBreaksUnderAGetIsToldToAll) {
   for (const int post : {4, 51}) {
     SCOPED_TRACE(post);
     expect_all_told(2, 1, "break=" + std::to_string(post));
+    if (HasFailure()) break;
   }
   unsetenv("CARILLON_FETCH_BYTES");
 }
@@ -100,6 +101,7 @@ TEST_F(NetFault, ResultsAreRightWhateverComesWhen) {
       crl_team_destroy(team);
       crl_context_destroy(context);
     });
+    if (HasFailure()) return;
   }
 }
 
