@@ -21,10 +21,11 @@ struct Options {
   int nodes = 0;
   int ranks_per_node = 1;
   std::string shape, rate;
+  std::string loss, duplicate, reorder;
   bool json = false;
   bool native = false;
   bool stats = false;
-  std::string mpi;
+  std::string mpi, trace;
   std::string launcher_options;
   std::vector<pid_t> processes;  // of rsh
 };
@@ -46,7 +47,8 @@ Cluster cluster_of(const Options& options) {
     fail("{} ranks are too many for one machine; at most {}", cluster.shape.ranks(),
          kMaxRanksStarted);
   }
-  if (!options.rate.empty()) cluster.bits_per_s = parse_rate(options.rate);
+  if (!options.rate.empty()) cluster.wires.bits_per_s = parse_rate(options.rate);
+  if (!options.loss.empty()) cluster.wires.loss = parse_share("--loss", options.loss);
   require_cluster(cluster);
   return cluster;
 }
@@ -96,7 +98,23 @@ Environment launcher_environment(const Shape& shape) {
   return environment;
 }
 
+// What no packet filter can do to TCP: the ranks do it to themselves.
+void add_faults(const Options& options) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  const char* const given = std::getenv("CARILLON_FAULT");
+  std::string faults = given == nullptr ? "" : given;
+  const auto add = [&](const char* name, const std::string& text) {
+    if (text.empty()) return;
+    const double share = parse_share(std::string("--") + name, text);
+    faults += fmt::format("{}{}={}", faults.empty() ? "" : ",", name, share);
+  };
+  add("duplicate", options.duplicate);
+  add("reorder", options.reorder);
+  if (!faults.empty()) setenv("CARILLON_FAULT", faults.c_str(), 1);
+}
+
 int run(const Options& options, const Arguments& program) {
+  add_faults(options);
   require_settings();
   refuse_inside_launcher("carillon cluster run");
   const Cluster cluster = cluster_of(options);
@@ -108,6 +126,10 @@ int run(const Options& options, const Arguments& program) {
     require_interposer(linkage.abi);
     rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
     if (options.stats) rank.emplace_back("--stats");
+    if (!options.trace.empty()) {
+      require_trace(options.trace);
+      rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
+    }
     rank.emplace_back("--");
   }
   rank.insert(rank.end(), program.begin(), program.end());
@@ -129,6 +151,8 @@ void add_cluster_options(CLI::App& app, Options* options) {
   app.add_option("--nodes", options->nodes, "number of nodes")->check(CLI::Range(1, kMaxNodes));
   app.add_option("--rate", options->rate,
                  "of each node's wire, each way, e.g. 200mbit or 1gbit; default: no limit");
+  app.add_option("--loss", options->loss,
+                 "share of the packets that get lost on their way to each node, e.g. 1%");
   app.add_flag("--json", options->json, "the summary at the end of stderr as JSON");
 }
 
@@ -146,6 +170,13 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
       app.add_flag("--native", options->native, "with the program's own MPI alone");
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why")
+      ->excludes(native);
+  app.add_option("--trace", options->trace, kTraceHelp)->excludes(native);
+  app.add_option("--duplicate", options->duplicate,
+                 "share of carillon's messages that are told twice, e.g. 0.1% (CARILLON_FAULT)")
+      ->excludes(native);
+  app.add_option("--reorder", options->reorder,
+                 "share of carillon's messages that others overtake, e.g. 5% (CARILLON_FAULT)")
       ->excludes(native);
   app.add_option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");

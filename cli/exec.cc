@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   bool stats = false;
-  std::string mpi;
+  std::string mpi, trace;
 };
 
 void put_first(const std::string& library) {
@@ -40,6 +40,7 @@ int run(const Options& options, const Arguments& program) {
   const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
   put_first(require_interposer(abi).string());
   if (options.stats) setenv("CARILLON_STATS", "1", 1);
+  if (!options.trace.empty()) setenv("CARILLON_TRACE", options.trace.c_str(), 1);
   become(program);
 }
 
@@ -49,6 +50,7 @@ Action define_exec(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why");
+  app.add_option("--trace", options->trace, kTraceHelp);
   app.add_option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
   return [options](const Arguments& program) { return run(*options, program); };

@@ -22,7 +22,7 @@ struct Options {
   int ranks = 0;
   bool stats = false;
   bool dry_run = false;
-  std::string mpi;
+  std::string mpi, trace;
   std::string launcher_options;
 };
 
@@ -36,6 +36,9 @@ int run(const Options& options, const Arguments& program) {
   const Launcher launcher = require_launcher(linkage);
   Arguments rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
   if (options.stats) rank.emplace_back("--stats");
+  if (!options.trace.empty()) {
+    rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
+  }
   rank.emplace_back("--");
   rank.insert(rank.end(), program.begin(), program.end());
   std::istringstream words(options.launcher_options);
@@ -47,6 +50,7 @@ int run(const Options& options, const Arguments& program) {
     std::printf("%s\n", shell_words(command).c_str());
     return 0;
   }
+  if (!options.trace.empty()) require_trace(options.trace);
   become(command);
 }
 
@@ -58,6 +62,7 @@ Action define_run(CLI::App& app) {
       ->check(ranks_range());
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why");
+  app.add_option("--trace", options->trace, kTraceHelp);
   app.add_option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
   app.add_option("--launcher-options", options->launcher_options,

@@ -108,7 +108,7 @@ void require_cluster(const Cluster& cluster) {
         network ? "" : "CAP_NET_ADMIN", !network && !system ? " and " : "",
         system ? "" : "CAP_SYS_ADMIN");
   }
-  require_network_tools(cluster.bits_per_s);
+  require_network_tools(cluster.wires);
   const std::string folder = std::filesystem::current_path();
   if (folder == "/dev/shm" || folder.starts_with("/dev/shm/")) {
     fail(

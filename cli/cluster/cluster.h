@@ -3,8 +3,7 @@
 // A virtual cluster on this machine, for the time of one job (docs/cluster.md).
 #pragma once
 
-#include <cstdint>
-
+#include "cluster/network.h"
 #include "cluster/shape.h"
 #include "support/process.h"
 
@@ -12,8 +11,8 @@ namespace carillon::cli {
 
 struct Cluster {
   Shape shape;
-  std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
-  bool json = false;            ///< the summary, the last line of stderr, as JSON
+  Wires wires;
+  bool json = false;  ///< the summary, the last line of stderr, as JSON
 };
 
 /// Where a launcher finds the program that runs a command on a node, as `rsh NODE COMMAND`, and a

@@ -28,34 +28,45 @@ std::string address(int node) { return fmt::format("10.0.{}.{}", node / 250, nod
 constexpr const char* kFrontAddress = "10.0.255.254";
 
 // /usr/sbin is not on everybody's PATH.
-std::string find_tool(const std::string& name) {
+std::string find_tool(const std::string& name, const char* package) {
   if (const auto found = find_in_path(name)) return found->string();
   for (const char* const folder : {"/usr/sbin/", "/sbin/"}) {
     if (access((folder + name).c_str(), X_OK) == 0) return folder + name;
   }
-  fail(
-      "a virtual cluster needs the program {} of iproute2; install it (Debian: apt-get install "
-      "iproute2)",
-      name);
+  fail("a virtual cluster {}needs the program {} of {}; install it (Debian: apt-get install {})",
+       name == "nft" ? "with loss " : "", name, package, package);
 }
 
-// Runs `tool -batch -` on `lines`, in the network of this process or of `node`.
-void run_batch(const std::string& tool, const std::string& lines, pid_t node = 0) {
+// Runs `command`, which reads `lines`, in the network of this process or of `node`.
+void run_batch(const Arguments& command, const std::string& lines, pid_t node = 0) {
+  const std::string& tool = command[0];
   const int input = memfd_create("batch", MFD_CLOEXEC);
   const auto size = static_cast<ssize_t>(lines.size());
   if (input < 0 || write(input, lines.data(), lines.size()) != size) {
     fail("cannot keep the commands for {}: {}", tool, std::strerror(errno));
   }
   lseek(input, 0, SEEK_SET);
-  const pid_t child = spawn({.command = {find_tool(tool), "-batch", "-"},
-                             .node = node,
-                             .namespaces = kNetworkOnly,
-                             .input = input});
+  const pid_t child =
+      spawn({.command = command, .node = node, .namespaces = kNetworkOnly, .input = input});
   close(input);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (status != 0) fail("{} did not set up the network of the virtual cluster; see above", tool);
+}
+
+Arguments ip() { return {find_tool("ip", "iproute2"), "-batch", "-"}; }
+Arguments tc() { return {find_tool("tc", "iproute2"), "-batch", "-"}; }
+Arguments nft() { return {find_tool("nft", "nftables"), "-f", "-"}; }
+
+// Drops what comes in, of whatever protocol; ARP is none of these.
+std::string lose(double share) {
+  constexpr double kAll = 1e6;
+  return fmt::format(
+      "add table inet wire\n"
+      "add chain inet wire loss {{ type filter hook input priority -300; }}\n"
+      "add rule inet wire loss iifname eth0 numgen random mod {:.0f} < {:.0f} counter drop\n",
+      kAll, share * kAll);
 }
 
 std::string limit(const std::string& device, std::int64_t bits_per_s) {
@@ -65,9 +76,10 @@ std::string limit(const std::string& device, std::int64_t bits_per_s) {
 
 }  // namespace
 
-void require_network_tools(std::int64_t bits_per_s) {
-  find_tool("ip");
-  if (bits_per_s > 0) find_tool("tc");
+void require_network_tools(const Wires& wires) {
+  ip();
+  if (wires.bits_per_s > 0) tc();
+  if (wires.loss > 0) nft();
 }
 
 std::string hosts_file(int nodes) {
@@ -78,7 +90,7 @@ std::string hosts_file(int nodes) {
   return text;
 }
 
-void connect_nodes(const std::vector<pid_t>& nodes, std::int64_t bits_per_s) {
+void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires) {
   std::string links = fmt::format(
       "link set lo up\nlink add switch type bridge\nlink set switch addrgenmode none\n"
       "addr add {}/16 dev switch\nlink set switch up\n",
@@ -90,17 +102,18 @@ void connect_nodes(const std::vector<pid_t>& nodes, std::int64_t bits_per_s) {
         "link add {0} type veth peer name eth0 netns {1}\nlink set {0} addrgenmode none\n"
         "link set {0} master switch up\n",
         port, nodes[i]);
-    limits += limit(port, bits_per_s);
+    limits += limit(port, wires.bits_per_s);
   }
-  run_batch("ip", links);
-  if (bits_per_s > 0) run_batch("tc", limits);
+  run_batch(ip(), links);
+  if (wires.bits_per_s > 0) run_batch(tc(), limits);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    run_batch("ip",
+    run_batch(ip(),
               fmt::format("link set lo up\nlink set eth0 addrgenmode none\n"
                           "addr add {}/16 dev eth0\nlink set eth0 up\n",
                           address(static_cast<int>(i))),
               nodes[i]);
-    if (bits_per_s > 0) run_batch("tc", limit("eth0", bits_per_s), nodes[i]);
+    if (wires.bits_per_s > 0) run_batch(tc(), limit("eth0", wires.bits_per_s), nodes[i]);
+    if (wires.loss > 0) run_batch(nft(), lose(wires.loss), nodes[i]);
   }
 }
 

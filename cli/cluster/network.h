@@ -15,15 +15,19 @@ namespace carillon::cli {
 /// The host name of the switch's namespace, where the launcher runs.
 inline constexpr const char* kFrontName = "front";
 
-/// Fails, with what to install, if ip or (for a rate) tc is missing.
-void require_network_tools(std::int64_t bits_per_s);
+struct Wires {
+  std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
+  double loss = 0;              ///< share of the packets to each node that are dropped
+};
+
+/// Fails, with what to install, if ip, tc (for a rate) or nft (for loss) is missing.
+void require_network_tools(const Wires& wires);
 
 /// /etc/hosts of every node: all nodes and the front.
 std::string hosts_file(int nodes);
 
 /// To be called in the switch's network namespace. `nodes` holds the first process of each node.
-/// Every wire carries `bits_per_s` each way; 0: as much as it can.
-void connect_nodes(const std::vector<pid_t>& nodes, std::int64_t bits_per_s);
+void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires);
 
 /// Bytes that all nodes together have sent to the switch, headers included.
 std::int64_t bytes_sent();

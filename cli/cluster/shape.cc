@@ -22,6 +22,9 @@ constexpr std::array kUnits = {Unit{"kbit", 1e3}, Unit{"mbit", 1e6}, Unit{"gbit"
 // Slower, and the launcher's own messages time out; faster, and tc cannot count it.
 constexpr double kMinRate = 100e3, kMaxRate = 100e9;
 
+// With more, connections would not come about.
+constexpr double kMinPercent = 0.001, kMaxPercent = 50;
+
 }  // namespace
 
 int Shape::ranks() const {
@@ -57,6 +60,18 @@ std::int64_t parse_rate(const std::string& text) {
     return static_cast<std::int64_t>(bits);
   }
   fail("\"{}\" is not a rate; write it as in --rate 200mbit (kbit, mbit or gbit per second)", text);
+}
+
+double parse_share(const std::string& option, const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size() - 1;
+  if (text.ends_with('%')) {
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc() && stop == end && number >= kMinPercent && number <= kMaxPercent) {
+      return number / 100;
+    }
+  }
+  fail("{} \"{}\" is no share of 0.001% to 50%; write it as in {} 1%", option, text, option);
 }
 
 std::string node_name(int node) { return fmt::format("node{}", node); }

@@ -89,7 +89,8 @@ void tell(const Cluster& cluster, const Busy& busy, int status) {
   if (cluster.json) {
     const Json summary = {{"nodes", cluster.shape.nodes()},
                           {"ranks_per_node", cluster.shape.ranks_per_node},
-                          {"rate_bits_per_s", cluster.bits_per_s},
+                          {"rate_bits_per_s", cluster.wires.bits_per_s},
+                          {"loss_percent", 100 * cluster.wires.loss},
                           {"seconds", busy.seconds()},
                           {"cores", cores},
                           {"busy_percent", busy.percent()},
@@ -116,7 +117,7 @@ int supervise(const Cluster& cluster, const Job& job) {
   for (int node = 0; node < cluster.shape.nodes(); ++node) {
     nodes.push_back(start_node(node, hosts));
   }
-  connect_nodes(nodes, cluster.bits_per_s);
+  connect_nodes(nodes, cluster.wires);
   write_launcher_files(cluster.shape, nodes);
   const Busy busy;
   const int status = await_job(start_job(job, nodes), nodes);

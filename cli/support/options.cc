@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/config.h"
+#include "base/trace_file.h"
 #include "select/rules.h"
 #include "support/failure.h"
 #include "support/settings.h"
@@ -78,6 +79,10 @@ void warn_of_unknown_settings() {
                  "carillon: warning: there is no setting %.*s; carillon info --config lists them\n",
                  static_cast<int>(name.size()), name.data());
   }
+}
+
+void require_trace(const std::string& file) {
+  if (const Status status = empty_trace_file(file); !status.ok()) fail("{}", status.message());
 }
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {

@@ -28,6 +28,14 @@ void require_settings();
 /// Says on stderr which CARILLON_* variables mean nothing: slips, most likely.
 void warn_of_unknown_settings();
 
+/// What --trace does, for --help.
+inline constexpr const char* kTraceHelp =
+    "write what goes over the network between nodes to this file, for ui.perfetto.dev; what goes "
+    "on "
+    "within a node is not in it";
+/// Makes the file a trace without events; fails if it cannot be written.
+void require_trace(const std::string& file);
+
 /// "8,4096,64K,1M": sizes in bytes; fails if they are not.
 std::vector<std::int64_t> parse_sizes(const std::string& text);
 

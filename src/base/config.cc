@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/faults.h"
+
 namespace carillon {
 namespace {
 
@@ -58,6 +60,14 @@ constexpr std::array kRows = {
         "in "
         "turn; for trying shapes of several nodes on one machine.",
         &Config::node_ranks, nullptr, 0, 0},
+    Row{"CARILLON_FAULT", "text",
+        "What goes wrong on the network between nodes, for trials, e.g. delay=0.2,lose=0.01,seed=7 "
+        "(docs/testing.md).",
+        &Config::fault, nullptr, 0, 0},
+    Row{"CARILLON_TRACE", "text",
+        "File for what is posted to the network between nodes and what arrives, in the format of "
+        "Chrome's trace viewer.",
+        &Config::trace, nullptr, 0, 0},
     Row{"CARILLON_LOG", "text", "What is logged to stderr: off, error, warning, info or debug.",
         &Config::log, nullptr, 0, 0},
 };
@@ -96,6 +106,7 @@ Result<Config> read_config() {
     if (text == nullptr || *text == '\0') continue;
     if (Status status = read_row(row, text, config); !status.ok()) return status;
   }
+  if (const auto faults = parse_faults(config.fault); !faults.ok()) return faults.status();
   constexpr std::array<std::string_view, 5> kLevels = {"off", "error", "warning", "info", "debug"};
   for (const std::string_view level : kLevels) {
     if (config.log == level) return config;

@@ -25,6 +25,8 @@ struct Config {
   std::int64_t fetch_bytes = -1;     ///< CARILLON_FETCH_BYTES
   std::string network;               ///< CARILLON_NETWORK
   std::string node_ranks;            ///< CARILLON_NODE_RANKS
+  std::string fault;                 ///< CARILLON_FAULT
+  std::string trace;                 ///< CARILLON_TRACE
   std::string log = "warning";       ///< CARILLON_LOG
 };
 

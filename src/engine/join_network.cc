@@ -5,12 +5,16 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/trace_file.h"
 #include "team/bootstrap.h"
 #include "transport/fabric/fabric.h"
 #include "transport/verbs/verbs.h"
+#include "transport/wrap/fault.h"
+#include "transport/wrap/trace.h"
 
 namespace carillon {
 namespace {
@@ -52,13 +56,38 @@ Result<std::unique_ptr<wire::Wire>> open_wire(Kind kind, const std::string& devi
                         : fabric::open_wire({.provider = device, .domain = {}});
 }
 
+// With faults, if the settings ask for them. Each process has its own draws.
+std::unique_ptr<wire::Wire> with_faults(std::unique_ptr<wire::Wire> wire, const Config& settings,
+                                        int process) {
+  Faults faults = parse_faults(settings.fault).value();  // read_config has refused others
+  if (!faults.any()) return wire;
+  faults.seed += static_cast<std::uint64_t>(process) << 40;
+  return wrap::with_faults(std::move(wire), faults);
+}
+
+// Traced, if the settings ask for it; else `trace` stays null.
+std::unique_ptr<wire::Wire> with_trace(std::unique_ptr<wire::Wire> wire, const Config& settings,
+                                       int process, wrap::Trace** trace) {
+  if (settings.trace.empty()) return wire;
+  if (Status status = empty_trace_file(settings.trace); !status.ok()) {
+    log(LogLevel::kWarning, "not traced: " + status.to_string());
+    return wire;
+  }
+  auto traced = wrap::with_trace(std::move(wire), settings.trace, process);
+  *trace = traced.get();
+  return traced;
+}
+
 // One attempt; everybody takes part, and comes to the same end.
 Result<std::unique_ptr<net::Network>> attempt(const crl_oob_t& oob, const Config& settings,
                                               Kind kind, const std::string& device) {
   auto wire = open_wire(kind, device);
   Result<std::unique_ptr<net::Network>> network = wire.status();
+  wrap::Trace* trace = nullptr;
   if (wire.ok()) {
-    network = net::Network::create(std::move(wire.value()), oob.size, oob.rank,
+    auto wrapped = with_faults(std::move(wire.value()), settings, oob.rank);
+    wrapped = with_trace(std::move(wrapped), settings, oob.rank, &trace);
+    network = net::Network::create(std::move(wrapped), oob.size, oob.rank,
                                    static_cast<std::uint64_t>(settings.slot_bytes));
   }
   net::Contact mine;
@@ -67,6 +96,10 @@ Result<std::unique_ptr<net::Network>> attempt(const crl_oob_t& oob, const Config
   if (!contacts.ok()) return contacts.status();
   if (!network.ok()) return network;
   if (Status status = network.value()->meet(contacts.value()->all()); !status.ok()) return status;
+  for (int i = 0; trace != nullptr && i < oob.size; ++i) {
+    const net::Contact& contact = contacts.value()->all()[static_cast<std::size_t>(i)];
+    trace->name_peer(i, {contact.address, contact.address_bytes});
+  }
   return network;
 }
 

@@ -358,12 +358,12 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   const bool two_sided = plan_->two_sided && in.action == Action::kSend;
   const auto exposure = two_sided ? std::nullopt : exposure_of(in, strand, offset, length);
   const auto bytes = exposure ? sizeof *exposure : static_cast<std::size_t>(length);
-  std::byte* const to = pair.prepare(bytes, two_sided);
+  std::byte* const to = pair.prepare(number, bytes, two_sided);
   net::Buffer* buffer = nullptr;
   if (to != nullptr) {
     if (exposure) {
       std::memcpy(to, &*exposure, sizeof *exposure);
-    } else {
+    } else if (!pair.is_filled()) {
       gather(to, in, strand, offset, length);
       copied_bytes_ += static_cast<std::uint64_t>(length);
     }
@@ -384,7 +384,7 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   if (exposure) references_.push_back({in.use, number});
   if (team_->only_in_flight()) pair.told_in_passing();
   shm::Endpoint::use_pair_line(peer, number, collective_);
-  if (team_->engine().network()->manual_progress()) sent_.push_back(buffer);
+  if (team_->engine().network()->puts_must_end()) sent_.push_back(buffer);
   return true;
 }
 

@@ -176,7 +176,7 @@ class Run {
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;
-  std::vector<net::Buffer*> sent_;  // by networks that need progress for it
+  std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
   std::unique_ptr<net::Fetches> fetches_;  // null until the first
   std::vector<std::uint8_t> landed_;       // messages that stand where they may stay; by slot base

@@ -85,7 +85,7 @@ void Run::note_received(net::Links& links) {
 }
 
 // Where the network needs this process to make progress, what is under way would wait until the
-// next call.
+// next call; where it is not ordered, word of the collective's end could come before it.
 bool Run::sent() {
   while (!sent_.empty() && sent_.back()->operation.done()) sent_.pop_back();
   return sent_.empty();
@@ -124,6 +124,7 @@ bool Run::waits_in_vain(int rank) const {
     const ChannelUse& channel = plan_->uses[in.use];
     if (channel.peer != rank) return false;
     const std::uint64_t number = number_of(in, strand) + static_cast<std::uint64_t>(strand.stream);
+    if (peer.remote != nullptr && peer.remote->was_sent(number)) return false;
     const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
     // partner: the release store in write_message of the peer
     const std::uint64_t header =

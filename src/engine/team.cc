@@ -42,7 +42,8 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
   mine.slot_bytes = engine.settings().slot_bytes;
   if (engine.network() != nullptr && size() > 1) {
     pair_ids_ = engine.network()->take_ids(size(), mine.generation);
-    mine.pair_ids = *pair_ids_;
+    mine.pair_ids = pair_ids_.value_or(0);
+    if (!pair_ids_) mine.segment_id = 0;
   }
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.settings_hash = std::hash<std::string>()(engine.settings().algorithm);
@@ -101,7 +102,8 @@ Status Team::check_hellos(std::span<const Hello> hellos) const {
   const auto processes = static_cast<std::int32_t>(engine_.node_of().size());
   for (const Hello& hello : hellos) {
     if (hello.segment_id == 0) {
-      return {Code::kUnsupported, "a member of the team could not join its node"};
+      return {Code::kUnsupported,
+              "a member of the team could not join its node, or has no room for one more team"};
     }
     if (hello.world != hellos.front().world || hello.process < 0 || hello.process >= processes) {
       return {Code::kUnsupported, "the team's members were not started together"};

@@ -9,6 +9,12 @@
 // refused for want of room: progress, then try again. Operations under way to a process that has
 // ended end, too; but some networks go on refusing posts to it, as if it were only slow: who lives
 // is found out elsewhere.
+//
+// Order. A put's bytes are all there when its immediate is told; nothing is promised of the order
+// within one put. Puts to one peer land in the order in which they were posted if the network is
+// `ordered`. If not, they may overtake each other, but one that is posted after another was done
+// lands after it. Nothing is promised of puts to different peers, of gets, nor of puts and sends
+// among each other; sends keep their order within one tag.
 #pragma once
 
 #include <array>
@@ -33,6 +39,7 @@ struct Capabilities {
   bool registers_local = false;    ///< pieces must lie in registered memory
   std::size_t get_from_bytes = 0;  ///< gets of so much are cheaper than two copies; 0: never
   bool manual_progress = false;    ///< what is posted may stay here until progress() is called
+  bool ordered = false;            ///< puts to one peer land in the order of posting
 };
 
 /// Where others put to and get from. Plain data: a member tells it to the others as bytes.

@@ -3,7 +3,8 @@
  * The program that cluster_test.py runs on virtual clusters. Every rank checks some collectives and
  * prints "rank R of N on HOST, L on this node, errors E"; with a number of bytes as argument, rank
  * 0 first sends that many to the last rank. With "fail", the last rank aborts with status 3; with
- * "hang", no rank ends; with "die", the last rank is killed in the middle of many allreduces.
+ * "many", the collectives are checked a hundred times;
+ * with "hang", no rank ends; with "die", the last rank is killed in the middle of many allreduces.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   gethostname(host, sizeof(host));
   const char* const what = argc > 1 ? argv[1] : "";
   if (atoi(what) > 0) send_bytes(atoi(what));
-  check_collectives();
+  for (int round = strcmp(what, "many") == 0 ? 100 : 1; round > 0; --round) check_collectives();
   printf("rank %d of %d on %s, %d on this node, errors %d\n", rank, ranks, host, local, errors);
   fflush(stdout);
   if (strcmp(what, "die") == 0) die();

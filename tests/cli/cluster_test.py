@@ -26,6 +26,10 @@ def may_make_clusters():
     return int(re.search(r"CapEff:\s*(\w+)", status)[1], 16) & CAPABILITIES == CAPABILITIES
 
 
+def find_nft():
+    return shutil.which("nft", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
 def probes():
     return {mpi: PROBES / f"cluster_probe-{mpi}" for mpi in ("openmpi", "mpich")
             if (PROBES / f"cluster_probe-{mpi}").exists()}
@@ -269,6 +273,78 @@ class Programs(Cluster):
             self.check_ranks(out, [1, 1])
 
 
+@unittest.skipUnless("openmpi" in probes() and find_nft(), "needs Open MPI and nft (nftables)")
+class Losses(Cluster):
+    PROBE = """"$0" many || exit 1; echo lost $("$1" list table inet wire | grep -o 'packets [0-9]*')
+               echo datagrams $(grep ^Udp: /proc/net/snmp | tail -1)"""
+
+    def many(self, *options, network="fabric"):
+        """Right results of many collectives; the packets lost and datagrams sent by the nodes."""
+        done = run("cluster", "run", "--nodes", 2, "--mpi", "openmpi", *options, "--", "sh", "-c",
+                   self.PROBE, probes()["openmpi"], find_nft(), CARILLON_NETWORK=network)
+        if "no provider of libfabric fits" in done.err:
+            self.skipTest(f"libfabric has no {network} here")
+        self.assertEqual(done.status, 0, done.err)
+        self.assertNotIn("serves nothing", done.err)
+        self.check_ranks(done.out, [1, 1])
+        return (sum(map(int, re.findall(r"lost packets (\d+)", done.out))),
+                sum(int(line.split()[5]) for line in done.out.splitlines()
+                    if line.startswith("datagrams Udp:")))
+
+    def test_results_over_tcp(self):
+        lost, datagrams = self.many("--loss", "3%")
+        self.assertGreater(lost, 0)
+        self.assertEqual(datagrams, 0)
+
+    def test_results_over_udp(self):
+        lost, datagrams = self.many("--loss", "1%", network="fabric:udp;ofi_rxd")
+        self.assertGreater(lost, 0)
+        self.assertGreater(datagrams, 1000)
+
+    def test_results_with_duplicates_and_reordering(self):
+        self.many("--loss", "1%", "--duplicate", "2%", "--reorder", "20%")
+
+    def test_all_is_lost_that_is_said_to_be(self):
+        wire = f"{os.sys.executable} {Path(__file__).parent / 'cluster_wire.py'} 1000000"
+        done = self.ok("cluster", "exec", "--nodes", 2, "--loss", "5%", "--json", "--", "sh", "-c",
+                       f"{wire} && {find_nft()} list table inet wire | grep -o 'packets [0-9]*'")
+        self.assertEqual(json.loads(done.err.splitlines()[-1])["loss_percent"], 5)
+        self.assertGreater(sum(map(int, re.findall(r"packets (\d+)", done.out))), 0)
+
+
+@unittest.skipUnless("openmpi" in probes(), "needs Open MPI")
+class Traces(Cluster):
+    def test_all_ranks_are_in_one_file(self):
+        trace = self.folder / "trace.json"
+        self.ok("cluster", "run", "--nodes", 3, "--trace", trace, probes()["openmpi"])
+        events = json.loads(trace.read_text())
+        named = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(named, {"rank 0", "rank 1", "rank 2"})
+        rows = {(event["pid"], event["tid"]): event["args"]["name"] for event in events
+                if event["name"] == "thread_name"}
+        immediates = lambda name, key: sorted(event["args"][key] for event in events
+                                              if event["name"] == name and "args" in event)
+        # What was posted has arrived, and nothing else.
+        self.assertEqual(immediates("put", "label"), immediates("arrived", "immediate"))
+        begun = {event["id"]: event for event in events if event["ph"] == "b"}
+        ended = {event["id"]: event for event in events if event["ph"] == "e"}
+        self.assertEqual(begun.keys(), ended.keys())
+        for number, begin in begun.items():
+            self.assertLessEqual(begin["ts"], ended[number]["ts"])
+            self.assertRegex(rows[begin["pid"], begin["tid"]], "^to rank [012]$")
+
+    def test_a_second_run_begins_anew(self):
+        trace = self.folder / "trace.json"
+        for nodes in (3, 2):
+            self.ok("cluster", "run", "--nodes", nodes, "--trace", trace, probes()["openmpi"])
+        self.assertEqual({event["pid"] for event in json.loads(trace.read_text())}, {0, 1})
+
+    def test_within_a_node_there_is_nothing(self):
+        trace = self.folder / "trace.json"
+        self.ok("cluster", "run", "--shape", "2", "--trace", trace, probes()["openmpi"])
+        self.assertEqual(json.loads(trace.read_text()), [])
+
+
 class Leavings(Cluster):
     def setUp(self):
         super().setUp()
@@ -328,6 +404,22 @@ class Refusals(CliTest):
         self.fails("not in range 1 to 64", "cluster", "exec", "--nodes", 65, "true", status=2)
         self.fails("excludes", "cluster", "run", "--nodes", 2, "--shape", "1,1", "true", status=2)
         self.fails("subcommand", "cluster", status=2)
+
+    def test_losses(self):
+        for share in ("1", "%", "x%", "0%", "51%", "-1%", "nan%", "1 %"):
+            self.fails("is no share of 0.001% to 50%", "cluster", "exec", "--nodes", 2,
+                       f"--loss={share}", "true")
+        self.fails("--reorder \"99%\" is no share", "cluster", "run", "--nodes", 2, "--reorder",
+                   "99%", "true")
+        self.fails("excludes", "cluster", "run", "--nodes", 2, "--duplicate", "1%", "--native",
+                   "true", status=2)
+        self.fails("CARILLON_FAULT=delay=2: .* is no share", "cluster", "run", "--nodes", 2, "true",
+                   CARILLON_FAULT="delay=2")
+
+    @unittest.skipUnless(may_make_clusters(), "needs CAP_NET_ADMIN and CAP_SYS_ADMIN (root)")
+    def test_traces(self):
+        self.fails("cannot be opened: .*choose another file", "cluster", "run", "--nodes", 2, "--mpi",
+                   "openmpi", "--trace", "/no/such/folder/trace", "true")
 
     def test_shapes_and_rates(self):
         for shape in ("3,,2", "0,1", "2,", "x", "1,-1", "99999"):

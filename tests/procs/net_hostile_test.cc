@@ -73,7 +73,7 @@ void be_victim(net::Network& network, Meeting& meeting) {
     const Status status = network.progress();
     ASSERT_TRUE(status.ok()) << status.to_string();
     // What a team would do with what came.
-    std::byte* const to = target.pair.prepare(8, false);
+    std::byte* const to = target.pair.prepare(0, 8, false);
     if (to != nullptr) std::memset(to, 0, 8);
   }
   meeting.barrier(kVictim);
@@ -103,7 +103,7 @@ class Attack {
   }
   void note() {
     put(sizeof(net::Note), victim_.lobby.at(kHostile * 2 * sizeof(net::Note)),
-        net::Network::immediate(net::Network::Kind::kNote, random() % 2, kHostile));
+        net::Network::immediate(net::Network::Kind::kNote, random() % 64, kHostile));
   }
   // Names the pair, with a block that is anywhere.
   void note_that_fits() {
@@ -117,7 +117,7 @@ class Attack {
   }
   void message() {
     const auto kind = static_cast<net::Network::Kind>(random() % 3);
-    put(0, victim_.lobby, net::Network::immediate(kind, random() % 8, random() % (kIds + 1)));
+    put(0, victim_.lobby, net::Network::immediate(kind, random() % 64, random() % (kIds + 1)));
   }
   void put(std::size_t bytes, wire::RemoteMemory to, std::uint32_t immediate) {
     const std::array piece = {block_.piece(0, bytes)};

@@ -227,6 +227,7 @@ void FabricWire::set_capabilities() {
       .max_send_bytes = info_->ep_attr->max_msg_size,
       .registers_local = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0,
       .manual_progress = info_->domain_attr->data_progress == FI_PROGRESS_MANUAL,
+      .ordered = writes_in_order(*info_),
   };
 }
 
@@ -340,8 +341,10 @@ Result<bool> FabricWire::two_sided(Peer peer, std::span<const Piece> pieces, std
 Result<bool> FabricWire::put(Peer peer, std::span<const Piece> from, RemoteMemory to,
                              std::optional<std::uint32_t> immediate, Operation& operation) {
   const bool free_at_once = wire::total_bytes(from) <= capabilities_.inline_bytes;
-  const std::uint64_t flags =
-      FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0) | (free_at_once ? FI_INJECT : 0);
+  // Done must mean landed, if nothing else says which of two puts came last.
+  const std::uint64_t flags = FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0) |
+                              (free_at_once ? FI_INJECT : 0) |
+                              (capabilities_.ordered ? 0 : FI_DELIVERY_COMPLETE);
   return one_sided(peer, from, to, operation, counters_.puts, [&](fi_msg_rma& message) {
     message.data = immediate.value_or(0);
     return fi_writemsg(endpoint_.get(), &message, flags);

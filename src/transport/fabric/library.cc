@@ -48,6 +48,7 @@ Status Library::failure(const std::string& what, long error) const {
   const auto positive = static_cast<int>(error < 0 ? -error : error);
   Code code = Code::kSystem;
   switch (positive) {
+    case FI_ECANCELED:  // what is under way when a connection goes
     case FI_ECONNABORTED:
     case FI_ECONNREFUSED:
     case FI_ECONNRESET:

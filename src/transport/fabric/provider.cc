@@ -92,6 +92,47 @@ bool better(const fi_info& info, const fi_info& best) {
   return same_place(info, best) && layered(best) && !layered(info);
 }
 
+// The same provider on the same device if it also has what is `added` to the wishes; else null.
+template <typename Add>
+Info ask_again(const Library& library, const fi_info& chosen, Add add) {
+  const Info hints = wishes(library);
+  Info none(nullptr, {&library});
+  if (hints == nullptr) return none;
+  add(*hints);
+  fi_info* found = nullptr;
+  if (library.getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), nullptr, nullptr, 0,
+                      hints.get(), &found) != 0) {
+    return none;
+  }
+  const Info list(found, {&library});
+  for (const fi_info* info = found; info != nullptr; info = info->next) {
+    if (std::string_view(info->fabric_attr->prov_name) == chosen.fabric_attr->prov_name &&
+        same_place(*info, chosen)) {
+      return {library.dupinfo(info), {&library}};
+    }
+  }
+  return none;
+}
+
+// Some keep writes in order, but only if they are asked to. Who cannot is not passed over for it,
+// but must then tell when a write has landed.
+Result<Info> settle_order(const Library& library, const fi_info& chosen) {
+  if (writes_in_order(chosen)) return Info(library.dupinfo(&chosen), {&library});
+  Info in_order = ask_again(library, chosen, [](fi_info& hints) {
+    hints.tx_attr->msg_order |= FI_ORDER_WAW;
+    hints.rx_attr->msg_order |= FI_ORDER_WAW;
+  });
+  if (in_order != nullptr && writes_in_order(*in_order)) return in_order;
+  const auto tells = [](fi_info& hints) { hints.tx_attr->op_flags = FI_DELIVERY_COMPLETE; };
+  if (ask_again(library, chosen, tells) == nullptr) {
+    return Status(Code::kUnsupported,
+                  std::string("libfabric's provider ") + chosen.fabric_attr->prov_name +
+                      " neither keeps writes in order nor tells when they have landed; choose "
+                      "another one (CARILLON_NETWORK=fabric:PROVIDER)");
+  }
+  return Info(library.dupinfo(&chosen), {&library});
+}
+
 std::string found_names(const fi_info* list) {
   std::set<std::string> names;
   for (const fi_info* info = list; info != nullptr; info = info->next) {
@@ -103,6 +144,12 @@ std::string found_names(const fi_info* list) {
 }
 
 }  // namespace
+
+bool writes_in_order(const fi_info& info) {
+  return ((info.tx_attr->msg_order & info.rx_attr->msg_order) &
+          (FI_ORDER_WAW | FI_ORDER_RMA_WAW)) != 0 &&
+         info.ep_attr->max_order_waw_size >= info.ep_attr->max_msg_size;
+}
 
 Result<Info> choose_provider(const Library& library, const Options& options) {
   const Info hints = wishes(library);
@@ -127,7 +174,7 @@ Result<Info> choose_provider(const Library& library, const Options& options) {
                       " (reliable datagrams, one-sided with immediates, tagged); there are: " +
                       found_names(found));
   }
-  return Info(library.dupinfo(best), {&library});
+  return settle_order(library, *best);
 }
 
 }  // namespace carillon::fabric

@@ -29,4 +29,8 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 /// nothing fits, the error names what was found.
 Result<Info> choose_provider(const Library& library, const Options& options);
 
+/// Does this provider say that writes to one peer land in the order of posting, however long they
+/// are?
+bool writes_in_order(const fi_info& info);
+
 }  // namespace carillon::fabric

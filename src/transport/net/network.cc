@@ -98,13 +98,14 @@ Status Network::meet(std::span<const Contact> contacts) {
   return {};
 }
 
-std::uint32_t Network::take_ids(int count, std::uint64_t generation) {
-  const std::uint64_t first = ids_.allocate(static_cast<std::uint64_t>(count), 1).value_or(0);
-  if (pairs_.size() < first + static_cast<std::uint64_t>(count)) {
-    pairs_.resize(first + static_cast<std::uint64_t>(count));
-  }
-  making_[static_cast<std::uint32_t>(first)] = {static_cast<std::uint32_t>(count), generation};
-  return static_cast<std::uint32_t>(first);
+std::optional<std::uint32_t> Network::take_ids(int count, std::uint64_t generation) {
+  const auto taken = ids_.allocate(static_cast<std::uint64_t>(count), 1);
+  if (!taken) return {};
+  const auto first = static_cast<std::uint32_t>(*taken);
+  const std::size_t end = *taken + static_cast<std::uint64_t>(count);
+  if (pairs_.size() < end) pairs_.resize(end);
+  making_[first] = {static_cast<std::uint32_t>(count), generation};
+  return first;
 }
 
 void Network::end_making(std::uint32_t first) {
@@ -168,6 +169,17 @@ void Network::give_up_on(int process, const Status& why) {
   other.answering = false;
   for (Pair* const pair : pairs_) {
     if (pair != nullptr && pair->place().process == process) pair->fail(why);
+  }
+}
+
+void Network::check_buffers() {
+  buffers_.check();
+  receive_buffers_.check();
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    for (const wire::Operation* const note :
+         {&processes_[i].request_operation, &processes_[i].reply_operation}) {
+      if (note->done() && !note->status().ok()) give_up_on(static_cast<int>(i), note->status());
+    }
   }
 }
 
@@ -236,6 +248,8 @@ void Network::on_reply(int process) {
 
 bool Network::send_note(int process, const Note& note, bool reply, wire::Operation& operation) {
   if (!operation.done()) return false;
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  std::uint64_t& sent = reply ? other.replies_sent : other.requests_sent;
   const auto peer = peer_of(process);
   Result<bool> posted = peer.status();
   if (peer.ok()) {
@@ -243,13 +257,15 @@ bool Network::send_note(int process, const Note& note, bool reply, wire::Operati
     std::memcpy(staging_.data + here, &note, sizeof note);
     const std::array piece = {staging_.piece(here, sizeof note)};
     posted = wire_->put(
-        peer.value(), piece,
-        processes_[static_cast<std::size_t>(process)].contact.lobby.at(note_offset(self_, reply)),
-        immediate(Kind::kNote, reply ? 1 : 0, static_cast<std::uint32_t>(self_)), operation);
+        peer.value(), piece, other.contact.lobby.at(note_offset(self_, reply)),
+        immediate(Kind::kNote, 2 * sent + (reply ? 1 : 0), static_cast<std::uint32_t>(self_)),
+        operation);
   }
   if (posted.ok()) {
-    if (posted.value()) ++counters_.notes;
-    return posted.value();
+    if (!posted.value()) return false;
+    ++counters_.notes;
+    ++sent;
+    return true;
   }
   give_up_on(process, posted.status());
   return false;
@@ -292,18 +308,28 @@ bool Network::idle() const {
                            std::all_of(processes_.begin(), processes_.end(), said));
 }
 
+// One that is told again is none.
+void Network::on_note(int process, std::uint32_t number) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  const bool reply = number % 2 == 1;
+  std::uint64_t& seen = reply ? other.replies_seen : other.requests_seen;
+  if (number != low_bits(2 * seen + (reply ? 1 : 0))) return;
+  ++seen;
+  reply ? on_reply(process) : on_request(process);
+}
+
 // The immediate may be anything: a peer sent it.
 void Network::on_put(std::uint32_t value) {
-  const auto kind = static_cast<Kind>(value >> (kIdBits + kLineBits));
-  const unsigned line = value >> kIdBits & ((1U << kLineBits) - 1);
+  const auto kind = static_cast<Kind>(value >> (kIdBits + kNumberBits));
+  const std::uint32_t number = low_bits(value >> kIdBits);
   const std::uint32_t id = value & ((UINT32_C(1) << kIdBits) - 1);
   if (kind == Kind::kNote) {
     if (id < processes_.size() && static_cast<int>(id) != self_) {
-      line == 0 ? on_request(static_cast<int>(id)) : on_reply(static_cast<int>(id));
+      on_note(static_cast<int>(id), number);
       return;
     }
   } else if (Pair* const pair = pair_of(id); pair != nullptr) {
-    kind == Kind::kStatus ? pair->on_status() : pair->on_message(line, kind == Kind::kLong);
+    kind == Kind::kStatus ? pair->on_status() : pair->on_message(number, kind == Kind::kLong);
     return;
   } else if (id < pairs_.size()) {
     return;  // of a team that is gone

@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,7 +28,7 @@
 
 namespace carillon::net {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 /// What a process tells all others once. Plain data: it travels as bytes.
 struct Contact {
@@ -68,6 +69,8 @@ struct Process {
   bool answering = false;     ///< `reply` is to be sent
   Note reply;
   Pair* asking_for = nullptr;
+  std::uint64_t requests_sent = 0, replies_sent = 0;
+  std::uint64_t requests_seen = 0, replies_seen = 0;
   Status trouble;  ///< not ok: nothing can be sent there any more
   wire::Operation request_operation, reply_operation;
 };
@@ -92,20 +95,23 @@ class Network final : public wire::Listener {
   [[nodiscard]] Buffers& buffers() { return buffers_; }
   [[nodiscard]] Buffers& receive_buffers() { return receive_buffers_; }
   /// Tells pairs whose operations have failed.
-  void check_buffers() {
-    buffers_.check();
-    receive_buffers_.check();
-  }
+  void check_buffers();
   [[nodiscard]] std::uint64_t largest_message() const { return largest_message_; }
   /// Of one that is sent and received.
   [[nodiscard]] std::uint64_t largest_send() const { return largest_send_; }
   [[nodiscard]] Counters& counters() { return counters_; }
-  /// The operation's memory is not sent unless somebody makes progress.
-  [[nodiscard]] bool manual_progress() const { return wire_->capabilities().manual_progress; }
+  /// What a collective puts must have ended before it does: else it might not be sent until
+  /// somebody makes progress, or land after what is said of the collective.
+  [[nodiscard]] bool puts_must_end() const {
+    return wire_->capabilities().manual_progress || !wire_->capabilities().ordered;
+  }
+  /// May a put overtake another one to the same process that is not done?
+  [[nodiscard]] bool overtakes() const { return !wire_->capabilities().ordered; }
 
   /// `count` consecutive names for the pairs of a team in the making; `generation` is its own.
   /// Others may be ready, and ask for pairs, before this process is: they wait until end_making.
-  std::uint32_t take_ids(int count, std::uint64_t generation);
+  /// None if they are used up.
+  std::optional<std::uint32_t> take_ids(int count, std::uint64_t generation);
   /// The team's pairs are named, or never will be.
   void end_making(std::uint32_t first);
   void return_ids(std::uint32_t first);
@@ -136,18 +142,26 @@ class Network final : public wire::Listener {
 
   void on_put(std::uint32_t immediate) override;
 
-  /// kNote: the line is 0 for a request and 1 for a reply, the id the process that wrote it.
+  /// kNote: the id is the process that wrote it.
   enum class Kind : std::uint32_t { kShort = 0, kLong = 1, kStatus = 2, kNote = 3 };
-  static constexpr int kIdBits = 27;
-  static constexpr int kLineBits = 3;
-  static std::uint32_t immediate(Kind kind, unsigned line, std::uint32_t id) {
-    return static_cast<std::uint32_t>(kind) << (kIdBits + kLineBits) | line << kIdBits | id;
+  static constexpr int kIdBits = 24;
+  static constexpr int kNumberBits = 6;
+  /// Of `number` the last bits: so that what is told twice is not taken for what comes next in its
+  /// place. Of a message, its number; of the n-th request to a process, 2n, and of the reply to it,
+  /// 2n + 1.
+  static std::uint32_t immediate(Kind kind, std::uint64_t number, std::uint32_t id) {
+    return static_cast<std::uint32_t>(kind) << (kIdBits + kNumberBits) |
+           low_bits(number) << kIdBits | id;
+  }
+  static constexpr std::uint32_t low_bits(std::uint64_t number) {
+    return static_cast<std::uint32_t>(number) & ((1U << kNumberBits) - 1);
   }
 
  private:
   Network(std::unique_ptr<wire::Wire> wire, int processes, int self, std::uint64_t largest_message);
   [[nodiscard]] Pair* pair_of(std::uint32_t id) const;
   [[nodiscard]] Note note_from(int process, bool reply) const;
+  void on_note(int process, std::uint32_t number);
   void on_request(int process);
   void answer(int process, const Note& note);
   [[nodiscard]] bool in_the_making(const Note& note) const;

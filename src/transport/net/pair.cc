@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/net/pair.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -21,7 +22,21 @@ struct StatusWords {
   std::uint64_t acknowledged = 0;
   std::uint64_t call = 0;
   std::uint64_t closed = 0;  // generation: nothing will come any more
+  std::uint64_t sent = 0;    // how many messages
+  std::uint64_t check = 0;   // of these
 };
+
+// Each step spreads a changed bit over the whole word: what has changed in part does not cancel
+// out.
+std::uint64_t check_of(const StatusWords& words) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t word :
+       {words.done, words.acknowledged, words.call, words.closed, words.sent}) {
+    sum = (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    sum ^= sum >> 32;
+  }
+  return sum;
+}
 
 std::uint64_t with_generation(std::uint64_t generation, std::uint64_t count) {
   return generation << shm::kDoneBits | count;
@@ -108,12 +123,16 @@ void Pair::on_opened(const Note& note) {
   if (status_pending_) later();
 }
 
-std::byte* Pair::prepare(std::uint64_t length, bool two_sided) {
+std::byte* Pair::prepare(std::uint64_t number, std::uint64_t length, bool two_sided) {
   if (state_ != State::kOpen) {
     open();
     return nullptr;
   }
   if (two_sided && !may_send()) return nullptr;
+  if (filled_ && prepared_number_ == number && prepared_bytes_ == length) {
+    return prepared_->data + kHeadBytes;
+  }
+  if (std::exchange(filled_, false)) prepared_->held = false;
   auto buffer = network_.buffers().take(kHeadBytes + length);
   if (!buffer.ok()) {
     fail(buffer.status());
@@ -121,6 +140,7 @@ std::byte* Pair::prepare(std::uint64_t length, bool two_sided) {
   }
   prepared_ = buffer.value();
   prepared_bytes_ = length;
+  prepared_number_ = number;
   return prepared_->data + kHeadBytes;
 }
 
@@ -132,8 +152,11 @@ void Pair::write_head(std::uint64_t header) {
 // What the network answered to a message.
 bool Pair::posted(const Result<bool>& answer, Buffer** buffer) {
   if (!answer.ok()) fail(answer.status());
-  if (!answer.ok() || !answer.value()) return false;
   prepared_->owner = this;
+  filled_ = !answer.ok() || !answer.value();
+  prepared_->held = filled_;
+  if (filled_) return false;
+  sent_ = std::max(sent_, prepared_number_ + 1);
   *buffer = prepared_;
   return true;
 }
@@ -150,7 +173,7 @@ bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
         wire::Piece{prepared_->data, kHeadBytes + prepared_bytes_, prepared_->registration}};
     answer =
         network_.wire().put(peer.value(), piece, out_.at(layout().message(line, is_long)),
-                            Network::immediate(kind, line, place_.peer_id), prepared_->operation);
+                            Network::immediate(kind, number, place_.peer_id), prepared_->operation);
   }
   return posted(answer, buffer);
 }
@@ -194,16 +217,27 @@ bool Pair::retry() {
   return !retrying_;
 }
 
+// Where puts may overtake each other, an older status could land on a newer one, and what that one
+// said would be lost. So there the next one waits until the last has landed.
+bool Pair::status_under_way() {
+  if (last_status_ == nullptr) return false;
+  if (!last_status_->operation.done()) return true;
+  std::exchange(last_status_, nullptr)->held = false;
+  return false;
+}
+
 bool Pair::post_status() {
-  if (state_ != State::kOpen) return false;
-  const StatusWords words{.done = done_,
-                          .acknowledged = with_generation(place_.generation, acknowledged_),
-                          .call = call_,
-                          .closed = closing_ ? place_.generation : 0};
+  if (state_ != State::kOpen || status_under_way()) return false;
+  StatusWords words{.done = done_,
+                    .acknowledged = with_generation(place_.generation, acknowledged_),
+                    .call = call_,
+                    .closed = closing_ ? place_.generation : 0,
+                    .sent = sent_};
   const auto buffer = network_.buffers().take(sizeof words);
   const auto peer = network_.peer_of(place_.process);
   Result<bool> posted = buffer.ok() ? peer.status() : buffer.status();
   if (buffer.ok() && peer.ok()) {
+    words.check = check_of(words);
     std::memcpy(buffer.value()->data, &words, sizeof words);
     const std::array piece = {
         wire::Piece{buffer.value()->data, sizeof words, buffer.value()->registration}};
@@ -211,6 +245,10 @@ bool Pair::post_status() {
                                  Network::immediate(Network::Kind::kStatus, 0, place_.peer_id),
                                  buffer.value()->operation);
     if (posted.ok() && posted.value()) buffer.value()->owner = this;
+    if (posted.ok() && posted.value() && network_.overtakes()) {
+      last_status_ = buffer.value();
+      last_status_->held = true;
+    }
   }
   if (!posted.ok()) fail(posted.status());
   if (posted.ok() && !posted.value()) return false;
@@ -225,8 +263,7 @@ bool Pair::close(std::uint64_t done) {
     closing_ = true;
     tell(done, call_, true);
   }
-  if (peer_closed_) end_receives();
-  return peer_closed_ && !status_pending_;
+  return peer_closed_ && end_receives() && !status_pending_;
 }
 
 void Pair::on_garbage() {
@@ -234,8 +271,13 @@ void Pair::on_garbage() {
 }
 
 // The block may hold anything: a peer wrote it.
-void Pair::on_message(unsigned line, bool is_long) {
+void Pair::on_message(std::uint32_t number, bool is_long) {
   if (block_.data == nullptr) return;
+  const unsigned line = number % shm::kWindow;
+  shm::Line& arrived = arrived_[line];
+  const std::uint32_t last = shm::header_tag(arrived.header.load(std::memory_order_relaxed));
+  const std::uint32_t next = last == 0 ? line : last - 1 + shm::kWindow;
+  if (number != Network::low_bits(next)) return;  // told again
   const std::byte* const message = block_.data + layout().message(line, is_long);
   const std::byte* const payload = message + kHeadBytes;
   std::uint64_t length = 0;
@@ -243,10 +285,9 @@ void Pair::on_message(unsigned line, bool is_long) {
   std::memcpy(&length, message, sizeof length);
   std::memcpy(&header, message + 8, sizeof header);
   if (length > (is_long ? place_.slot_bytes : shm::kInlineBytes) ||
-      (shm::header_tag(header) - 1) % shm::kWindow != line) {
+      shm::header_tag(header) - 1 != next) {
     return on_garbage();
   }
-  shm::Line& arrived = arrived_[line];
   auto kind = static_cast<std::uint8_t>(length);
   if (shm::header_kind(header) == shm::kExposed) {
     Exposure exposure;
@@ -271,7 +312,11 @@ void Pair::on_status() {
   if (block_.data == nullptr) return;
   StatusWords words;
   std::memcpy(&words, block_.data, sizeof words);
-  if (words.done >> shm::kDoneBits == place_.peer_generation) raise(told_.done, words.done);
+  if (words.check != check_of(words)) return;  // the next one is landing, and will be told
+  if (words.done >> shm::kDoneBits == place_.peer_generation) {
+    raise(told_.done, words.done);
+    told_sent_ = std::max(told_sent_, words.sent);
+  }
   if (words.closed == place_.peer_generation) peer_closed_ = true;
   const std::uint64_t count = words.acknowledged & shm::kDoneMask;
   if (words.acknowledged >> shm::kDoneBits == place_.peer_generation && count <= peer_->out_next) {

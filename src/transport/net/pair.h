@@ -9,12 +9,12 @@
 //   +--------+--------+-----+--------+--------+-----+--------+
 //   | status | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
 //   +--------+--------+-----+--------+--------+-----+--------+
-//   status: the member's `done`, its count of this rank's messages, the call it waits in, and
-//   whether it has closed.
-//   line n: a message that fits in a line: length, header, payload. Side by side, so that short
-//   messages use one page.
-//   slot n: a longer one, its payload aligned. Of a long one whose bytes the writer can keep as
-//   they are for a while, only the place is told, in a line (exposure.h).
+//   status: the member's `done`, its count of this rank's messages and of its own, the call it
+//   waits in, whether it has closed, and a check that all of it is there: the next one may be
+//   landing. line n: a message that fits in a line: length, header, payload. Side by side, so that
+//   short messages use one page. slot n: a longer one, its payload aligned. Of a long one whose
+//   bytes the writer can keep as they are for a while, only the place is told, in a line
+//   (exposure.h).
 //
 // Two-sided (pair_two_sided.cc), a message is sent and received instead of put. The reader keeps a
 // receive posted for each line, in a buffer of the network's, from the writer's first such message
@@ -62,8 +62,11 @@ class Pair {
   void attach(shm::Peer& peer);
 
   // Writing.
-  /// Where to write a message's payload; null: no room now, or the pair is broken (status()).
-  std::byte* prepare(std::uint64_t length, bool two_sided);
+  /// Where to write the payload of message `number`; null: no room now, or the pair is broken
+  /// (status()).
+  std::byte* prepare(std::uint64_t number, std::uint64_t length, bool two_sided);
+  /// What was prepared is the message that was refused last: its payload is there.
+  [[nodiscard]] bool is_filled() const { return filled_; }
   /// Sends what was written there, as message `number`; false as above. Then `buffer` holds it
   /// until its operation is done.
   bool post(std::uint64_t number, std::uint64_t header, Buffer** buffer);
@@ -97,6 +100,8 @@ class Pair {
   void told_in_passing() { untold_ = 0; }
   /// Tells `done` (with generation) and the counts; soon, if it cannot be now.
   void tell(std::uint64_t done, std::uint64_t call, bool covers_all);
+  /// Has the member said that it has sent this message? Then it will come, if it has not.
+  [[nodiscard]] bool was_sent(std::uint64_t number) const { return number < told_sent_; }
   /// How long it has been waiting for the member to answer; 0: it is not.
   [[nodiscard]] double opening_s() const;
   [[nodiscard]] bool is_open() const { return state_ == State::kOpen; }
@@ -111,7 +116,8 @@ class Pair {
 
   // For the network.
   [[nodiscard]] const PairPlace& place() const { return place_; }
-  void on_message(unsigned line, bool is_long);
+  /// `number`: the last bits of the message's.
+  void on_message(std::uint32_t number, bool is_long);
   void on_status();
   /// The member says where its block is.
   void on_opened(const Note& note);
@@ -140,6 +146,7 @@ class Pair {
   void open();
   void note_giving_up();
   bool post_status();
+  bool status_under_way();
   void write_head(std::uint64_t header);
   bool posted(const Result<bool>& answer, Buffer** buffer);
   void later();
@@ -147,7 +154,7 @@ class Pair {
   void post_receive(unsigned line);
   void show_line(unsigned line);
   void on_garbage();
-  void end_receives();
+  bool end_receives();
   [[nodiscard]] BlockLayout layout() const { return {place_.slot_bytes}; }
 
   Network& network_;
@@ -163,14 +170,19 @@ class Pair {
   std::unique_ptr<shm::Line[]> arrived_;
   Buffer* prepared_ = nullptr;
   std::uint64_t prepared_bytes_ = 0;
+  std::uint64_t prepared_number_ = 0;
+  bool filled_ = false;
+  Buffer* last_status_ = nullptr;  // where none may overtake it
   struct Receive {
     Buffer* buffer = nullptr;
     bool posted = false;
     bool shown = false;
   };
   std::unique_ptr<Receive[]> receives_;  // by line; null: the member has not asked for them
-  enum class Sending : std::uint8_t { kUnused, kAsked, kReady, kEnded };
+  enum class Sending : std::uint8_t { kUnused, kAsked, kReady };
   Sending sending_ = Sending::kUnused;
+  unsigned ended_receives_ = 0;
+  int end_tries_ = 0;
   bool retrying_ = false;  // in the network's list of those to try again
   shm::Peer* peer_ = nullptr;
   // The member's, as it told them; the endpoint reads them.
@@ -183,6 +195,8 @@ class Pair {
   std::uint64_t acknowledged_ = 0;
   std::uint64_t told_acknowledged_ = 0;
   std::uint64_t untold_ = 0;
+  std::uint64_t sent_ = 0;       // messages, up to the last
+  std::uint64_t told_sent_ = 0;  // by the member
 };
 
 }  // namespace carillon::net

@@ -11,6 +11,7 @@
 namespace carillon::net {
 namespace {
 
+constexpr int kEndTries = 1000;
 constexpr int kLineBits = 3;
 constexpr int kGenerationBits = 64 - kLineBits - Network::kIdBits;
 static_assert(shm::kWindow == 1 << kLineBits);
@@ -123,21 +124,23 @@ void Pair::free_received(std::uint64_t number) {
 }
 
 // The member has closed: its receives are posted for nothing, and their buffers are not free until
-// something comes. Once only: it may have gone already.
-void Pair::end_receives() {
-  if (sending_ != Sending::kReady) return;
-  sending_ = Sending::kEnded;
-  for (unsigned line = 0; line < shm::kWindow; ++line) {
+// something comes. True: they have their end, or have been refused it so often that the member may
+// have gone.
+bool Pair::end_receives() {
+  if (sending_ != Sending::kReady) return true;
+  for (unsigned& line = ended_receives_; line < shm::kWindow; ++line) {
     auto buffer = network_.buffers().take(kHeadBytes);
     const auto peer = network_.peer_of(place_.process);
-    if (!buffer.ok() || !peer.ok()) return;
+    if (!buffer.ok() || !peer.ok()) return true;
     const std::array piece = {
         wire::Piece{buffer.value()->data, kHeadBytes, buffer.value()->registration}};
     const auto answer = network_.wire().send(peer.value(), piece,
                                              tag_of(place_.peer_id, place_.peer_generation, line),
                                              buffer.value()->operation);
-    if (!answer.ok() || !answer.value()) return;
+    if (!answer.ok()) return true;
+    if (!answer.value()) return ++end_tries_ > kEndTries;
   }
+  return true;
 }
 
 }  // namespace carillon::net

@@ -125,7 +125,8 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
                    .max_bytes = device_->max_message_bytes(),
                    .max_send_bytes = kEagerBytes,
                    .registers_local = true,
-                   .get_from_bytes = kGetFromBytes};
+                   .get_from_bytes = kGetFromBytes,
+                   .ordered = true};  // a reliable connection is
 }
 
 VerbsWire::~VerbsWire() {
