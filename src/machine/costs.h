@@ -26,13 +26,15 @@ constexpr std::int64_t reduce_ps(const Memory& memory, std::int64_t bytes) {
   return memory.reduce_ps + cost(bytes, cached ? memory.reduce_cached_fs : memory.reduce_byte_fs);
 }
 
-/// A put or signal between nodes, until the NIC has been told.
-constexpr std::int64_t put_ps(const Machine& m, std::int64_t bytes) {
-  const bool is_inline = bytes <= m.one_sided.inline_bytes;
-  const std::int64_t payload = bytes == 0               ? 0
-                               : is_inline              ? cost(bytes, m.one_sided.inline_byte_fs)
-                               : m.one_sided.stage_puts ? copy_ps(m.memory, bytes)
-                                                        : 0;
+/// A put or signal between nodes, until the NIC has been told. `registered`: the NIC can read the
+/// payload where it is.
+constexpr std::int64_t put_ps(const Machine& m, std::int64_t bytes, bool registered) {
+  std::int64_t payload = 0;
+  if (bytes > 0 && bytes <= m.one_sided.inline_bytes) {
+    payload = cost(bytes, m.one_sided.inline_byte_fs);
+  } else if (bytes > 0 && m.one_sided.stage_puts && !registered) {
+    payload = copy_ps(m.memory, bytes);
+  }
   return m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps + payload;
 }
 

@@ -37,8 +37,9 @@ class TomlReader {
   template <typename... Args>
   void fail(unsigned line, fmt::format_string<Args...> format, Args&&... args) {
     if (!status_.ok()) return;
-    status_ = Status(Code::kInvalidArgument,
-                     fmt::format("{}:{}: {}", file_, line, fmt::format(format, args...)));
+    status_ = Status(
+        Code::kInvalidArgument,
+        fmt::format("{}:{}: {}", file_, line, fmt::format(format, std::forward<Args>(args)...)));
   }
   void fail(Status status) {
     if (status_.ok()) status_ = std::move(status);
