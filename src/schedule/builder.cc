@@ -133,10 +133,10 @@ Range Builder::allocate_scratch(std::int64_t bytes) {
 }
 
 // What continues the buffer before it becomes one with it; what is empty is left out.
-std::uint32_t Builder::append(const BufferList& list) {
+std::uint32_t Builder::append(std::span<const Buffer> list) {
   std::vector<Buffer>& all = schedule_.buffers;
   const std::size_t first = all.size();
-  for (const Buffer& buffer : list.items()) {
+  for (const Buffer& buffer : list) {
     if (buffer.table == Table::kNone && buffer.range.length == 0) continue;
     if (all.size() > first && continues(all.back(), buffer)) {
       all.back().range.length += buffer.range.length;
@@ -147,9 +147,9 @@ std::uint32_t Builder::append(const BufferList& list) {
   return static_cast<std::uint32_t>(all.size() - first);
 }
 
-Op& Builder::add(OpKind kind, const BufferList& dst, const BufferList& src) {
-  for (const BufferList* list : {&dst, &src}) {
-    for (const Buffer& buffer : list->items()) {
+Op& Builder::add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src) {
+  for (const std::span<const Buffer> list : {dst, src}) {
+    for (const Buffer& buffer : list) {
       if (buffer.range.length < 0 || buffer.range.offset < 0) {
         fail("a buffer has a negative offset or length");
       }
@@ -159,11 +159,11 @@ Op& Builder::add(OpKind kind, const BufferList& dst, const BufferList& src) {
   std::vector<Buffer>& buffers = schedule_.buffers;
   Op op{.kind = kind, .first_buffer = static_cast<std::uint32_t>(buffers.size())};
   if (kind == OpKind::kReduce) {  // three operands, never merged
-    for (const BufferList* list : {&dst, &src}) {
-      buffers.insert(buffers.end(), list->items().begin(), list->items().end());
+    for (const std::span<const Buffer> list : {dst, src}) {
+      buffers.insert(buffers.end(), list.begin(), list.end());
     }
-    op.dst_count = static_cast<std::uint32_t>(dst.items().size());
-    op.src_count = static_cast<std::uint32_t>(src.items().size());
+    op.dst_count = static_cast<std::uint32_t>(dst.size());
+    op.src_count = static_cast<std::uint32_t>(src.size());
   } else {
     op.dst_count = append(dst);
     op.src_count = append(src);
@@ -196,11 +196,13 @@ void Builder::copy(const BufferList& dst, const BufferList& src) {
       same_memory(dst.items().front(), src.items().front())) {
     return;
   }
-  add(OpKind::kCopy, dst, src);
+  add(OpKind::kCopy, dst.items(), src.items());
 }
 
 void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right) {
-  if (has_table(dst) || has_table({left, right})) fail("reduce of table entries");
+  if (dst.table != Table::kNone || left.table != Table::kNone || right.table != Table::kNone) {
+    fail("reduce of table entries");
+  }
   const std::int64_t length = dst.range.length;
   if (left.range.length != length || right.range.length != length) {
     fail("reduce of operands of different lengths");
@@ -208,8 +210,8 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
   if (length % scopes_.back().call.shared.element_bytes != 0)
     fail("reduce of a part of an element");
   if (length == 0) return;
-  BufferList operands{left, right};
-  add(OpKind::kReduce, dst, operands);
+  const std::array<Buffer, 3> operands{dst, left, right};
+  add(OpKind::kReduce, {operands.data(), 1}, {operands.data() + 1, 2});
 }
 
 Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank peer) {
@@ -235,7 +237,7 @@ void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferLis
   }
   const Rank reader = to_all ? -1 : team_rank(peer);
   ChannelState& state = channel(true, channel_kind, to_all ? 0 : reader);
-  Op& op = add(kind, {}, src);
+  Op& op = add(kind, {}, src.items());
   op.message = {channel_kind, reader, state.next++, 0};
 }
 
@@ -266,7 +268,7 @@ Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const Buff
   if (!is_member(peer)) return {};
   const Rank writer = team_rank(peer);
   ChannelState& state = channel(false, channel_kind, writer);
-  Op& op = add(kind, dst, {});
+  Op& op = add(kind, dst.items(), {});
   op.message = {channel_kind, writer, state.next++, 0};
   return op.message;
 }

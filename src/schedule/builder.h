@@ -228,7 +228,7 @@ class Builder {
   void begin_repeat(std::int64_t count);
   void end_repeat();
   Message land(Rank peer, std::int64_t bytes);
-  Op& add(OpKind kind, const BufferList& dst, const BufferList& src);
+  Op& add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src);
   void post(OpKind kind, Channel channel, Rank peer, const BufferList& src);
   Message expect(OpKind kind, Channel channel, Rank peer, const BufferList& dst);
   [[nodiscard]] Rank team_rank(Rank rank) const;
@@ -242,7 +242,7 @@ class Builder {
   ChannelState& channel(bool outgoing, Channel channel, Rank peer);
   [[nodiscard]] bool is_emitting() const { return window_.holds(position_); }
   void end_steps();
-  std::uint32_t append(const BufferList& list);
+  std::uint32_t append(std::span<const Buffer> list);
   void apply_index_strides(Message& message, bool outgoing);
   bool same_memory(const Buffer& dst, const Buffer& src) const;
   void fail(std::string message);
