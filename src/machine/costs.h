@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thing costs on a machine (machine.h says of what it is made): the arithmetic that the
-// simulator and the closed forms share.
+// What single steps cost on a machine, for the simulator and the closed forms alike: there is no
+// other place that adds up cost terms.
 #pragma once
 
 #include <algorithm>
@@ -10,97 +10,121 @@
 
 namespace carillon::machine {
 
-// By a rank's CPU, in picoseconds.
-
-/// A copy of that many bytes: `entries` buffers on both sides together, in `runs` pieces.
-constexpr std::int64_t copy_ps(const Memory& memory, std::int64_t bytes, std::int64_t entries = 2,
+/// A copy of `bytes`: `blocks` entries in its two lists, `runs` contiguous pieces.
+constexpr std::int64_t copy_ps(const Memory& memory, std::int64_t bytes, std::int64_t blocks = 2,
                                std::int64_t runs = 1) {
   const bool cached = 2 * bytes <= memory.cache_bytes;
-  return memory.copy_ps + memory.copy_block_ps * entries + memory.copy_run_ps * runs +
+  return memory.copy_ps + blocks * memory.copy_block_ps + runs * memory.copy_run_ps +
          cost(bytes, cached ? memory.copy_cached_fs : memory.copy_byte_fs);
 }
 
-/// The reduction of two operands of that many bytes.
+/// A reduction with a result of `bytes`.
 constexpr std::int64_t reduce_ps(const Memory& memory, std::int64_t bytes) {
   const bool cached = 3 * bytes <= memory.cache_bytes;
   return memory.reduce_ps + cost(bytes, cached ? memory.reduce_cached_fs : memory.reduce_byte_fs);
 }
 
-/// A put or signal between nodes, until the NIC has been told. `registered`: the NIC can read the
-/// payload where it is.
-constexpr std::int64_t put_ps(const Machine& m, std::int64_t bytes, bool registered) {
-  std::int64_t payload = 0;
-  if (bytes > 0 && bytes <= m.one_sided.inline_bytes) {
-    payload = cost(bytes, m.one_sided.inline_byte_fs);
-  } else if (bytes > 0 && m.one_sided.stage_puts && !registered) {
-    payload = copy_ps(m.memory, bytes);
-  }
-  return m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps + payload;
+/// A message between nodes: its length, the entries of the list it is gathered from (0 of an
+/// empty one), and whether all of them are in registered memory (OneSided::stage_puts).
+struct Transfer {
+  std::int64_t bytes = 0;
+  std::int32_t entries = 1;
+  bool registered = false;
+};
+
+/// The copy of a payload into one contiguous buffer, or out of it; nothing for an empty one.
+constexpr std::int64_t pack_ps(const Machine& m, Transfer transfer) {
+  if (transfer.bytes == 0) return 0;
+  return copy_ps(m.memory, transfer.bytes, transfer.entries + 1, transfer.entries);
 }
 
-/// A wait between nodes, from when the message is there.
+/// Whether a put's payload is copied into a buffer first: because the machine wants it so, or
+/// because the list is longer than the NIC takes.
+constexpr bool is_packed(const Machine& m, Transfer put) {
+  if (put.bytes <= m.one_sided.inline_bytes) return false;
+  return (m.one_sided.stage_puts && !put.registered) || put.entries > m.network.max_entries;
+}
+
+/// The writer's CPU time of a put or signal to another node.
+constexpr std::int64_t put_ps(const Machine& m, Transfer put) {
+  std::int64_t ps = m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps;
+  if (is_packed(m, put)) ps += pack_ps(m, put);
+  if (put.bytes <= m.one_sided.inline_bytes) ps += cost(put.bytes, m.one_sided.inline_byte_fs);
+  return ps;
+}
+
+/// The reader's CPU time of a wait, once the message is there.
 constexpr std::int64_t wait_ps(const Machine& m) {
   return m.network.recv_overhead_ps + m.one_sided.poll_ps;
 }
 
-/// A send of an eager message, until the NIC has been told.
-constexpr std::int64_t send_ps(const Machine& m, std::int64_t bytes) {
-  const bool copied = m.two_sided.copy_in && bytes > 0;
-  return m.network.send_overhead_ps + m.two_sided.post_ps + (copied ? copy_ps(m.memory, bytes) : 0);
+constexpr bool is_eager(const Machine& m, std::int64_t bytes) {
+  return bytes <= m.two_sided.eager_bytes;
 }
 
-/// A recv posts its receive first (two_sided.post_ps); this is from when an eager message is there.
-constexpr std::int64_t recv_ps(const Machine& m, std::int64_t bytes) {
-  const bool copied = m.two_sided.copy_out && bytes > 0;
-  return m.network.recv_overhead_ps + m.two_sided.match_ps +
-         (copied ? copy_ps(m.memory, bytes) : 0);
+/// The writer's CPU time of a send to another node, rendezvous not included.
+constexpr std::int64_t send_ps(const Machine& m, Transfer send) {
+  const bool copied =
+      (is_eager(m, send.bytes) && m.two_sided.copy_in) || send.entries > m.network.max_entries;
+  return m.network.send_overhead_ps + m.two_sided.post_ps + (copied ? pack_ps(m, send) : 0);
 }
 
-// Between two nodes, in picoseconds.
-
-/// How long n bytes keep a NIC busy: the NIC's own time, or the bus' where bytes pass both at once.
-constexpr std::int64_t pass_ps(const Machine& m, std::int64_t bytes) {
-  const std::int64_t nic = cost(bytes, m.network.per_byte_fs);
-  return m.bus.cut_through ? std::max(nic, cost(bytes, m.bus.per_byte_fs)) : nic;
+/// The reader's CPU time of a recv: before it begins to wait, and once the payload is there.
+constexpr std::int64_t recv_post_ps(const Machine& m) { return m.two_sided.post_ps; }
+constexpr std::int64_t recv_ps(const Machine& m, Transfer recv) {
+  const bool copied = is_eager(m, recv.bytes) && m.two_sided.copy_out;
+  return m.network.recv_overhead_ps + m.two_sided.match_ps + (copied ? pack_ps(m, recv) : 0);
 }
 
-/// What the writer's NIC takes beside the bytes, for lists and fragments.
-constexpr std::int64_t pieces_ps(const Machine& m, std::int64_t bytes, std::int64_t entries = 1) {
-  const std::int64_t fragments = bytes == 0 ? 1 : (bytes - 1) / m.network.fragment_bytes + 1;
-  return m.network.gather_ps * (entries - 1) + m.network.fragment_ps * (fragments - 1);
+/// CPU time of a message to a rank of the same node, and of waiting for one that is there. recv
+/// copies it out, besides (pack_ps).
+constexpr std::int64_t local_put_ps(const Machine& m, std::int64_t bytes) {
+  const SharedMemory& shm = m.shared_memory;
+  return shm.overhead_ps +
+         (bytes <= shm.line_bytes ? shm.line_ps : shm.write_ps + cost(bytes, shm.per_byte_fs));
 }
+constexpr std::int64_t local_wait_ps(const Machine& m) { return m.shared_memory.overhead_ps; }
 
-/// One direction of a node's NIC, and of its bus where bytes are stored between the two.
-struct Lane {
-  std::int64_t nic_free_ps = 0;  ///< when it can take the next message, the gap included
-  std::int64_t bus_free_ps = 0;
-};
-
-/// The writer's side: from when the NIC was told to when the last byte has left.
-constexpr std::int64_t inject(const Machine& m, Lane* lane, std::int64_t told_ps,
-                              std::int64_t bytes, std::int64_t entries = 1) {
-  std::int64_t start = told_ps + m.bus.per_message_ps;
-  if (!m.bus.cut_through) {
-    start = std::max(told_ps, lane->bus_free_ps) + m.bus.per_message_ps +
-            cost(bytes, m.bus.per_byte_fs);
-    lane->bus_free_ps = start;
+/// How far apart two nodes are: how many levels a message between them goes up beyond the first
+/// switch.
+inline std::int32_t levels_between(const Topology& topology, std::int64_t a, std::int64_t b) {
+  std::int32_t level = 0;
+  for (const Level& each : topology.levels) {
+    a /= each.radix;
+    b /= each.radix;
+    if (a == b) return level;
+    ++level;
   }
-  const std::int64_t end =
-      std::max(start, lane->nic_free_ps) + pass_ps(m, bytes) + pieces_ps(m, bytes, entries);
-  lane->nic_free_ps = end + m.network.gap_ps;
-  return end;
+  return level;  // above the last level named, one switch joins all
 }
 
-/// The reader's side: from when the last byte has come to the NIC at the earliest to when the
-/// reader can see the message. Call in the order of arrival.
-constexpr std::int64_t land(const Machine& m, Lane* lane, std::int64_t arrival_ps,
-                            std::int64_t bytes) {
-  const std::int64_t end = std::max(arrival_ps, lane->nic_free_ps + pass_ps(m, bytes));
-  lane->nic_free_ps = end + m.network.gap_ps;
-  if (m.bus.cut_through) return end + m.bus.per_message_ps;
-  lane->bus_free_ps =
-      std::max(end, lane->bus_free_ps) + m.bus.per_message_ps + cost(bytes, m.bus.per_byte_fs);
-  return lane->bus_free_ps;
+/// From the last byte out of one NIC to the last byte in another, `levels` up.
+constexpr std::int64_t wire_latency_ps(const Machine& m, std::int32_t levels) {
+  return m.network.latency_ps + 2 * levels * m.topology.hop_latency_ps;
+}
+
+/// How long the writer's NIC is busy with a message's bytes, if it goes `levels` up.
+inline std::int64_t wire_ps(const Machine& m, Transfer transfer, std::int32_t levels,
+                            bool gathers) {
+  std::int64_t per_byte_fs = m.network.per_byte_fs;
+  for (std::int32_t i = 0; i < levels; ++i) {
+    const auto level = static_cast<std::size_t>(i);
+    per_byte_fs = per_byte_fs * m.topology.levels[level].oversubscription_permille / 1000;
+  }
+  const std::int64_t fragments =
+      transfer.bytes == 0 ? 1 : (transfer.bytes - 1) / m.network.fragment_bytes + 1;
+  const std::int64_t entries = gathers ? std::max(transfer.entries, 1) : 1;
+  return cost(transfer.bytes, per_byte_fs) + (entries - 1) * m.network.gather_ps +
+         (fragments - 1) * m.network.fragment_ps;
+}
+
+/// A message that finds everything idle: from when the writer's CPU has posted it to when the
+/// reader can see it, one switch away.
+inline std::int64_t flight_ps(const Machine& m, Transfer transfer, bool gathers = true) {
+  const std::int64_t wire = wire_ps(m, transfer, 0, gathers);
+  const std::int64_t bus = cost(transfer.bytes, m.bus.per_byte_fs);
+  const std::int64_t latency = m.network.latency_ps + 2 * m.bus.per_message_ps;
+  return latency + (m.bus.cut_through ? std::max(wire, bus) : bus + wire + bus);
 }
 
 }  // namespace carillon::machine

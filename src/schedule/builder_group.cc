@@ -60,6 +60,7 @@ void Builder::leave() {
 // Ends the current strand of the group's part and begins another. Signals of a rank to itself are
 // numbered by where they stand, so that those behind the new fork move up by one.
 void Builder::fork() {
+  forked_ = true;
   Scope& scope = scopes_.back();
   const std::int32_t number = scope.fork_number + scope.forks;
   const std::size_t at = scope.begin + static_cast<std::size_t>(scope.forks++);
