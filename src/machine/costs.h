@@ -24,11 +24,12 @@ constexpr std::int64_t reduce_ps(const Memory& memory, std::int64_t bytes) {
   return memory.reduce_ps + cost(bytes, cached ? memory.reduce_cached_fs : memory.reduce_byte_fs);
 }
 
-/// A message between nodes: its length, and the entries of the list it is gathered from (0 of an
-/// empty one).
+/// A message between nodes: its length, the entries of the list it is gathered from (0 of an
+/// empty one), and whether all of them are in registered memory (OneSided::stage_puts).
 struct Transfer {
   std::int64_t bytes = 0;
   std::int32_t entries = 1;
+  bool registered = false;
 };
 
 /// The copy of a payload into one contiguous buffer, or out of it; nothing for an empty one.
@@ -41,7 +42,7 @@ constexpr std::int64_t pack_ps(const Machine& m, Transfer transfer) {
 /// because the list is longer than the NIC takes.
 constexpr bool is_packed(const Machine& m, Transfer put) {
   if (put.bytes <= m.one_sided.inline_bytes) return false;
-  return m.one_sided.stage_puts || put.entries > m.network.max_entries;
+  return (m.one_sided.stage_puts && !put.registered) || put.entries > m.network.max_entries;
 }
 
 /// The writer's CPU time of a put or signal to another node.

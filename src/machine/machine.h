@@ -66,7 +66,9 @@ struct OneSided {
   std::int64_t poll_ps = 20'000;      ///< CPU: looking at one slot and finding the message there
   std::int64_t inline_bytes = 0;      ///< up to here the payload is part of the request
   std::int64_t inline_byte_fs = 0;    ///< CPU time per byte of such a payload
-  bool stage_puts = false;            ///< longer payloads are first copied into registered memory
+  /// Longer payloads are first copied into registered memory, unless they are there already: in a
+  /// slot, or in an input or output that is staged.
+  bool stage_puts = false;
   bool stage_input = false;   ///< the call begins by copying its input into registered memory,
   bool stage_output = false;  ///< and ends by copying its output out of there
 };
