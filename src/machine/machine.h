@@ -46,7 +46,7 @@ struct Network {
   std::int64_t per_byte_fs = 80'000;    ///< G: the NIC and its link, in each direction
   std::int64_t gather_ps = 0;           ///< NIC time per list entry after the first
   std::int32_t max_entries = 30;        ///< longest list; longer ones are packed by a copy
-  std::int32_t send_queue = 128;        ///< messages posted, not yet sent, before a post waits
+  std::int32_t send_queue = 128;        ///< messages that wait for the NIC before a post waits
   std::int64_t fragment_bytes = INT64_MAX;  ///< MTU where the sender pays per fragment
   std::int64_t fragment_ps = 0;             ///< NIC time per fragment after the first
 };

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/part.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+namespace carillon::sim {
+namespace {
+
+constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15U;
+
+// Of the length and a few steps: shapes that agree in those are compared.
+std::uint64_t hash_of(const std::vector<Step>& steps) {
+  std::uint64_t hash = steps.size();
+  const std::size_t stride = std::max<std::size_t>(1, steps.size() / 4);
+  for (std::size_t i = 0; i < steps.size(); i += stride) {
+    std::uint64_t words[3];
+    std::memcpy(words, &steps[i], sizeof words);
+    for (const std::uint64_t word : words) hash = (hash ^ word) * kMix ^ hash >> 29;
+  }
+  return hash;
+}
+
+bool same(const std::vector<Step>& a, const std::vector<Step>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Step)) == 0;
+}
+
+std::int64_t length_of(const Buffer& buffer, const Tables& tables) {
+  const auto entry = static_cast<std::size_t>(buffer.entry);
+  switch (buffer.table) {
+    case Table::kSend:
+      return tables.send_bytes[entry];
+    case Table::kRecv:
+      return tables.recv_bytes[entry];
+    case Table::kNone:
+      break;
+  }
+  return buffer.range.length;
+}
+
+std::int64_t length_of(std::span<const Buffer> list, const Tables& tables) {
+  std::int64_t sum = 0;
+  for (const Buffer& buffer : list) sum += length_of(buffer, tables);
+  return sum;
+}
+
+// Pieces of a copy between two lists that are contiguous on both sides.
+std::int64_t runs_of(std::span<const Buffer> dst, std::span<const Buffer> src,
+                     const Tables& tables) {
+  if (dst.size() == 1 || src.size() == 1) {
+    return static_cast<std::int64_t>(std::max(dst.size(), src.size()));
+  }
+  std::int64_t runs = 0;
+  std::int64_t dst_end = 0, src_end = 0;  // of the entries taken so far
+  for (std::size_t d = 0, s = 0; d < dst.size() || s < src.size(); ++runs) {
+    const std::int64_t behind = dst_end - src_end;
+    if (behind <= 0 && d < dst.size()) dst_end += length_of(dst[d++], tables);
+    if (behind >= 0 && s < src.size()) src_end += length_of(src[s++], tables);
+    if ((d == dst.size() && dst_end < src_end) || (s == src.size() && src_end < dst_end)) break;
+  }
+  return runs;
+}
+
+bool is_post(OpKind kind) {
+  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
+}
+
+std::uint64_t channel_key(const Op& op) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(op.message.peer)) << 2 |
+         static_cast<std::uint64_t>(op.message.channel);
+}
+
+}  // namespace
+
+Shape* ShapeTable::get(const std::vector<Step>& steps) {
+  const std::uint64_t hash = hash_of(steps);
+  const auto [first, last] = shapes_.equal_range(hash);
+  for (auto row = first; row != last; ++row) {
+    if (!same(row->second->steps, steps)) continue;
+    ++row->second->users;
+    return row->second.get();
+  }
+  if (shapes_.size() >= sweep_at_) sweep();
+  return shapes_.emplace(hash, std::make_unique<Shape>(Shape{steps, 1}))->second.get();
+}
+
+void ShapeTable::sweep() {
+  std::erase_if(shapes_, [](const auto& row) { return row.second->users == 0; });
+  sweep_at_ = 2 * shapes_.size() + 1024;
+}
+
+std::uint32_t TransferTable::index(machine::Transfer transfer, bool two_sided) {
+  const Key key{transfer.bytes, transfer.entries, two_sided};
+  if (key == last_) return last_index_;
+  last_ = key;
+  const auto [row, is_new] = indices_.try_emplace(key, static_cast<std::uint32_t>(costs_.size()));
+  last_index_ = row->second;
+  if (!is_new) return last_index_;
+  const machine::Machine& m = machine_;
+  const bool packed = two_sided
+                          ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
+                          : machine::is_packed(m, transfer);
+  const bool gathers = !packed && transfer.entries <= m.network.max_entries;
+  Costs costs{.transfer = transfer,
+              .put_ps = machine::put_ps(m, transfer),
+              .send_ps = machine::send_ps(m, transfer),
+              .recv_ps = machine::recv_ps(m, transfer),
+              .local_put_ps = machine::local_put_ps(m, transfer.bytes),
+              .local_recv_ps = machine::local_wait_ps(m) + machine::pack_ps(m, transfer),
+              .bus_ps = machine::cost(transfer.bytes, m.bus.per_byte_fs),
+              .receive_ps = machine::wire_ps(m, transfer, 0, false),
+              .wire_ps = {},
+              .memory_ps = machine::cost(transfer.bytes, m.memory.node_byte_fs)};
+  if (m.bus.cut_through) costs.receive_ps = std::max(costs.receive_ps, costs.bus_ps);
+  const auto levels = static_cast<std::int32_t>(m.topology.levels.size());
+  for (std::int32_t level = 0; level <= levels; ++level) {
+    costs.wire_ps.push_back(machine::wire_ps(m, transfer, level, gathers));
+  }
+  costs_.push_back(std::move(costs));
+  return last_index_;
+}
+
+std::uint32_t* PeerPool::take(std::size_t size) {
+  constexpr std::size_t kBlock = 1 << 18;
+  if (size == 0) return nullptr;
+  const std::size_t fours = rounded(size);
+  if (fours < free_.size() && !free_[fours].empty()) {
+    std::uint32_t* const list = free_[fours].back();
+    free_[fours].pop_back();
+    return list;
+  }
+  if (left_ < fours * 4) {
+    left_ = std::max(kBlock, fours * 4);
+    blocks_.push_back(std::make_unique_for_overwrite<std::uint32_t[]>(left_));
+  }
+  left_ -= fours * 4;
+  return blocks_.back().get() + left_;
+}
+
+void PeerPool::give_back(std::uint32_t* list, std::size_t size) {
+  if (size == 0) return;
+  const std::size_t fours = rounded(size);
+  if (free_.size() <= fours) free_.resize(fours + 1);
+  free_[fours].push_back(list);
+}
+
+// Who was named lately is not named again.
+std::uint32_t Compiler::place(Rank peer) {
+  constexpr std::size_t kLook = 4;
+  const auto id = static_cast<std::uint32_t>(peer);
+  const std::size_t end = peers_.size();
+  for (std::size_t i = end; i > 0 && i + kLook > end; --i) {
+    if (peers_[i - 1] == id) return static_cast<std::uint32_t>(i - 1);
+  }
+  peers_.push_back(id);
+  return static_cast<std::uint32_t>(end);
+}
+
+Step Compiler::step_of(const Context& context, const Op& op) {
+  const Tables& tables = context.local.tables;
+  const std::span<const Buffer> dst = context.schedule.dst(op);
+  const std::span<const Buffer> src = context.schedule.src(op);
+  Step step{.kind = op.kind};
+  switch (op.kind) {
+    case OpKind::kCopy:
+      step.set_time(machine::copy_ps(machine_.memory, length_of(dst, tables),
+                                     static_cast<std::int64_t>(dst.size() + src.size()),
+                                     runs_of(dst, src, tables)));
+      step.transfer = transfers_.index({length_of(dst, tables), 1}, false);
+      return step;
+    case OpKind::kReduce:
+      step.set_time(machine::reduce_ps(machine_.memory, dst.front().range.length));
+      step.transfer = transfers_.index({dst.front().range.length, 1}, false);
+      return step;
+    case OpKind::kRepeat:
+      step.set_time(op.count);
+      step.link = op.body;
+      return step;
+    case OpKind::kPut:
+    case OpKind::kSend:
+    case OpKind::kRecv: {
+      const std::span<const Buffer> list = op.kind == OpKind::kRecv ? dst : src;
+      step.transfer = transfers_.index(
+          {length_of(list, tables), static_cast<std::int32_t>(list.size())},
+          op.kind != OpKind::kPut);
+      break;
+    }
+    case OpKind::kSignal:
+    case OpKind::kWait:
+      step.transfer = transfers_.index({0, 0}, false);
+      break;
+  }
+  step.channel = op.message.channel;
+  const bool to_all = step.channel == Channel::kAll && is_post(op.kind);
+  step.peer = to_all ? 0 : place(op.message.peer);
+  if (context.numbered) {
+    step.number = op.message.index;
+    step.stride = op.message.index_stride;
+  }
+  return step;
+}
+
+// A put needs a credit if its channel has more messages than the window; most have not.
+void Compiler::mark_credited(const Context& context, std::int32_t window) {
+  const std::span<const Op> ops(context.schedule.ops.data() + context.strand.first_op,
+                                context.strand.op_count);
+  std::unordered_set<std::uint64_t> channels;
+  std::int64_t rounds = 1;
+  std::size_t loop_end = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Op& op = ops[i];
+    if (i == loop_end) rounds = 1;
+    if (op.kind == OpKind::kRepeat) {
+      rounds = op.count;
+      loop_end = i + op.body + 1;
+    }
+    if (op.kind != OpKind::kPut && op.kind != OpKind::kSignal) continue;
+    const std::int64_t last = op.message.index + op.message.index_stride * (rounds - 1);
+    if (last >= window) channels.insert(channel_key(op));
+  }
+  for (std::size_t i = 0; i < ops.size() && !channels.empty(); ++i) {
+    if (!is_post(ops[i].kind) || ops[i].kind == OpKind::kSend) continue;
+    steps_[i].credited = channels.contains(channel_key(ops[i])) ? 1 : 0;
+  }
+}
+
+void Compiler::link_releases(const Context& context) {
+  const std::vector<std::int64_t> points = release_points(context.schedule);
+  for (std::uint32_t i = 0; i < context.strand.op_count; ++i) {
+    const std::int64_t point = points[context.strand.first_op + i];
+    if (point < 0) continue;
+    steps_[i].link = static_cast<std::uint32_t>(point - context.strand.first_op);
+  }
+}
+
+Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Local& local,
+                       const Limits& limits, bool numbered) {
+  const Context context{schedule, strand, local, numbered};
+  steps_.clear();
+  peers_.clear();
+  for (std::uint32_t i = 0; i < strand.op_count; ++i) {
+    steps_.push_back(step_of(context, schedule.ops[strand.first_op + i]));
+    if (steps_.back().kind == OpKind::kWait) steps_.back().link = i;
+  }
+  const bool many = std::any_of(schedule.ops.begin(), schedule.ops.end(), [&](const Op& op) {
+    return op.message.index >= limits.window || op.message.index_stride > 0;
+  });
+  if (many) {
+    mark_credited(context, limits.window);
+    link_releases(context);
+  }
+  Part part{.shape = shapes_.get(steps_),
+            .peers = pool_.take(peers_.size()),
+            .peer_count = static_cast<std::uint32_t>(peers_.size())};
+  std::copy(peers_.begin(), peers_.end(), part.peers);
+  return part;
+}
+
+void Compiler::give_back(Part* part) {
+  if (part->shape == nullptr) return;
+  ShapeTable::give_back(part->shape);
+  pool_.give_back(part->peers, part->peer_count);
+  *part = {};
+}
+
+}  // namespace carillon::sim
