@@ -83,6 +83,13 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
     return refuse(
         call, fmt::format("{} nodes are at several switches of {}", call.ranks, levels[0].radix));
   }
+  const bool folded = power_of_two_below(call.ranks) != call.ranks;
+  const bool both_ways = row.id == "bcast.scatter_allgather" ||
+                         (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
+                         (row.id.starts_with("allreduce.re") && folded);
+  if (machine.bus.half_duplex && both_ways) {
+    return refuse(call, "messages in and out wait for one another on the bus");
+  }
   if (row.id == "allreduce.ring" && !divides(call, call.ranks)) {
     return refuse(call, "the blocks of the ranks are not equal");
   }
@@ -127,7 +134,9 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
     return host.cpu_ps;
   }
   if (Status status = check_alone(*row, machine, call); !status.ok()) return status;
-  return row->time_ps(machine, call);
+  const std::int64_t time_ps = row->time_ps(machine, call);
+  if (time_ps < 0) return refuse(call, "messages overtake one another");
+  return time_ps;
 }
 
 Result<BestK> best_k(const Machine& machine, ModelCall call, std::int32_t most) {

@@ -22,6 +22,7 @@ struct ModelCall {
   std::int64_t bytes = 8;              ///< the vector
   std::int32_t element_bytes = 1;      ///< blocks are of whole elements
   std::int32_t k = 0;                  ///< radix or degree, of an algorithm that has one
+  std::int32_t window = 4;             ///< messages in flight per channel
   std::int64_t segment_bytes = 65536;  ///< longest message
   bool two_sided = false;              ///< by send and receive instead of remote write
 };

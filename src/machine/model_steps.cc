@@ -66,7 +66,7 @@ class Folded {
       way_.end(&base_[i], bytes_);
       last = std::max(last, base_[i].cpu_ps);
     }
-    return last;
+    return way_.overtaken() ? -1 : last;
   }
 
  private:
@@ -157,7 +157,7 @@ class ScatterRing {
       if (v > 0) way_.end(&hosts_[v], bytes);
       last = std::max(last, hosts_[v].cpu_ps);
     }
-    return last;
+    return way_.overtaken() ? -1 : last;
   }
 
  private:
@@ -206,7 +206,7 @@ std::int64_t allreduce_reduce_scatter_allgather_ps(const Machine& machine, const
 }
 
 std::int64_t allreduce_ring_ps(const Machine& machine, const ModelCall& call) {
-  const Way way(machine, call);
+  Way way(machine, call);
   const std::int64_t block = call.bytes / call.ranks;
   Host host;
   way.begin(&host, call.bytes);
@@ -222,21 +222,33 @@ std::int64_t allreduce_ring_ps(const Machine& machine, const ModelCall& call) {
   return host.cpu_ps;
 }
 
+// A writer is at most a window of messages ahead of what its reader has given back.
 std::int64_t bcast_chain_ps(const Machine& machine, const ModelCall& call) {
-  const Way way(machine, call);
+  Way way(machine, call);
   std::vector<Host> hosts(static_cast<std::size_t>(call.ranks));
   way.begin(hosts.data(), call.bytes);
-  for (std::int64_t done = 0; done < call.bytes; done += call.segment_bytes) {
+  const auto window = static_cast<std::size_t>(call.window);
+  const bool credited = !call.two_sided && (call.bytes - 1) / call.segment_bytes >= call.window;
+  // By message in the window and reader: when the writer knows that it has been given back.
+  std::vector<std::int64_t> released(credited ? window * hosts.size() : 0);
+  std::size_t message = 0;
+  for (std::int64_t done = 0; done < call.bytes; done += call.segment_bytes, ++message) {
     const std::int64_t bytes = std::min(call.segment_bytes, call.bytes - done);
-    std::int64_t arrival = way.send(hosts.data(), bytes, From::kInput);
+    std::int64_t* const room = credited ? &released[message % window * hosts.size()] : nullptr;
+    const auto send = [&](std::size_t v, From from) {
+      if (credited) hosts[v].cpu_ps = std::max(hosts[v].cpu_ps, room[v + 1]);
+      return way.send(&hosts[v], bytes, from);
+    };
+    std::int64_t arrival = send(0, From::kInput);
     for (std::size_t v = 1; v < hosts.size(); ++v) {
       way.receive(&hosts[v], arrival, bytes);
-      if (v + 1 < hosts.size()) arrival = way.send(&hosts[v], bytes, From::kSlot);
+      if (v + 1 < hosts.size()) arrival = send(v, From::kSlot);
       way.copy(&hosts[v], bytes);
+      if (credited) room[v] = hosts[v].cpu_ps + wire_latency_ps(machine, 0);
     }
   }
   way.end(&hosts.back(), call.bytes);
-  return hosts.back().cpu_ps;
+  return way.overtaken() ? -1 : hosts.back().cpu_ps;
 }
 
 std::int64_t bcast_scatter_allgather_ps(const Machine& machine, const ModelCall& call) {

@@ -4,8 +4,8 @@
 // for. See model.h.
 #pragma once
 
-#include "machine/lane.h"
 #include "machine/model.h"
+#include "machine/port.h"
 
 namespace carillon::machine {
 
@@ -15,7 +15,7 @@ enum class From : std::uint8_t { kInput, kOutput, kSlot };
 /// A rank, alone on its node.
 struct Host {
   std::int64_t cpu_ps = 0;  ///< what it has done until now ends here
-  Lane out, in;
+  Port port;
 };
 
 /// How the messages of a call go: by remote write, or by send and receive.
@@ -38,20 +38,25 @@ class Way {
                             (from == From::kInput && m_.one_sided.stage_input) ||
                             (from == From::kOutput && m_.one_sided.stage_output);
     const Transfer transfer{.bytes = bytes, .entries = 1, .registered = registered};
-    host->cpu_ps += two_sided_ ? send_ps(m_, transfer) : put_ps(m_, transfer);
-    return inject(m_, &host->out, host->cpu_ps, transfer) + wire_latency_ps(m_, 0);
+    host->cpu_ps = host->port.room(m_, host->cpu_ps) +
+                   (two_sided_ ? send_ps(m_, transfer) : put_ps(m_, transfer));
+    return inject(m_, &host->port, host->cpu_ps, transfer) + wire_latency_ps(m_, 0);
   }
 
-  /// It comes in. Several that come to one host: in the order of their arrival.
-  std::int64_t arrive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) const {
-    return land(m_, &host->in, arrival_ps, bytes);
+  /// It comes in; when it can be seen. Several that come to one host: in the order of arrival.
+  std::int64_t arrive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) {
+    overtaken_ = overtaken_ || arrival_ps < host->port.last_arrival;
+    host->port.last_arrival = arrival_ps;
+    return land(m_, &host->port, arrival_ps, bytes);
   }
+  /// Whether some came in another order: then what follows is not what happens.
+  [[nodiscard]] bool overtaken() const { return overtaken_; }
   /// The rank waits for a message that can be seen from then on.
   void take(Host* host, std::int64_t seen_ps, std::int64_t bytes) const {
     host->cpu_ps = std::max(host->cpu_ps + expect_ps(), seen_ps) + taken_ps(bytes);
   }
   /// Both.
-  void receive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) const {
+  void receive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) {
     take(host, arrive(host, arrival_ps, bytes), bytes);
   }
 
@@ -70,9 +75,11 @@ class Way {
   }
   const Machine& m_;
   bool two_sided_;
+  bool overtaken_ = false;
 };
 
-// The closed forms (model_tree.cc, model_steps.cc). Two ranks and one byte at least.
+// The closed forms (model_tree.cc, model_steps.cc). Two ranks and one byte at least. Negative:
+// messages overtake one another.
 std::int64_t bcast_binomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_knomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_chain_ps(const Machine& machine, const ModelCall& call);
