@@ -14,6 +14,12 @@ namespace {
 std::int64_t whole(const ModelCall& call) { return call.bytes; }
 std::int64_t segment(const ModelCall& call) { return std::min(call.bytes, call.segment_bytes); }
 std::int64_t block(const ModelCall& call) { return call.bytes / call.ranks; }
+// Of the subtrees of a binomial tree, and of the blocks: the first ones may be an element longer.
+std::int64_t half_of_blocks(const ModelCall& call) {
+  const std::int64_t count = call.bytes / call.element_bytes;
+  const std::int64_t longest_block = (count + call.ranks - 1) / call.ranks;
+  return std::min(call.bytes, longest_block * ((call.ranks + 1) / 2) * call.element_bytes);
+}
 std::int64_t half(const ModelCall& call) {
   return power_of_two_below(call.ranks) == call.ranks ? call.bytes / 2 : call.bytes;
 }
@@ -27,7 +33,7 @@ constexpr std::array kModels = {
              0, bcast_chain_ps, segment},
     ModelRow{"bcast.scatter_allgather",
              "scatter: sum over i of S + F(n/2^i) + R + C(n/2^i); ring: (P-1) (S + F + R + C)(n/P)",
-             0, bcast_scatter_allgather_ps, half},
+             0, bcast_scatter_allgather_ps, half_of_blocks},
     ModelRow{
         "allreduce.degree_k",
         "up: sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A; down: bcast.knomial", 1,
