@@ -84,6 +84,10 @@ class Network {
     return std::max(end, busy);
   }
 
+  [[gnu::always_inline]] void prefetch(std::int32_t node) const {
+    __builtin_prefetch(&nics_[static_cast<std::size_t>(node)]);
+  }
+
   /// How long a release takes back to the writer.
   [[nodiscard]] std::int64_t release_ps(std::int32_t node, std::int32_t peer) const {
     const std::int32_t levels =

@@ -90,13 +90,14 @@ void ShapeTable::sweep() {
   sweep_at_ = 2 * shapes_.size() + 1024;
 }
 
-std::uint32_t TransferTable::index(machine::Transfer transfer, bool two_sided) {
-  const Key key{transfer.bytes, transfer.entries, two_sided};
-  if (key == last_) return last_index_;
-  last_ = key;
+std::uint32_t TransferTable::index(machine::Transfer transfer, OpKind kind) {
+  const bool two_sided = kind == OpKind::kSend || kind == OpKind::kRecv;
+  Last& last = last_[static_cast<std::size_t>(kind)];
+  const Key key{transfer.bytes, transfer.entries, transfer.registered, two_sided};
+  if (key == last.key) return last.index;
   const auto [row, is_new] = indices_.try_emplace(key, static_cast<std::uint32_t>(costs_.size()));
-  last_index_ = row->second;
-  if (!is_new) return last_index_;
+  last = {key, row->second};
+  if (!is_new) return last.index;
   const machine::Machine& m = machine_;
   const bool packed = two_sided
                           ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
@@ -118,7 +119,7 @@ std::uint32_t TransferTable::index(machine::Transfer transfer, bool two_sided) {
     costs.wire_ps.push_back(machine::wire_ps(m, transfer, level, gathers));
   }
   costs_.push_back(std::move(costs));
-  return last_index_;
+  return last.index;
 }
 
 std::uint32_t* PeerPool::take(std::size_t size) {
@@ -157,6 +158,15 @@ std::uint32_t Compiler::place(Rank peer) {
   return static_cast<std::uint32_t>(end);
 }
 
+// Whether the NIC can read all of the list where it is.
+bool Compiler::is_registered(std::span<const Buffer> list) const {
+  const machine::OneSided& rules = machine_.one_sided;
+  return std::all_of(list.begin(), list.end(), [&](const Buffer& buffer) {
+    return buffer.space == Space::kSlot || (buffer.space == Space::kInput && rules.stage_input) ||
+           (buffer.space == Space::kOutput && rules.stage_output);
+  });
+}
+
 Step Compiler::step_of(const Context& context, const Op& op) {
   const Tables& tables = context.local.tables;
   const std::span<const Buffer> dst = context.schedule.dst(op);
@@ -167,11 +177,11 @@ Step Compiler::step_of(const Context& context, const Op& op) {
       step.set_time(machine::copy_ps(machine_.memory, length_of(dst, tables),
                                      static_cast<std::int64_t>(dst.size() + src.size()),
                                      runs_of(dst, src, tables)));
-      step.transfer = transfers_.index({length_of(dst, tables), 1}, false);
+      step.transfer = transfers_.index({.bytes = length_of(dst, tables)}, op.kind);
       return step;
     case OpKind::kReduce:
       step.set_time(machine::reduce_ps(machine_.memory, dst.front().range.length));
-      step.transfer = transfers_.index({dst.front().range.length, 1}, false);
+      step.transfer = transfers_.index({.bytes = dst.front().range.length}, op.kind);
       return step;
     case OpKind::kRepeat:
       step.set_time(op.count);
@@ -181,14 +191,15 @@ Step Compiler::step_of(const Context& context, const Op& op) {
     case OpKind::kSend:
     case OpKind::kRecv: {
       const std::span<const Buffer> list = op.kind == OpKind::kRecv ? dst : src;
-      step.transfer = transfers_.index(
-          {length_of(list, tables), static_cast<std::int32_t>(list.size())},
-          op.kind != OpKind::kPut);
+      step.transfer = transfers_.index({.bytes = length_of(list, tables),
+                                        .entries = static_cast<std::int32_t>(list.size()),
+                                        .registered = is_registered(list)},
+                                       op.kind);
       break;
     }
     case OpKind::kSignal:
     case OpKind::kWait:
-      step.transfer = transfers_.index({0, 0}, false);
+      step.transfer = transfers_.index({.entries = 0}, op.kind);
       break;
   }
   step.channel = op.message.channel;

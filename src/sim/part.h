@@ -5,6 +5,7 @@
 // are a *shape*, which ranks share, and the peers a list of each rank's own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -69,28 +70,33 @@ class TransferTable {
   };
 
   explicit TransferTable(const machine::Machine& machine) : machine_(machine) {}
-  std::uint32_t index(machine::Transfer transfer, bool two_sided);
+  /// Of a put, signal or wait, of what a copy or reduce makes, or of a send or recv.
+  std::uint32_t index(machine::Transfer transfer, OpKind kind);
   [[nodiscard]] const Costs& operator[](std::uint32_t index) const { return costs_[index]; }
 
  private:
   struct Key {
     std::int64_t bytes = -1;
     std::int32_t entries = 0;
+    bool registered = false;
     bool two_sided = false;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const {
-      return static_cast<std::size_t>(key.bytes * 0x9e3779b9 + key.entries * 2 +
-                                      (key.two_sided ? 1 : 0));
+      return static_cast<std::size_t>(key.bytes * 0x9e3779b9 + key.entries * 4 +
+                                      (key.registered ? 2 : 0) + (key.two_sided ? 1 : 0));
     }
   };
 
   const machine::Machine& machine_;
   std::vector<Costs> costs_;
   std::unordered_map<Key, std::uint32_t, Hash> indices_;
-  Key last_;
-  std::uint32_t last_index_ = 0;
+  struct Last {  // of each kind of op
+    Key key;
+    std::uint32_t index = 0;
+  };
+  std::array<Last, kOpKinds> last_;
 };
 
 /// Lists of peers, in memory that is used again.
@@ -134,6 +140,7 @@ class Compiler {
     bool numbered;
   };
 
+  [[nodiscard]] bool is_registered(std::span<const Buffer> list) const;
   Step step_of(const Context& context, const Op& op);
   std::uint32_t place(Rank peer);
   void mark_credited(const Context& context, std::int32_t window);

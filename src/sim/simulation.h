@@ -129,6 +129,7 @@ class Simulation {
   Status check() const;
   void begin_ranks();
   Status run_windows();
+  void prefetch(const std::vector<Event>& events, std::size_t at) const;
   void run_node(const Event* first, const Event* last);
   void push(const Event& event);
   [[nodiscard]] std::int64_t limit_of(const RankState& rank) const;

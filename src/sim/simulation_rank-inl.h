@@ -22,7 +22,7 @@ auto Simulation<kTraced>::find_strand(RankState* rank, Body body) -> StrandState
 template <bool kTraced>
 std::int64_t Simulation<kTraced>::staging_ps(std::int64_t bytes, bool staged) const {
   if (!staged || job_.call.params.two_sided || nodes_ == nullptr || nodes_->count() == 1) return 0;
-  return machine::pack_ps(machine_, {bytes, 1});
+  return machine::pack_ps(machine_, {.bytes = bytes});
 }
 
 template <bool kTraced>
