@@ -54,6 +54,8 @@ constexpr std::array kCommands = {
             "  carillon model bcast -a knomial:k=4,transfer=sendrecv -n 64 -b 8 -m clan_via\n"
             "  carillon model --machine edr --numbers",
             define_model},
+    Command{"reproduce", "put the figures that a paper published next to ours",
+            "carillon reproduce gupta2003", define_reproduce},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };
