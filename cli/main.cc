@@ -49,6 +49,11 @@ constexpr std::array kCommands = {
     Command{"verify", "prove algorithms correct",
             "carillon verify --ranks 1-24\n  carillon verify allreduce.degree_k:k=4 --ranks 100",
             define_verify},
+    Command{"model", "say by closed forms what a collective costs on a machine",
+            "carillon model allreduce --ranks 1024 --bytes 4096 --machine edr --best-k\n"
+            "  carillon model bcast -a knomial:k=4,transfer=sendrecv -n 64 -b 8 -m clan_via\n"
+            "  carillon model --machine edr --numbers",
+            define_model},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

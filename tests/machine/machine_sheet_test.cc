@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/embedded.h"
-#include "machine/lane.h"
+#include "machine/port.h"
 #include "machine/sheet.h"
 
 namespace carillon::machine {
@@ -164,17 +164,17 @@ TEST(Costs, AreRoundedOncePerThing) {
 TEST(Costs, WhatIsInTheWay) {
   Machine m;
   m.network = {.latency_ps = 1'000'000, .gap_ps = 10'000, .per_byte_fs = 100'000};
-  Lane lane;
-  EXPECT_EQ(inject(m, &lane, 0, {.bytes = 1000}), 100'000);
-  EXPECT_EQ(inject(m, &lane, 0, {.bytes = 1000}), 210'000) << "after the first and the gap";
-  EXPECT_EQ(inject(m, &lane, 500'000, {.bytes = 1000}), 600'000) << "idle before";
+  Port port;
+  EXPECT_EQ(inject(m, &port, 0, {.bytes = 1000}), 100'000);
+  EXPECT_EQ(inject(m, &port, 0, {.bytes = 1000}), 210'000) << "after the first and the gap";
+  EXPECT_EQ(inject(m, &port, 500'000, {.bytes = 1000}), 600'000) << "idle before";
   m.bus = {.per_message_ps = 1000, .per_byte_fs = 200'000, .cut_through = true};
-  Lane fresh;
+  Port fresh;
   EXPECT_EQ(inject(m, &fresh, 0, {.bytes = 1000}), 201'000) << "the bus is slower";
   EXPECT_EQ(land(m, &fresh, 1'500'000, 1000), 1'501'000);
   EXPECT_EQ(land(m, &fresh, 1'500'000, 1000), 1'500'000 + 10'000 + 200'000 + 1000);
   m.bus.cut_through = false;
-  Lane stored;
+  Port stored;
   EXPECT_EQ(inject(m, &stored, 0, {.bytes = 1000}), 1000 + 200'000 + 100'000)
       << "one after the other";
   EXPECT_EQ(land(m, &fresh, 9'000'000, 1000), 9'000'000 + 1000 + 200'000);
