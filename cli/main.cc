@@ -54,6 +54,11 @@ constexpr std::array kCommands = {
             "  carillon model bcast -a knomial:k=4,transfer=sendrecv -n 64 -b 8 -m clan_via\n"
             "  carillon model --machine edr --numbers",
             define_model},
+    Command{"sim", "simulate a collective on a machine, from the schedules that run",
+            "carillon sim allreduce --ranks 1024 --bytes 8 --machine edr\n"
+            "  carillon sim bcast -a knomial:k=4 --machine fdr --ppn 16 --sweep ranks=16..4096 "
+            "bytes=8,64K --csv",
+            define_sim},
     Command{"reproduce", "put the figures that a paper published next to ours",
             "carillon reproduce gupta2003", define_reproduce},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",

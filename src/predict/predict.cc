@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/predict.h"
 
-#include <numeric>
 #include <vector>
-
-#include "sim/sim.h"
 
 namespace carillon::predict {
 namespace {
 
-Call call_of(const Question& question) {
-  const Collective collective = question.choice.algorithm->collective;
-  const std::int32_t element = has_reduction(collective) && question.bytes % 8 == 0 ? 8 : 1;
-  return {.shared = {.collective = collective,
-                     .ranks = question.ranks,
-                     .count = question.bytes / element,
-                     .element_bytes = element},
-          .params = question.choice.params};
+Shared problem_of(const Question& question) {
+  return example_problem(question.choice.algorithm->collective, question.ranks, question.bytes);
 }
 
 }  // namespace
@@ -26,9 +17,34 @@ Result<AlgorithmChoice> algorithm_of(const std::string& collective, const std::s
   return parse_choice(text.starts_with(prefix) ? text : prefix + text);
 }
 
+Shared example_problem(Collective collective, Rank ranks, std::int64_t bytes) {
+  const std::int32_t element = has_reduction(collective) && bytes % 8 == 0 ? 8 : 1;
+  return {
+      .collective = collective, .ranks = ranks, .count = bytes / element, .element_bytes = element};
+}
+
+std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn) {
+  std::vector<std::int32_t> node_of;
+  for (Rank rank = 0; rank < ranks; ++rank) node_of.push_back(rank / ppn);
+  return std::make_shared<Nodes>(node_of);
+}
+
+Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
+                             const Limits& limits, const machine::Machine& machine,
+                             const sim::Options& options, const Local& local) {
+  const Algorithm& algorithm = *choice.algorithm;
+  Result<Call> call = prepare(
+      algorithm, {.shared = shared, .local = local, .limits = limits, .params = choice.params});
+  if (!call.ok()) return call.status();
+  const auto emit = [&](const Call& part, Builder& builder) {
+    emit_prepared(algorithm, part, builder);
+  };
+  return sim::simulate({.call = call.value(), .locals = {}, .emit = emit}, machine, options);
+}
+
 machine::ModelCall model_call(const Question& question) {
-  const Call call = call_of(question);
   const AlgorithmChoice& choice = question.choice;
+  const Call call{.shared = problem_of(question), .params = choice.params};
   return {.algorithm = std::string(choice.algorithm->id),
           .ranks = question.ranks,
           .bytes = question.bytes,
@@ -44,18 +60,8 @@ Result<std::int64_t> modelled_ps(const machine::Machine& machine, const Question
 }
 
 Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question) {
-  Call call = call_of(question);
-  std::vector<std::int32_t> node_of(static_cast<std::size_t>(std::max(question.ranks, 0)));
-  std::iota(node_of.begin(), node_of.end(), 0);
-  call.limits.nodes = std::make_shared<Nodes>(node_of);
-  const Algorithm& algorithm = *question.choice.algorithm;
-  Result<Call> prepared = prepare(algorithm, call);
-  if (!prepared.ok()) return prepared.status();
-  const sim::Job job{
-      .call = std::move(prepared.value()),
-      .locals = {},
-      .emit = [&](const Call& each, Builder& builder) { emit_prepared(algorithm, each, builder); }};
-  Result<sim::Report> report = sim::simulate(job, machine);
+  const Limits limits{.nodes = even_nodes(question.ranks, 1)};
+  Result<sim::Report> report = simulate(question.choice, problem_of(question), limits, machine);
   if (!report.ok()) return report.status();
   return report.value().latency_ps;
 }

@@ -100,14 +100,6 @@ void Builder::fail(const Status& status) {
   if (status_.ok()) status_ = status;
 }
 
-Buffer Builder::placed(const Buffer& base, Range range) const {
-  range.offset += base.range.offset;
-  return {.space = base.space, .range = range};
-}
-
-Buffer Builder::input(Range range) const { return placed(scopes_.back().input, range); }
-Buffer Builder::output(Range range) const { return placed(scopes_.back().output, range); }
-Buffer Builder::scratch(Range range) const { return {.space = Space::kScratch, .range = range}; }
 
 Buffer Builder::slot(const Message& message, Range range) const {
   if (message.channel == Channel::kQueue) {

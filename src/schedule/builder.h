@@ -108,9 +108,11 @@ class Builder {
   void restart(const Call& call, Window window = {});
 
   // Memory.
-  [[nodiscard]] Buffer input(Range range) const;
-  [[nodiscard]] Buffer output(Range range) const;
-  [[nodiscard]] Buffer scratch(Range range) const;
+  [[nodiscard]] Buffer input(Range range) const { return placed(scopes_.back().input, range); }
+  [[nodiscard]] Buffer output(Range range) const { return placed(scopes_.back().output, range); }
+  [[nodiscard]] static Buffer scratch(Range range) {
+    return {.space = Space::kScratch, .range = range};
+  }
   [[nodiscard]] Buffer slot(const Message& message, Range range) const;
   /// Entry `peer` of the call's send (input) or receive (output) table.
   [[nodiscard]] Buffer input_of(Rank peer) const;
@@ -234,7 +236,10 @@ class Builder {
   [[nodiscard]] Rank team_rank(Rank rank) const;
   [[nodiscard]] bool is_member(Rank rank);
   [[nodiscard]] bool whole_node(const Scope& scope) const;
-  [[nodiscard]] Buffer placed(const Buffer& base, Range range) const;
+  [[nodiscard]] static Buffer placed(const Buffer& base, Range range) {
+    range.offset += base.range.offset;
+    return {.space = base.space, .range = range};
+  }
   [[nodiscard]] Buffer real(const Buffer& buffer) const;
   void begin(Scope scope);
   void begin_strand();

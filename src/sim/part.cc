@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_set>
+#include <utility>
 
 namespace carillon::sim {
 namespace {
@@ -245,6 +246,14 @@ void Compiler::link_releases(const Context& context) {
   }
 }
 
+// Whether a channel could have more messages than the window.
+bool Compiler::has_many(const Schedule& schedule, std::int32_t window) {
+  if (std::cmp_less_equal(schedule.ops.size(), window)) return false;
+  std::int32_t last = 0;
+  for (const Op& op : schedule.ops) last |= op.message.index >= window ? 1 : op.message.index_stride;
+  return last != 0;
+}
+
 Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Local& local,
                        const Limits& limits, bool numbered) {
   const Context context{schedule, strand, local, numbered};
@@ -254,10 +263,7 @@ Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Loc
     steps_.push_back(step_of(context, schedule.ops[strand.first_op + i]));
     if (steps_.back().kind == OpKind::kWait) steps_.back().link = i;
   }
-  const bool many = std::any_of(schedule.ops.begin(), schedule.ops.end(), [&](const Op& op) {
-    return op.message.index >= limits.window || op.message.index_stride > 0;
-  });
-  if (many) {
+  if (has_many(schedule, limits.window)) {
     mark_credited(context, limits.window);
     link_releases(context);
   }

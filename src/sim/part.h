@@ -143,6 +143,7 @@ class Compiler {
   [[nodiscard]] bool is_registered(std::span<const Buffer> list) const;
   Step step_of(const Context& context, const Op& op);
   std::uint32_t place(Rank peer);
+  static bool has_many(const Schedule& schedule, std::int32_t window);
   void mark_credited(const Context& context, std::int32_t window);
   void link_releases(const Context& context);
 
