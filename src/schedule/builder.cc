@@ -100,7 +100,6 @@ void Builder::fail(const Status& status) {
   if (status_.ok()) status_ = status;
 }
 
-
 Buffer Builder::slot(const Message& message, Range range) const {
   if (message.channel == Channel::kQueue) {
     const auto landed = landed_.find({message.peer, message.index});
@@ -316,8 +315,8 @@ Steps Builder::steps(std::int32_t count) {
   steps_position_ = position_ + 1;
   steps_end_ = steps_position_ + count;
   const auto within = [&](std::int64_t position) {
-    return static_cast<std::int32_t>(
-        std::clamp(position, steps_position_, steps_end_) - steps_position_);
+    return static_cast<std::int32_t>(std::clamp(position, steps_position_, steps_end_) -
+                                     steps_position_);
   };
   const std::int32_t first = within(window_.first);
   return {this, first, std::max(first, within(window_.last))};

@@ -261,8 +261,8 @@ class Builder {
   std::vector<Range> landings_;
   std::size_t landings_used_ = 0;
   std::map<std::pair<Rank, std::int32_t>, Range> landed_;
-  std::int64_t open_repeat_ = -1;  // index of the repeat op, or -1
-  std::int32_t loops_ = 0;         // repeats so far,
+  std::int64_t open_repeat_ = -1;            // index of the repeat op, or -1
+  std::int32_t loops_ = 0;                   // repeats so far,
   std::vector<std::int64_t> loop_channels_;  // and the channels used by the open one
   // What is emitted: of the window only.
   Window window_;

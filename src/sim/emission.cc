@@ -11,7 +11,10 @@ constexpr std::int64_t kWindowPositions = 128;
 }  // namespace
 
 Emission::Emission(const Job& job, const machine::Machine& machine, TransferTable* transfers)
-    : job_(job), call_(job.call), transfers_(*transfers), compiler_(machine, transfers),
+    : job_(job),
+      call_(job.call),
+      transfers_(*transfers),
+      compiler_(machine, transfers),
       builder_(job.call) {}
 
 Status Emission::emit(Rank rank, Window window) {
@@ -68,8 +71,8 @@ Status Emission::advance(Rank rank, StrandParts* strand) {
     strand->next = window.last;
     const Schedule& schedule = builder_.built();
     if (schedule.ops.empty()) continue;
-    strand->part = compiler_.compile(schedule, schedule.strands.front(), call_.local, call_.limits,
-                                     false);
+    strand->part =
+        compiler_.compile(schedule, schedule.strands.front(), call_.local, call_.limits, false);
     return {};
   }
   return {};

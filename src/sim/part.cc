@@ -30,12 +30,9 @@ bool same(const std::vector<Step>& a, const std::vector<Step>& b) {
 std::int64_t length_of(const Buffer& buffer, const Tables& tables) {
   const auto entry = static_cast<std::size_t>(buffer.entry);
   switch (buffer.table) {
-    case Table::kSend:
-      return tables.send_bytes[entry];
-    case Table::kRecv:
-      return tables.recv_bytes[entry];
-    case Table::kNone:
-      break;
+    case Table::kSend: return tables.send_bytes[entry];
+    case Table::kRecv: return tables.recv_bytes[entry];
+    case Table::kNone: break;
   }
   return buffer.range.length;
 }
@@ -100,9 +97,8 @@ std::uint32_t TransferTable::index(machine::Transfer transfer, OpKind kind) {
   last = {key, row->second};
   if (!is_new) return last.index;
   const machine::Machine& m = machine_;
-  const bool packed = two_sided
-                          ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
-                          : machine::is_packed(m, transfer);
+  const bool packed = two_sided ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
+                                : machine::is_packed(m, transfer);
   const bool gathers = !packed && transfer.entries <= m.network.max_entries;
   Costs costs{.transfer = transfer,
               .put_ps = machine::put_ps(m, transfer),
@@ -199,9 +195,7 @@ Step Compiler::step_of(const Context& context, const Op& op) {
       break;
     }
     case OpKind::kSignal:
-    case OpKind::kWait:
-      step.transfer = transfers_.index({.entries = 0}, op.kind);
-      break;
+    case OpKind::kWait: step.transfer = transfers_.index({.entries = 0}, op.kind); break;
   }
   step.channel = op.message.channel;
   const bool to_all = step.channel == Channel::kAll && is_post(op.kind);
@@ -250,7 +244,8 @@ void Compiler::link_releases(const Context& context) {
 bool Compiler::has_many(const Schedule& schedule, std::int32_t window) {
   if (std::cmp_less_equal(schedule.ops.size(), window)) return false;
   std::int32_t last = 0;
-  for (const Op& op : schedule.ops) last |= op.message.index >= window ? 1 : op.message.index_stride;
+  for (const Op& op : schedule.ops)
+    last |= op.message.index >= window ? 1 : op.message.index_stride;
   return last != 0;
 }
 

@@ -62,11 +62,11 @@ class TransferTable {
  public:
   struct Costs {
     machine::Transfer transfer;
-    std::int64_t put_ps = 0, send_ps = 0, recv_ps = 0;      ///< CPU, between nodes
-    std::int64_t local_put_ps = 0, local_recv_ps = 0;       ///< CPU, within one
-    std::int64_t bus_ps = 0, receive_ps = 0;                ///< bus; reader's NIC
-    std::vector<std::int64_t> wire_ps;                      ///< writer's NIC, by levels
-    std::int64_t memory_ps = 0;                             ///< of the node's memory, to write it
+    std::int64_t put_ps = 0, send_ps = 0, recv_ps = 0;  ///< CPU, between nodes
+    std::int64_t local_put_ps = 0, local_recv_ps = 0;   ///< CPU, within one
+    std::int64_t bus_ps = 0, receive_ps = 0;            ///< bus; reader's NIC
+    std::vector<std::int64_t> wire_ps;                  ///< writer's NIC, by levels
+    std::int64_t memory_ps = 0;                         ///< of the node's memory, to write it
   };
 
   explicit TransferTable(const machine::Machine& machine) : machine_(machine) {}

@@ -224,8 +224,8 @@ void Simulation<kTraced>::receive(const Event& event) {
   const Subject subject = Subject::of(event.word);
   const bool has_payload = subject.role == Role::kPayload;
   Event later = event;
-  later.time = network_.receive(node_, event.time,
-                                transfers_[has_payload ? subject.transfer : empty_]);
+  later.time =
+      network_.receive(node_, event.time, transfers_[has_payload ? subject.transfer : empty_]);
   if (subject.role == Role::kGrant) {
     if constexpr (kTraced) path_[event.path()].came = later.time;
     Subject payload = subject;
@@ -286,8 +286,7 @@ void Simulation<kTraced>::released(const Event& event) {
   if (strand == nullptr) return;
   strand->ready = std::max(strand->ready, event.time);
   if (strand->ready > strand->since) {
-    report_.activity_ps[static_cast<std::size_t>(Activity::kWait)] +=
-        strand->ready - strand->since;
+    report_.activity_ps[static_cast<std::size_t>(Activity::kWait)] += strand->ready - strand->since;
     if constexpr (kTraced) {
       if (event.path() != 0) strand->path = event.path();
     }
@@ -311,9 +310,9 @@ void Simulation<kTraced>::release(std::uint32_t id, std::uint32_t strand, std::u
       continue;
     }
     Event event;
-    event.time = time + (is_local(id, each.writer)
-                             ? machine_.shared_memory.latency_ps
-                             : network_.release_ps(node_, node_of(each.writer)));
+    event.time =
+        time + (is_local(id, each.writer) ? machine_.shared_memory.latency_ps
+                                          : network_.release_ps(node_, node_of(each.writer)));
     event.rank = each.writer;
     event.from = id;
     event.word = Subject{.kind = EventKind::kRelease, .channel = each.channel}.word();
