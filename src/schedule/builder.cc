@@ -58,7 +58,7 @@ void Builder::restart(const Call& call, Window window) {
   loops_ = 0;
   window_ = window;
   position_ = 0;
-  in_steps_ = forked_ = false;
+  in_steps_ = in_loop_ = forked_ = false;
   strand_positions_.assign(1, 0);
   status_ = {};
 }
@@ -289,7 +289,7 @@ void Builder::recv(Rank peer, const BufferList& dst) {
 }
 
 void Builder::strand() {
-  if (open_repeat_ >= 0) fail("a strand starts inside a loop");
+  if (in_loop_) fail("a strand starts inside a loop");
   if (scopes_.size() == 1) {
     strand_positions_.push_back(++position_);
     if (schedule_.strands.back().op_count > 0) begin_strand();
@@ -310,7 +310,7 @@ void Builder::begin_strand() {
 
 Steps Builder::steps(std::int32_t count) {
   count = std::max(count, 0);
-  if (in_steps_ || scopes_.size() > 1 || open_repeat_ >= 0) return {nullptr, 0, count};
+  if (in_steps_ || scopes_.size() > 1 || in_loop_) return {nullptr, 0, count};
   in_steps_ = true;
   steps_position_ = position_ + 1;
   steps_end_ = steps_position_ + count;
@@ -339,7 +339,8 @@ bool Builder::check_segment(std::int64_t segment_bytes) {
 }
 
 void Builder::begin_repeat(std::int64_t count) {
-  if (open_repeat_ >= 0) fail("a loop inside a loop");
+  if (in_loop_) fail("a loop inside a loop");
+  in_loop_ = true;
   if (!is_emitting()) return;
   ++loops_;
   loop_channels_.clear();
@@ -357,6 +358,7 @@ void Builder::apply_index_strides(Message& message, bool outgoing) {
 }
 
 void Builder::end_repeat() {
+  in_loop_ = false;
   if (open_repeat_ < 0) return;
   const auto repeat = static_cast<std::size_t>(open_repeat_);
   if (repeat + 1 == schedule_.ops.size()) {  // nothing to repeat
@@ -392,7 +394,7 @@ void Builder::next_stage(Range scratch) {
 }
 
 Status Builder::end() {
-  if (open_repeat_ >= 0) fail("a loop is not closed");
+  if (in_loop_) fail("a loop is not closed");
   if (schedule_.strands.size() > 1 && schedule_.strands.back().op_count == 0) {
     schedule_.strands.pop_back();
   }

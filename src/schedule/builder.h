@@ -267,9 +267,9 @@ class Builder {
   // What is emitted: of the window only.
   Window window_;
   std::int64_t position_ = 0;
-  bool in_steps_ = false;
-  std::int64_t steps_position_ = 0;  // of the loop's step 0,
-  std::int64_t steps_end_ = 0;       // and behind it
+  bool in_steps_ = false, in_loop_ = false;  // whether of the window or not
+  std::int64_t steps_position_ = 0;          // of the loop's step 0,
+  std::int64_t steps_end_ = 0;               // and behind it
   bool forked_ = false;
   std::vector<std::int64_t> strand_positions_;
   Op dropped_;

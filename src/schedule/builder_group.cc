@@ -19,7 +19,7 @@ namespace carillon {
 
 Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffer& input,
                     const Buffer& output) {
-  if (open_repeat_ >= 0) fail("a group inside a loop");
+  if (in_loop_) fail("a group inside a loop");
   Scope scope{.call = call, .input = input, .output = output};
   for (const Rank member : members) {
     if (is_member(member)) scope.members.push_back(team_rank(member));
@@ -97,7 +97,7 @@ void Builder::fork() {
 }
 
 void Builder::enter_staged() {
-  if (open_repeat_ >= 0) fail("a group inside a loop");
+  if (in_loop_) fail("a group inside a loop");
   Scope scope = scopes_.back();
   const std::int64_t bytes = input_bytes(scope.call.shared, scope.call.local, scope.call.rank);
   const Range stage = allocate_scratch(bytes);

@@ -71,13 +71,16 @@ class Inboxes {
     ++inbox->count;
   }
 
-  /// Takes the message out, if it is there; of several with this key the first that came.
-  std::optional<Arrived> take(Inbox* inbox, MessageKey key) {
+  /// The message, if it is there; of several with this key the first that came. It is taken out if
+  /// it can be read at `by`.
+  std::optional<Arrived> take(Inbox* inbox, MessageKey key, std::int64_t by) {
     if (inbox->crowd) {
       if (auto found = take_from_crowd(inbox->crowd.get(), key)) return found;
     }
     for (std::uint32_t* link = &inbox->first; *link != 0; link = &places_[*link].next) {
-      if (places_[*link].key == key) return take_at(inbox, link);
+      if (places_[*link].key != key) continue;
+      if (places_[*link].arrived.time > by) return places_[*link].arrived;
+      return take_at(inbox, link);
     }
     return std::nullopt;
   }

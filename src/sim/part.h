@@ -123,13 +123,19 @@ struct Part {
 /// Makes parts of schedules.
 class Compiler {
  public:
-  Compiler(const machine::Machine& machine, TransferTable* transfers)
-      : machine_(machine), transfers_(*transfers) {}
+  Compiler(const machine::Machine& machine, std::int32_t window, TransferTable* transfers)
+      : machine_(machine), window_(window), transfers_(*transfers) {}
 
-  /// The strand's part. `numbered`: messages are what their numbers say; else they are matched in
-  /// their order, and numbers are zero.
+  /// How messages are matched, and which puts take credits.
+  enum class Messages : std::uint8_t {
+    kNumbered,         ///< by their numbers; credits for channels with more than the window
+    kInOrder,          ///< in their order, numbers are zero; credits as far as the part shows,
+    kInOrderCredited,  ///< or for every put
+  };
   Part compile(const Schedule& schedule, const Strand& strand, const Local& local,
-               const Limits& limits, bool numbered);
+               Messages messages);
+  /// Whether a channel has more messages than the window.
+  [[nodiscard]] bool needs_credits(const Schedule& schedule) const;
   void give_back(Part* part);
 
  private:
@@ -137,17 +143,18 @@ class Compiler {
     const Schedule& schedule;
     const Strand& strand;
     const Local& local;
-    bool numbered;
+    Messages messages;
   };
 
   [[nodiscard]] bool is_registered(std::span<const Buffer> list) const;
+  [[nodiscard]] bool has_many(const Schedule& schedule) const;
   Step step_of(const Context& context, const Op& op);
   std::uint32_t place(Rank peer);
-  static bool has_many(const Schedule& schedule, std::int32_t window);
-  void mark_credited(const Context& context, std::int32_t window);
+  void mark_credited(const Context& context);
   void link_releases(const Context& context);
 
   const machine::Machine& machine_;
+  std::int32_t window_;
   TransferTable& transfers_;
   ShapeTable shapes_;
   PeerPool pool_;

@@ -45,8 +45,9 @@ struct Options {
   std::vector<std::int64_t> starts_ps;  ///< or, if not empty, at these
   /// A schedule of at most so many positions (builder.h, Window) is emitted whole.
   std::int64_t whole_positions = 512;
-  bool critical_path = false;  ///< takes memory per message
-  bool rank_times = false;     ///< fill Report::rank_ps
+  std::int64_t window_positions = 128;  ///< else each strand has so many at a time
+  bool critical_path = false;           ///< takes memory per message
+  bool rank_times = false;              ///< fill Report::rank_ps
   std::function<void(const Span&)> on_span = {};
   /// Called every few thousand events, with the number of messages so far; false: stop.
   std::function<bool(std::int64_t messages)> on_progress = {};

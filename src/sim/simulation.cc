@@ -251,7 +251,7 @@ Result<Report> Simulation<kTraced>::report() {
 template <bool kTraced>
 Result<Report> Simulation<kTraced>::run() {
   if (Status status = check(); !status.ok()) return status;
-  if (Status status = emission_.prepare(options_.whole_positions); !status.ok()) return status;
+  if (Status status = emission_.prepare(options_); !status.ok()) return status;
   if (options_.rank_times) report_.rank_ps.resize(ranks_);
   begin_ranks();
   if (Status status = run_windows(); !status.ok()) return status;

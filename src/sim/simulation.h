@@ -143,6 +143,7 @@ class Simulation {
   StrandState* next_strand(RankState* rank);
   void wake_at(std::uint32_t id, std::int64_t time);
   bool next_part(std::uint32_t id, StrandState* strand);
+  const Step* find_step(std::uint32_t id, StrandState* strand);
   bool do_step(std::uint32_t id, StrandState* strand);
   void work(std::uint32_t id, StrandState* strand, const Step& step);
   void next_step(std::uint32_t id, StrandState* strand);

@@ -157,9 +157,9 @@ bool Simulation<kTraced>::await(std::uint32_t id, StrandState* strand, const Ste
     }
   }
   const MessageKey key(peer, step.channel, step.number + step.stride * strand->round);
-  const std::optional<Arrived> arrived = inboxes_.take(&state.inbox, key);
-  if (arrived && arrived->time > strand->ready && has_strands(state)) {
-    inboxes_.put(&state.inbox, key, *arrived, now_);  // meanwhile another strand may go on
+  const std::int64_t by = has_strands(state) ? strand->ready : INT64_MAX;
+  const std::optional<Arrived> arrived = inboxes_.take(&state.inbox, key, by);
+  if (arrived && arrived->time > by) {  // meanwhile another strand may go on
     strand->ready = arrived->time;
     return true;
   }

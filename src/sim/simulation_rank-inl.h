@@ -111,30 +111,36 @@ bool Simulation<kTraced>::next_part(std::uint32_t id, StrandState* strand) {
   return false;
 }
 
+// The strand's next step that is work, behind ends of windows and heads of loops; null at its end.
+template <bool kTraced>
+const Step* Simulation<kTraced>::find_step(std::uint32_t id, StrandState* strand) {
+  for (;;) {
+    const Shape* const shape = strand->parts.part.shape;
+    if (shape == nullptr || strand->step == shape->steps.size()) {
+      if (!next_part(id, strand)) return nullptr;
+      continue;
+    }
+    const Step& step = shape->steps[strand->step];
+    if (step.kind != OpKind::kRepeat) return &step;
+    strand->loop = strand->step;
+    strand->rounds = step.time();
+    strand->round = 0;
+    strand->step += strand->rounds > 0 ? 1 : step.link + 1;
+  }
+}
+
 // Does the strand's next step; false if it cannot go on now.
 template <bool kTraced>
 bool Simulation<kTraced>::do_step(std::uint32_t id, StrandState* strand) {
-  const Shape* const shape = strand->parts.part.shape;
-  if (shape == nullptr || strand->step == shape->steps.size()) {
-    return next_part(id, strand);
-  }
-  const Step& step = shape->steps[strand->step];
-  switch (step.kind) {
+  const Step* const step = find_step(id, strand);
+  if (step == nullptr) return false;
+  switch (step->kind) {
     case OpKind::kCopy:
-    case OpKind::kReduce: work(id, strand, step); return true;
-    case OpKind::kPut:
-    case OpKind::kSignal:
-    case OpKind::kSend: return post(id, strand, step);
+    case OpKind::kReduce: work(id, strand, *step); return true;
     case OpKind::kWait:
-    case OpKind::kRecv: return await(id, strand, step);
-    case OpKind::kRepeat:
-      strand->loop = strand->step;
-      strand->rounds = step.time();
-      strand->round = 0;
-      strand->step += strand->rounds > 0 ? 1 : step.link + 1;
-      return true;
+    case OpKind::kRecv: return await(id, strand, *step);
+    default: return post(id, strand, *step);
   }
-  return false;
 }
 
 template <bool kTraced>
