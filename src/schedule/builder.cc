@@ -40,7 +40,7 @@ Builder::Builder(const Call& call) { restart(call); }
 void Builder::restart(const Call& call, Window window) {
   call_ = call;
   scopes_.clear();
-  scopes_.push_back({.call = call});
+  scopes_.emplace_back();
   scopes_.back().reaches_all = whole_node(scopes_.back());
   schedule_.ranks = call.shared.ranks;
   schedule_.rank = call.rank;
@@ -73,7 +73,7 @@ bool Builder::whole_node(const Scope& scope) const {
 }
 
 bool Builder::put_all_is_large(std::int64_t bytes) const {
-  const Call& call = scopes_.back().call;
+  const Call& call = here();
   return !reaches_all() && call.shared.ranks > 2 && bytes > call.limits.inline_bytes;
 }
 
@@ -83,7 +83,7 @@ Rank Builder::team_rank(Rank rank) const {
 }
 
 bool Builder::is_member(Rank rank) {
-  if (rank >= 0 && rank < scopes_.back().call.shared.ranks) return true;
+  if (rank >= 0 && rank < here().shared.ranks) return true;
   fail("peer " + std::to_string(rank) + " is not in the team");
   return false;
 }
@@ -198,7 +198,7 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
   if (left.range.length != length || right.range.length != length) {
     fail("reduce of operands of different lengths");
   }
-  if (length % scopes_.back().call.shared.element_bytes != 0)
+  if (length % here().shared.element_bytes != 0)
     fail("reduce of a part of an element");
   if (length == 0) return;
   const std::array<Buffer, 3> operands{dst, left, right};
@@ -240,7 +240,7 @@ void Builder::put(Rank peer, const BufferList& src) {
   }
 }
 void Builder::put_all(const BufferList& src) {
-  const Call& call = scopes_.back().call;
+  const Call& call = here();
   if (reaches_all()) {
     if (call.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
     return;

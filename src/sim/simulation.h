@@ -16,6 +16,7 @@
 
 #include "sim/calendar.h"
 #include "sim/emission.h"
+#include "sim/huge.h"
 #include "sim/inbox.h"
 #include "sim/network.h"
 #include "sim/sim.h"
@@ -196,7 +197,7 @@ class Simulation {
   Emission emission_;
   Network network_;
   Inboxes inboxes_;
-  std::vector<RankState> states_;
+  HugeArray<RankState> states_;
   Calendar<Event> calendar_;
   // Of the node whose events are happening: what is still to come in this window.
   const Event* next_event_ = nullptr;

@@ -254,7 +254,11 @@ void Simulation<kTraced>::deliver(const Event& event) {
   StrandState* const strand = find_strand(&state, [&](const StrandState& each) {
     return each.state == State::kNeedsMessage && each.key == key;
   });
-  if (strand == nullptr) return inboxes_.put(&state.inbox, key, arrived, now_);
+  if (strand == nullptr) {
+    const bool runs = !has_strands(state) && state.first.state == State::kReady;
+    const std::int64_t next_look = runs ? std::max(state.first.ready, now_) : now_;
+    return inboxes_.put(&state.inbox, key, arrived, next_look);
+  }
   if (has_strands(state)) {
     inboxes_.put(&state.inbox, key, arrived, now_);
     strand->ready = std::max(strand->ready, event.time);
