@@ -59,6 +59,8 @@ constexpr std::array kCommands = {
             "  carillon sim bcast -a knomial:k=4 --machine fdr --ppn 16 --sweep ranks=16..4096 "
             "bytes=8,64K --csv",
             define_sim},
+    Command{"reproduce", "put the figures that a paper published next to ours",
+            "carillon reproduce gupta2003", define_reproduce},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

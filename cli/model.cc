@@ -11,8 +11,8 @@
 #include "algorithms/registry.h"
 #include "command.h"
 #include "machine/sheet.h"
+#include "predict/predict.h"
 #include "support/failure.h"
-#include "support/model_call.h"
 #include "support/table.h"
 
 namespace carillon::cli {
@@ -71,7 +71,7 @@ struct Row {
 };
 
 Row evaluate(const Options& options, const machine::Machine& machine, AlgorithmChoice choice) {
-  machine::ModelCall call = model_call(choice, options.ranks, options.bytes);
+  const machine::ModelCall call = predict::model_call({choice, options.ranks, options.bytes});
   const machine::ModelRow* const model = machine::find_model(call.algorithm);
   Row row{.formula = model == nullptr ? "" : std::string(model->formula)};
   if (options.best_k && choice.algorithm->k.max > 0) {
@@ -97,7 +97,7 @@ Row evaluate(const Options& options, const machine::Machine& machine, AlgorithmC
 std::vector<Row> evaluate_all(const Options& options, const machine::Machine& machine) {
   if (!options.algorithm.empty()) {
     const AlgorithmChoice choice =
-        value_or_fail(algorithm_of(options.collective, options.algorithm));
+        value_or_fail(predict::algorithm_of(options.collective, options.algorithm));
     Row row = evaluate(options, machine, choice);
     if (!row.why_not.empty()) fail("{}", row.why_not);
     return {row};

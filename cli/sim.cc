@@ -15,7 +15,6 @@
 #include "select/select.h"
 #include "sim_output.h"
 #include "support/failure.h"
-#include "support/model_call.h"
 #include "support/options.h"
 #include "support/sim_call.h"
 
@@ -109,7 +108,7 @@ Limits limits_of(const Options& options, const machine::Machine& machine, Rank r
 
 AlgorithmChoice choose(const Options& options, const Shared& shared, const Limits& limits) {
   if (options.algorithm.empty()) return select(shared, limits, default_rules());
-  return value_or_fail(algorithm_of(options.collective, options.algorithm));
+  return value_or_fail(predict::algorithm_of(options.collective, options.algorithm));
 }
 
 // The numbers of a sweep: "2,3,5", or "2..4096", which doubles.
@@ -153,7 +152,7 @@ std::vector<SimRow> rows_of(const Options& options) {
 // False: interrupted.
 bool fill(const Options& options, const machine::Machine& machine, Collective collective,
           Progress* progress, Timeline* timeline, SimRow* row) {
-  Shared shared = example_problem(collective, row->ranks, row->bytes);
+  Shared shared = predict::example_problem(collective, row->ranks, row->bytes);
   shared.root = options.root;
   const Limits limits = limits_of(options, machine, row->ranks);
   const AlgorithmChoice choice = choose(options, shared, limits);

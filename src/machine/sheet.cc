@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/sheet.h"
 
-#include <filesystem>
 #include <map>
 
 #include "base/embedded.h"
@@ -193,21 +192,9 @@ Result<Sheet> parse_sheet(std::string_view text, const std::string& file, const 
 }
 
 Result<Sheet> load_sheet(const std::string& name_or_path) {
-  if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) {
-    Result<std::string> text = read_text(name_or_path);
-    if (!text.ok()) return text.status();
-    return parse_sheet(text.value(), name_or_path,
-                       std::filesystem::path(name_or_path).stem().string());
-  }
-  std::string names;
-  for (const EmbeddedFile& file : machine_files()) {
-    const std::string name(file.name);
-    if (name == name_or_path) return parse_sheet(file.text, "machines/" + name + ".toml", name);
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  return Status(Code::kInvalidArgument,
-                fmt::format("there is no machine \"{}\"; there are {}, or give the path of a file",
-                            name_or_path, names));
+  Result<DataFile> file = find_file(name_or_path, machine_files(), "machines", "machine");
+  if (!file.ok()) return file.status();
+  return parse_sheet(file.value().text, file.value().path, file.value().name);
 }
 
 Result<Machine> load(const std::string& name_or_path) {

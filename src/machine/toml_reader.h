@@ -7,13 +7,16 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/embedded.h"
 #include "base/status.h"
 
 namespace carillon::machine {
@@ -97,14 +100,33 @@ class TomlReader {
   Status status_;
 };
 
-/// The whole file, or why it cannot be read.
-inline Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return Status(Code::kInvalidArgument, fmt::format("cannot read {}", path));
+/// A file's text and what to call it.
+struct DataFile {
+  std::string path, name, text;
+};
+
+/// One of the built-in files of `folder` by its name, or any file by its path (with a slash or
+/// .toml in it). `kind`: what there is one of in a file.
+inline Result<DataFile> find_file(const std::string& name_or_path,
+                                  std::span<const EmbeddedFile> built_in, const std::string& folder,
+                                  const std::string& kind) {
+  const auto bad = [](std::string what) { return Status(Code::kInvalidArgument, std::move(what)); };
+  if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) {
+    std::ifstream file(name_or_path);
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf())) return bad("cannot read " + name_or_path);
+    return DataFile{name_or_path, std::filesystem::path(name_or_path).stem().string(),
+                    std::move(text).str()};
   }
-  return std::move(text).str();
+  std::string names;
+  for (const EmbeddedFile& file : built_in) {
+    const std::string name(file.name);
+    if (name == name_or_path)
+      return DataFile{folder + "/" + name + ".toml", name, std::string(file.text)};
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return bad(fmt::format("there is no {} \"{}\"; there are {}, or give the path of a file", kind,
+                         name_or_path, names));
 }
 
 }  // namespace carillon::machine
