@@ -61,10 +61,12 @@ class Progress {
   void row(std::size_t done, const SimRow& row) {
     done_ = done;
     what_ = fmt::format("{} ranks, {} bytes", row.ranks, row.bytes);
-    if (rows_ > 1) show(0);
+    show(0);
   }
   void show(std::int64_t messages) {
-    if (!shown_) return;
+    constexpr double kOften_s = 0.2;
+    if (!shown_ || since_.seconds() < kOften_s) return;
+    since_ = {};
     told_ = true;
     std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %.1f million messages", done_ + 1, rows_,
                  what_.c_str(), static_cast<double>(messages) / 1e6);
@@ -75,6 +77,7 @@ class Progress {
   std::size_t rows_;
   std::size_t done_ = 0;
   bool shown_, told_ = false;
+  Stopwatch since_;
   std::string what_;
 };
 
@@ -137,7 +140,8 @@ std::vector<SimRow> rows_of(const Options& options) {
   }
   std::vector<SimRow> rows;
   for (const std::int64_t p : ranks) {
-    if (p < 1 || p > kMaxRanks) fail("--sweep: {} ranks; from 1 to {} can be simulated", p, kMaxRanks);
+    if (p < 1 || p > kMaxRanks)
+      fail("--sweep: {} ranks; from 1 to {} can be simulated", p, kMaxRanks);
     for (const std::int64_t n : bytes) {
       rows.push_back({.ranks = static_cast<Rank>(p), .bytes = n});
     }
@@ -178,14 +182,16 @@ int run(const Options& options) {
   }
   const machine::Machine machine = value_or_fail(machine::load(options.machine));
   const std::vector<SimRow> rows = rows_of(options);
-  if (rows.size() > 1 && !options.timeline.empty()) fail("--timeline is of one call, not of a sweep");
+  if (rows.size() > 1 && !options.timeline.empty())
+    fail("--timeline is of one call, not of a sweep");
   std::unique_ptr<Timeline> timeline;
   if (!options.timeline.empty()) timeline = std::make_unique<Timeline>(options.timeline);
   std::signal(SIGINT, on_interrupt);
-  SimOutput output(options.json ? SimOutput::Form::kJson
-                   : options.csv ? SimOutput::Form::kCsv
-                                 : SimOutput::Form::kText,
-                   {options.collective, machine.name, options.skew_us, options.seed});
+  SimOutput output(
+      options.json  ? SimOutput::Form::kJson
+      : options.csv ? SimOutput::Form::kCsv
+                    : SimOutput::Form::kText,
+      {options.collective, machine.name, options.skew_us, options.seed, !options.sweep.empty()});
   std::size_t done = 0;
   {
     Progress progress(rows.size());

@@ -49,6 +49,25 @@ Json path_json(const SimRow& row) {
   return list;
 }
 
+Json json_of(const SimRow& row) {
+  Json one{{"algorithm", row.algorithm},
+           {"ranks", row.ranks},
+           {"nodes", row.nodes},
+           {"bytes", row.bytes},
+           {"latency_us", us(row.report.latency_ps)},
+           {"latency_ps", row.report.latency_ps},
+           {"rank_mean_us", per_rank_us(row, row.report.rank_sum_ps)},
+           {"rank_max_us", us(row.report.rank_max_ps)},
+           {"messages", row.report.messages},
+           {"message_bytes", row.report.bytes},
+           {"messages_per_s", messages_per_s(row)},
+           {"wall_s", row.wall_s},
+           {"peak_rss_mb", megabytes(row.peak_rss_bytes)},
+           {"phases", phases(row)}};
+  if (!row.report.critical_path.empty()) one["critical_path"] = path_json(row);
+  return one;
+}
+
 void print_path(const std::vector<sim::PathStep>& path) {
   std::printf("\ncritical path:\n");
   Table table({">from us", ">to us", ">takes", "what"});
@@ -79,13 +98,12 @@ void SimOutput::add(const SimRow& row) {
   if (form_ != Form::kCsv) return;
   const sim::Report& report = row.report;
   const auto activity = [&](std::size_t i) { return per_rank_us(row, report.activity_ps.at(i)); };
-  std::printf("%s\n",
-              fmt::format("{},{},\"{}\",{},{},{},{},{},{},{},{},{},{},{:.0f},{:.3f},{:.1f}",
-                          common_.collective, common_.machine, row.algorithm, row.ranks, row.nodes,
-                          row.bytes, us(report.latency_ps), report.messages, report.bytes,
-                          activity(0), activity(1), activity(2), activity(3), messages_per_s(row),
-                          row.wall_s, megabytes(row.peak_rss_bytes))
-                  .c_str());
+  std::printf("%s\n", fmt::format("{},{},\"{}\",{},{},{},{},{},{},{},{},{},{},{:.0f},{:.3f},{:.1f}",
+                                  common_.collective, common_.machine, row.algorithm, row.ranks,
+                                  row.nodes, row.bytes, us(report.latency_ps), report.messages,
+                                  report.bytes, activity(0), activity(1), activity(2), activity(3),
+                                  messages_per_s(row), row.wall_s, megabytes(row.peak_rss_bytes))
+                          .c_str());
   std::fflush(stdout);
 }
 
@@ -94,31 +112,18 @@ void SimOutput::end() const {
   if (form_ == Form::kText) print_text();
 }
 
+// One call is an object, a sweep one with rows.
 void SimOutput::print_json() const {
-  Json list = Json::array();
-  for (const SimRow& row : rows_) {
-    Json one{{"algorithm", row.algorithm},
-             {"ranks", row.ranks},
-             {"nodes", row.nodes},
-             {"bytes", row.bytes},
-             {"latency_us", us(row.report.latency_ps)},
-             {"latency_ps", row.report.latency_ps},
-             {"rank_mean_us", per_rank_us(row, row.report.rank_sum_ps)},
-             {"rank_max_us", us(row.report.rank_max_ps)},
-             {"messages", row.report.messages},
-             {"message_bytes", row.report.bytes},
-             {"messages_per_s", messages_per_s(row)},
-             {"wall_s", row.wall_s},
-             {"peak_rss_mb", megabytes(row.peak_rss_bytes)},
-             {"phases", phases(row)}};
-    if (!row.report.critical_path.empty()) one["critical_path"] = path_json(row);
-    list.push_back(std::move(one));
+  Json json{{"collective", common_.collective},
+            {"machine", common_.machine},
+            {"skew_us", common_.skew_us},
+            {"seed", common_.seed}};
+  if (!common_.sweep && rows_.size() == 1) {
+    json.update(json_of(rows_.front()));
+  } else {
+    json["rows"] = Json::array();
+    for (const SimRow& row : rows_) json["rows"].push_back(json_of(row));
   }
-  const Json json{{"collective", common_.collective},
-                  {"machine", common_.machine},
-                  {"skew_us", common_.skew_us},
-                  {"seed", common_.seed},
-                  {"rows", list}};
   std::printf("%s\n", json.dump(2).c_str());
 }
 

@@ -28,6 +28,7 @@ struct SimCommon {
   std::string collective, machine;
   double skew_us = 0;
   std::uint64_t seed = 1;
+  bool sweep = false;
 };
 
 /// Prints rows: CSV as they come, JSON and tables at the end.

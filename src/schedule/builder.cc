@@ -40,7 +40,7 @@ Builder::Builder(const Call& call) { restart(call); }
 void Builder::restart(const Call& call, Window window) {
   call_ = call;
   scopes_.clear();
-  scopes_.push_back({.call = call});
+  scopes_.emplace_back();
   scopes_.back().reaches_all = whole_node(scopes_.back());
   schedule_.ranks = call.shared.ranks;
   schedule_.rank = call.rank;
@@ -58,7 +58,7 @@ void Builder::restart(const Call& call, Window window) {
   loops_ = 0;
   window_ = window;
   position_ = 0;
-  in_steps_ = forked_ = false;
+  in_steps_ = in_loop_ = forked_ = false;
   strand_positions_.assign(1, 0);
   status_ = {};
 }
@@ -73,7 +73,7 @@ bool Builder::whole_node(const Scope& scope) const {
 }
 
 bool Builder::put_all_is_large(std::int64_t bytes) const {
-  const Call& call = scopes_.back().call;
+  const Call& call = here();
   return !reaches_all() && call.shared.ranks > 2 && bytes > call.limits.inline_bytes;
 }
 
@@ -83,7 +83,7 @@ Rank Builder::team_rank(Rank rank) const {
 }
 
 bool Builder::is_member(Rank rank) {
-  if (rank >= 0 && rank < scopes_.back().call.shared.ranks) return true;
+  if (rank >= 0 && rank < here().shared.ranks) return true;
   fail("peer " + std::to_string(rank) + " is not in the team");
   return false;
 }
@@ -99,7 +99,6 @@ void Builder::fail(std::string message) {
 void Builder::fail(const Status& status) {
   if (status_.ok()) status_ = status;
 }
-
 
 Buffer Builder::slot(const Message& message, Range range) const {
   if (message.channel == Channel::kQueue) {
@@ -199,7 +198,7 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
   if (left.range.length != length || right.range.length != length) {
     fail("reduce of operands of different lengths");
   }
-  if (length % scopes_.back().call.shared.element_bytes != 0)
+  if (length % here().shared.element_bytes != 0)
     fail("reduce of a part of an element");
   if (length == 0) return;
   const std::array<Buffer, 3> operands{dst, left, right};
@@ -241,7 +240,7 @@ void Builder::put(Rank peer, const BufferList& src) {
   }
 }
 void Builder::put_all(const BufferList& src) {
-  const Call& call = scopes_.back().call;
+  const Call& call = here();
   if (reaches_all()) {
     if (call.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
     return;
@@ -290,7 +289,7 @@ void Builder::recv(Rank peer, const BufferList& dst) {
 }
 
 void Builder::strand() {
-  if (open_repeat_ >= 0) fail("a strand starts inside a loop");
+  if (in_loop_) fail("a strand starts inside a loop");
   if (scopes_.size() == 1) {
     strand_positions_.push_back(++position_);
     if (schedule_.strands.back().op_count > 0) begin_strand();
@@ -311,13 +310,13 @@ void Builder::begin_strand() {
 
 Steps Builder::steps(std::int32_t count) {
   count = std::max(count, 0);
-  if (in_steps_ || scopes_.size() > 1 || open_repeat_ >= 0) return {nullptr, 0, count};
+  if (in_steps_ || scopes_.size() > 1 || in_loop_) return {nullptr, 0, count};
   in_steps_ = true;
   steps_position_ = position_ + 1;
   steps_end_ = steps_position_ + count;
   const auto within = [&](std::int64_t position) {
-    return static_cast<std::int32_t>(
-        std::clamp(position, steps_position_, steps_end_) - steps_position_);
+    return static_cast<std::int32_t>(std::clamp(position, steps_position_, steps_end_) -
+                                     steps_position_);
   };
   const std::int32_t first = within(window_.first);
   return {this, first, std::max(first, within(window_.last))};
@@ -340,7 +339,8 @@ bool Builder::check_segment(std::int64_t segment_bytes) {
 }
 
 void Builder::begin_repeat(std::int64_t count) {
-  if (open_repeat_ >= 0) fail("a loop inside a loop");
+  if (in_loop_) fail("a loop inside a loop");
+  in_loop_ = true;
   if (!is_emitting()) return;
   ++loops_;
   loop_channels_.clear();
@@ -358,6 +358,7 @@ void Builder::apply_index_strides(Message& message, bool outgoing) {
 }
 
 void Builder::end_repeat() {
+  in_loop_ = false;
   if (open_repeat_ < 0) return;
   const auto repeat = static_cast<std::size_t>(open_repeat_);
   if (repeat + 1 == schedule_.ops.size()) {  // nothing to repeat
@@ -393,7 +394,7 @@ void Builder::next_stage(Range scratch) {
 }
 
 Status Builder::end() {
-  if (open_repeat_ >= 0) fail("a loop is not closed");
+  if (in_loop_) fail("a loop is not closed");
   if (schedule_.strands.size() > 1 && schedule_.strands.back().op_count == 0) {
     schedule_.strands.pop_back();
   }

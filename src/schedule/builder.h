@@ -18,6 +18,7 @@
 #include <array>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -32,8 +33,11 @@ namespace carillon {
 /// A list of buffers; a single buffer converts to a list of one. Short ones are not on the heap.
 class BufferList {
  public:
-  BufferList() = default;
-  BufferList(const Buffer& buffer) { add(buffer); }  // NOLINT(google-explicit-constructor)
+  BufferList() {}
+  BufferList(const Buffer& buffer) {  // NOLINT(google-explicit-constructor)
+    few_[0] = buffer;
+    size_ = 1;
+  }
   BufferList(std::initializer_list<Buffer> buffers) {
     for (const Buffer& buffer : buffers) add(buffer);
   }
@@ -53,7 +57,9 @@ class BufferList {
 
  private:
   static constexpr std::size_t kShort = 2;
-  std::array<Buffer, kShort> few_;
+  union {
+    std::array<Buffer, kShort> few_;  // without values as long as they are not in use
+  };
   std::vector<Buffer> many_;  // all of them, if they are more
   std::size_t size_ = 0;
 };
@@ -209,7 +215,7 @@ class Builder {
  private:
   // The call being emitted: the team's, or a group's within it.
   struct Scope {
-    Call call;
+    std::unique_ptr<const Call> own;  // the group's; null: the team's
     std::vector<Rank> members;  // as ranks of the team; empty: all of them
     Buffer input = {.space = Space::kInput};
     Buffer output = {.space = Space::kOutput};
@@ -242,6 +248,10 @@ class Builder {
   }
   [[nodiscard]] Buffer real(const Buffer& buffer) const;
   void begin(Scope scope);
+  // The call that is being emitted: the innermost scope's.
+  [[nodiscard]] const Call& here() const {
+    return scopes_.back().own ? *scopes_.back().own : call_;
+  }
   void begin_strand();
   void fork();
   ChannelState& channel(bool outgoing, Channel channel, Rank peer);
@@ -261,15 +271,15 @@ class Builder {
   std::vector<Range> landings_;
   std::size_t landings_used_ = 0;
   std::map<std::pair<Rank, std::int32_t>, Range> landed_;
-  std::int64_t open_repeat_ = -1;  // index of the repeat op, or -1
-  std::int32_t loops_ = 0;         // repeats so far,
+  std::int64_t open_repeat_ = -1;            // index of the repeat op, or -1
+  std::int32_t loops_ = 0;                   // repeats so far,
   std::vector<std::int64_t> loop_channels_;  // and the channels used by the open one
   // What is emitted: of the window only.
   Window window_;
   std::int64_t position_ = 0;
-  bool in_steps_ = false;
-  std::int64_t steps_position_ = 0;  // of the loop's step 0,
-  std::int64_t steps_end_ = 0;       // and behind it
+  bool in_steps_ = false, in_loop_ = false;  // whether of the window or not
+  std::int64_t steps_position_ = 0;          // of the loop's step 0,
+  std::int64_t steps_end_ = 0;               // and behind it
   bool forked_ = false;
   std::vector<std::int64_t> strand_positions_;
   Op dropped_;

@@ -19,13 +19,13 @@ namespace carillon {
 
 Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffer& input,
                     const Buffer& output) {
-  if (open_repeat_ >= 0) fail("a group inside a loop");
-  Scope scope{.call = call, .input = input, .output = output};
+  if (in_loop_) fail("a group inside a loop");
+  Scope scope{.input = input, .output = output};
   for (const Rank member : members) {
     if (is_member(member)) scope.members.push_back(team_rank(member));
   }
   if (scope.members.empty()) fail("a group of no ranks");
-  Call& own = scope.call;
+  Call own = call;
   own.shared.ranks = static_cast<Rank>(scope.members.size());
   scope.reaches_all = whole_node(scope);
   own.local = {};
@@ -35,8 +35,9 @@ Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffe
                                  : own.blocks_before(own.rank) * own.shared.block_bytes();
   own.local.in_place = in_place_allowed(own.shared, own.rank) &&
                        real(placed(input, {})) == real(placed(output, {shift}));
+  scope.own = std::make_unique<const Call>(own);
   begin(std::move(scope));
-  return scopes_.back().call;
+  return own;
 }
 
 void Builder::begin(Scope scope) {
@@ -97,9 +98,14 @@ void Builder::fork() {
 }
 
 void Builder::enter_staged() {
-  if (open_repeat_ >= 0) fail("a group inside a loop");
-  Scope scope = scopes_.back();
-  const std::int64_t bytes = input_bytes(scope.call.shared, scope.call.local, scope.call.rank);
+  if (in_loop_) fail("a group inside a loop");
+  const Scope& outer = scopes_.back();
+  const Call& call = here();
+  Scope scope{.own = std::make_unique<const Call>(call),
+              .members = outer.members,
+              .output = outer.output,
+              .reaches_all = outer.reaches_all};
+  const std::int64_t bytes = input_bytes(call.shared, call.local, call.rank);
   const Range stage = allocate_scratch(bytes);
   copy(scratch(stage), input({0, bytes}));
   scope.input = scratch({stage.offset});

@@ -25,13 +25,12 @@ class Emission {
   Emission(const Job& job, const machine::Machine& machine, TransferTable* transfers);
 
   /// Decides between whole and windows; the same for all ranks, as their messages must match.
-  Status prepare(std::int64_t whole_positions);
+  Status prepare(const Options& options);
   /// The rank's strands and their first parts.
   Status begin(Rank rank, std::vector<StrandParts>* strands);
   /// The strand's next part that has steps; none, and next == last, at its end.
   Status advance(Rank rank, StrandParts* strand);
   void give_back(Part* part) { compiler_.give_back(part); }
-  [[nodiscard]] bool has_windows() const { return windows_; }
 
  private:
   Status emit(Rank rank, Window window);
@@ -41,7 +40,9 @@ class Emission {
   TransferTable& transfers_;
   Compiler compiler_;
   Builder builder_;
+  Compiler::Messages messages_ = Compiler::Messages::kNumbered;
   bool windows_ = false;
+  std::int64_t window_positions_ = 1;
 };
 
 }  // namespace carillon::sim

@@ -56,6 +56,7 @@ class Inboxes {
 
   /// `now`: the rank will not look for anything before that.
   void put(Inbox* inbox, MessageKey key, const Arrived& arrived, std::int64_t now) {
+    if (inbox->crowd && arrived.time <= now && mark(inbox->crowd.get(), key, arrived)) return;
     if (inbox->count >= kFew) move_to_crowd(inbox, now);
     std::uint32_t place = free_;
     if (place != 0) {
@@ -71,13 +72,16 @@ class Inboxes {
     ++inbox->count;
   }
 
-  /// Takes the message out, if it is there; of several with this key the first that came.
-  std::optional<Arrived> take(Inbox* inbox, MessageKey key) {
+  /// The message, if it is there; of several with this key the first that came. It is taken out if
+  /// it can be read at `by`.
+  std::optional<Arrived> take(Inbox* inbox, MessageKey key, std::int64_t by) {
     if (inbox->crowd) {
       if (auto found = take_from_crowd(inbox->crowd.get(), key)) return found;
     }
     for (std::uint32_t* link = &inbox->first; *link != 0; link = &places_[*link].next) {
-      if (places_[*link].key == key) return take_at(inbox, link);
+      if (places_[*link].key != key) continue;
+      if (places_[*link].arrived.time > by) return places_[*link].arrived;
+      return take_at(inbox, link);
     }
     return std::nullopt;
   }
@@ -113,14 +117,18 @@ class Inboxes {
       }
       const MessageKey key = place.key;
       const Arrived arrived = take_at(inbox, link);
-      std::uint64_t& word = crowd.bits[key.peer() / 64];
-      const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
-      if (key.is_plain() && arrived.flags == 0 && arrived.path == 0 && (word & bit) == 0) {
-        word |= bit;
-      } else {
-        crowd.others.emplace(key.value(), arrived);
-      }
+      if (!mark(&crowd, key, arrived)) crowd.others.emplace(key.value(), arrived);
     }
+  }
+
+  // Sets the peer's bit, if that tells all of the message.
+  static bool mark(Inbox::Crowd* crowd, MessageKey key, const Arrived& arrived) {
+    if (!key.is_plain() || arrived.flags != 0 || arrived.path != 0) return false;
+    std::uint64_t& word = crowd->bits[key.peer() / 64];
+    const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
+    const bool is_new = (word & bit) == 0;
+    word |= bit;
+    return is_new;
   }
 
   static std::optional<Arrived> take_from_crowd(Inbox::Crowd* crowd, MessageKey key) {

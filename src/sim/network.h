@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/huge.h"
 #include "sim/part.h"
 
 namespace carillon::sim {
@@ -122,7 +123,7 @@ class Network {
 
   const machine::Machine& machine_;
   bool has_bus_, has_levels_;
-  std::vector<Nic> nics_;
+  HugeArray<Nic> nics_;
   std::vector<Bus> buses_;
   std::vector<std::int64_t> memories_;
 };

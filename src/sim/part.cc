@@ -30,12 +30,9 @@ bool same(const std::vector<Step>& a, const std::vector<Step>& b) {
 std::int64_t length_of(const Buffer& buffer, const Tables& tables) {
   const auto entry = static_cast<std::size_t>(buffer.entry);
   switch (buffer.table) {
-    case Table::kSend:
-      return tables.send_bytes[entry];
-    case Table::kRecv:
-      return tables.recv_bytes[entry];
-    case Table::kNone:
-      break;
+    case Table::kSend: return tables.send_bytes[entry];
+    case Table::kRecv: return tables.recv_bytes[entry];
+    case Table::kNone: break;
   }
   return buffer.range.length;
 }
@@ -65,6 +62,23 @@ std::int64_t runs_of(std::span<const Buffer> dst, std::span<const Buffer> src,
 
 bool is_post(OpKind kind) {
   return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
+}
+
+// Calls body(op, its last message's number) for puts and signals.
+template <typename Body>
+void for_each_post(const Schedule& schedule, Body body) {
+  std::int64_t rounds = 1;
+  std::size_t loop_end = 0;
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    const Op& op = schedule.ops[i];
+    if (i == loop_end) rounds = 1;
+    if (op.kind == OpKind::kRepeat) {
+      rounds = op.count;
+      loop_end = i + op.body + 1;
+    }
+    if (op.kind != OpKind::kPut && op.kind != OpKind::kSignal) continue;
+    body(op, op.message.index + op.message.index_stride * (rounds - 1));
+  }
 }
 
 std::uint64_t channel_key(const Op& op) {
@@ -100,9 +114,8 @@ std::uint32_t TransferTable::index(machine::Transfer transfer, OpKind kind) {
   last = {key, row->second};
   if (!is_new) return last.index;
   const machine::Machine& m = machine_;
-  const bool packed = two_sided
-                          ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
-                          : machine::is_packed(m, transfer);
+  const bool packed = two_sided ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
+                                : machine::is_packed(m, transfer);
   const bool gathers = !packed && transfer.entries <= m.network.max_entries;
   Costs costs{.transfer = transfer,
               .put_ps = machine::put_ps(m, transfer),
@@ -199,14 +212,12 @@ Step Compiler::step_of(const Context& context, const Op& op) {
       break;
     }
     case OpKind::kSignal:
-    case OpKind::kWait:
-      step.transfer = transfers_.index({.entries = 0}, op.kind);
-      break;
+    case OpKind::kWait: step.transfer = transfers_.index({.entries = 0}, op.kind); break;
   }
   step.channel = op.message.channel;
   const bool to_all = step.channel == Channel::kAll && is_post(op.kind);
   step.peer = to_all ? 0 : place(op.message.peer);
-  if (context.numbered) {
+  if (context.messages == Messages::kNumbered) {
     step.number = op.message.index;
     step.stride = op.message.index_stride;
   }
@@ -214,27 +225,25 @@ Step Compiler::step_of(const Context& context, const Op& op) {
 }
 
 // A put needs a credit if its channel has more messages than the window; most have not.
-void Compiler::mark_credited(const Context& context, std::int32_t window) {
+void Compiler::mark_credited(const Context& context) {
   const std::span<const Op> ops(context.schedule.ops.data() + context.strand.first_op,
                                 context.strand.op_count);
   std::unordered_set<std::uint64_t> channels;
-  std::int64_t rounds = 1;
-  std::size_t loop_end = 0;
+  for_each_post(context.schedule, [&](const Op& op, std::int64_t last) {
+    if (last >= window_) channels.insert(channel_key(op));
+  });
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Op& op = ops[i];
-    if (i == loop_end) rounds = 1;
-    if (op.kind == OpKind::kRepeat) {
-      rounds = op.count;
-      loop_end = i + op.body + 1;
-    }
-    if (op.kind != OpKind::kPut && op.kind != OpKind::kSignal) continue;
-    const std::int64_t last = op.message.index + op.message.index_stride * (rounds - 1);
-    if (last >= window) channels.insert(channel_key(op));
+    if (ops[i].kind != OpKind::kPut && ops[i].kind != OpKind::kSignal) continue;
+    const bool credited =
+        context.messages == Messages::kInOrderCredited || channels.contains(channel_key(ops[i]));
+    steps_[i].credited = credited ? 1 : 0;
   }
-  for (std::size_t i = 0; i < ops.size() && !channels.empty(); ++i) {
-    if (!is_post(ops[i].kind) || ops[i].kind == OpKind::kSend) continue;
-    steps_[i].credited = channels.contains(channel_key(ops[i])) ? 1 : 0;
-  }
+}
+
+bool Compiler::needs_credits(const Schedule& schedule) const {
+  bool needs = false;
+  for_each_post(schedule, [&](const Op&, std::int64_t last) { needs = needs || last >= window_; });
+  return needs;
 }
 
 void Compiler::link_releases(const Context& context) {
@@ -246,25 +255,26 @@ void Compiler::link_releases(const Context& context) {
   }
 }
 
-// Whether a channel could have more messages than the window.
-bool Compiler::has_many(const Schedule& schedule, std::int32_t window) {
-  if (std::cmp_less_equal(schedule.ops.size(), window)) return false;
-  std::int32_t last = 0;
-  for (const Op& op : schedule.ops) last |= op.message.index >= window ? 1 : op.message.index_stride;
-  return last != 0;
+// Whether a channel could have more messages than the window, at a glance.
+bool Compiler::has_many(const Schedule& schedule) const {
+  std::int32_t many = 0;
+  for (const Op& op : schedule.ops) {
+    many |= op.message.index >= window_ ? 1 : op.message.index_stride;
+  }
+  return many != 0;
 }
 
 Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Local& local,
-                       const Limits& limits, bool numbered) {
-  const Context context{schedule, strand, local, numbered};
+                       Messages messages) {
+  const Context context{schedule, strand, local, messages};
   steps_.clear();
   peers_.clear();
   for (std::uint32_t i = 0; i < strand.op_count; ++i) {
     steps_.push_back(step_of(context, schedule.ops[strand.first_op + i]));
     if (steps_.back().kind == OpKind::kWait) steps_.back().link = i;
   }
-  if (has_many(schedule, limits.window)) {
-    mark_credited(context, limits.window);
+  if (messages == Messages::kInOrderCredited || has_many(schedule)) {
+    mark_credited(context);
     link_releases(context);
   }
   Part part{.shape = shapes_.get(steps_),

@@ -62,11 +62,11 @@ class TransferTable {
  public:
   struct Costs {
     machine::Transfer transfer;
-    std::int64_t put_ps = 0, send_ps = 0, recv_ps = 0;      ///< CPU, between nodes
-    std::int64_t local_put_ps = 0, local_recv_ps = 0;       ///< CPU, within one
-    std::int64_t bus_ps = 0, receive_ps = 0;                ///< bus; reader's NIC
-    std::vector<std::int64_t> wire_ps;                      ///< writer's NIC, by levels
-    std::int64_t memory_ps = 0;                             ///< of the node's memory, to write it
+    std::int64_t put_ps = 0, send_ps = 0, recv_ps = 0;  ///< CPU, between nodes
+    std::int64_t local_put_ps = 0, local_recv_ps = 0;   ///< CPU, within one
+    std::int64_t bus_ps = 0, receive_ps = 0;            ///< bus; reader's NIC
+    std::vector<std::int64_t> wire_ps;                  ///< writer's NIC, by levels
+    std::int64_t memory_ps = 0;                         ///< of the node's memory, to write it
   };
 
   explicit TransferTable(const machine::Machine& machine) : machine_(machine) {}
@@ -123,13 +123,19 @@ struct Part {
 /// Makes parts of schedules.
 class Compiler {
  public:
-  Compiler(const machine::Machine& machine, TransferTable* transfers)
-      : machine_(machine), transfers_(*transfers) {}
+  Compiler(const machine::Machine& machine, std::int32_t window, TransferTable* transfers)
+      : machine_(machine), window_(window), transfers_(*transfers) {}
 
-  /// The strand's part. `numbered`: messages are what their numbers say; else they are matched in
-  /// their order, and numbers are zero.
+  /// How messages are matched, and which puts take credits.
+  enum class Messages : std::uint8_t {
+    kNumbered,         ///< by their numbers; credits for channels with more than the window
+    kInOrder,          ///< in their order, numbers are zero; credits as far as the part shows,
+    kInOrderCredited,  ///< or for every put
+  };
   Part compile(const Schedule& schedule, const Strand& strand, const Local& local,
-               const Limits& limits, bool numbered);
+               Messages messages);
+  /// Whether a channel has more messages than the window.
+  [[nodiscard]] bool needs_credits(const Schedule& schedule) const;
   void give_back(Part* part);
 
  private:
@@ -137,17 +143,18 @@ class Compiler {
     const Schedule& schedule;
     const Strand& strand;
     const Local& local;
-    bool numbered;
+    Messages messages;
   };
 
   [[nodiscard]] bool is_registered(std::span<const Buffer> list) const;
+  [[nodiscard]] bool has_many(const Schedule& schedule) const;
   Step step_of(const Context& context, const Op& op);
   std::uint32_t place(Rank peer);
-  static bool has_many(const Schedule& schedule, std::int32_t window);
-  void mark_credited(const Context& context, std::int32_t window);
+  void mark_credited(const Context& context);
   void link_releases(const Context& context);
 
   const machine::Machine& machine_;
+  std::int32_t window_;
   TransferTable& transfers_;
   ShapeTable shapes_;
   PeerPool pool_;

@@ -40,15 +40,16 @@ struct Span {
 };
 
 struct Options {
-  std::int64_t skew_ps = 0;  ///< ranks begin at random times from 0 to this,
-  std::uint64_t seed = 1;    ///< drawn from this seed;
+  std::int64_t skew_ps = 0;             ///< ranks begin at random times from 0 to this,
+  std::uint64_t seed = 1;               ///< drawn from this seed;
   std::vector<std::int64_t> starts_ps;  ///< or, if not empty, at these
   /// A schedule of at most so many positions (builder.h, Window) is emitted whole.
   std::int64_t whole_positions = 512;
-  bool critical_path = false;  ///< takes memory per message
-  bool rank_times = false;     ///< fill Report::rank_ps
+  std::int64_t window_positions = 128;  ///< else each strand has so many at a time
+  bool critical_path = false;           ///< takes memory per message
+  bool rank_times = false;              ///< fill Report::rank_ps
   std::function<void(const Span&)> on_span = {};
-  /// Called now and then, with the number of messages so far; false: stop.
+  /// Called every few thousand events, with the number of messages so far; false: stop.
   std::function<bool(std::int64_t messages)> on_progress = {};
 };
 
@@ -61,7 +62,7 @@ struct PathStep {
 struct Report {
   std::int64_t latency_ps = 0;  ///< from the first rank's begin to the last rank's end
   std::int64_t messages = 0;
-  std::int64_t bytes = 0;       ///< of their payloads
+  std::int64_t bytes = 0;        ///< of their payloads
   std::int64_t rank_sum_ps = 0;  ///< of each rank's own begin to end: the sum,
   std::int64_t rank_max_ps = 0;  ///< and the longest
   std::vector<std::int64_t> rank_ps;

@@ -36,8 +36,8 @@ std::int32_t node_count(const Job& job) {
 // Windows no longer than the latency between nodes; within one node there is but one window.
 std::int32_t window_shift(const Job& job, const machine::Machine& machine) {
   if (node_count(job) == 1) return 62;
-  const auto latency = static_cast<std::uint64_t>(std::max<std::int64_t>(
-      machine.network.latency_ps, 1));
+  const auto latency =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(machine.network.latency_ps, 1));
   return static_cast<std::int32_t>(std::bit_width(latency)) - 1;
 }
 
@@ -106,9 +106,11 @@ void Simulation<kTraced>::begin_ranks() {
 }
 
 // What the events after this one need, a few events ahead: first a rank's state, then what that
-// points to. (Always inline: else GCC takes it for a function that does nothing, and leaves it out.)
+// points to. (Always inline: else GCC takes it for a function that does nothing, and leaves it
+// out.)
 template <bool kTraced>
-[[gnu::always_inline]] inline void Simulation<kTraced>::prefetch(const std::vector<Event>& events, std::size_t at) const {
+[[gnu::always_inline]] inline void Simulation<kTraced>::prefetch(const std::vector<Event>& events,
+                                                                 std::size_t at) const {
   constexpr std::size_t kFar = 16, kNear = 8, kLine = 64;
   if (at + kFar < events.size()) {
     const std::uint32_t rank = events[at + kFar].rank;
@@ -132,7 +134,7 @@ Status Simulation<kTraced>::run_windows() {
   const auto node = [&](const Event& event) {
     return single_ ? event.rank : static_cast<std::uint32_t>(node_of(event.rank));
   };
-  std::int64_t told = 0;
+  std::int64_t untold = 0;  // events since on_progress
   while (status_.ok() && calendar_.take(&events)) {
     window_end_ = calendar_.window_end();
     sort_by(&events, &spare, last_node, node);
@@ -144,12 +146,15 @@ Status Simulation<kTraced>::run_windows() {
       if (single_) prefetch(events, i);
       node_ = static_cast<std::int32_t>(here);
       run_node(&events[i], events.data() + end);
+      untold += static_cast<std::int64_t>(end - i);
       i = end;
+      constexpr std::int64_t kOften = 1 << 13;
+      if (!options_.on_progress || untold < kOften) continue;
+      untold = 0;
+      if (!options_.on_progress(report_.messages)) {
+        return {Code::kTimeout, "the simulation was interrupted"};
+      }
     }
-    constexpr std::int64_t kOften = 1 << 18;
-    if (!options_.on_progress || report_.messages - told < kOften) continue;
-    told = report_.messages;
-    if (!options_.on_progress(told)) return {Code::kTimeout, "the simulation was interrupted"};
   }
   return status_;
 }
@@ -195,14 +200,10 @@ template <bool kTraced>
 void Simulation<kTraced>::happen(const Event& event) {
   now_ = event.time;
   switch (Subject::of(event.word).kind) {
-    case EventKind::kRelease:
-      return released(event);
-    case EventKind::kDeliver:
-      return deliver(event);
-    case EventKind::kMessage:
-      return receive(event);
-    case EventKind::kBegin:
-      return begin(event.rank, event.time);
+    case EventKind::kRelease: return released(event);
+    case EventKind::kDeliver: return deliver(event);
+    case EventKind::kMessage: return receive(event);
+    case EventKind::kBegin: return begin(event.rank, event.time);
     case EventKind::kWake:
       if (states_[event.rank].wake != event.time) return;  // it has been woken earlier
       states_[event.rank].wake = INT64_MAX;
@@ -237,8 +238,8 @@ Result<Report> Simulation<kTraced>::report() {
         return strand.state != StrandState::State::kDone;
       });
       if (stuck == nullptr) continue;
-      return Status(Code::kInternal, "deadlock: rank " + std::to_string(id) +
-                                         " waits for rank " + std::to_string(stuck->key.peer()) +
+      return Status(Code::kInternal, "deadlock: rank " + std::to_string(id) + " waits for rank " +
+                                         std::to_string(stuck->key.peer()) +
                                          " for ever; carillon verify says why");
     }
   }
@@ -250,7 +251,7 @@ Result<Report> Simulation<kTraced>::report() {
 template <bool kTraced>
 Result<Report> Simulation<kTraced>::run() {
   if (Status status = check(); !status.ok()) return status;
-  if (Status status = emission_.prepare(options_.whole_positions); !status.ok()) return status;
+  if (Status status = emission_.prepare(options_); !status.ok()) return status;
   if (options_.rank_times) report_.rank_ps.resize(ranks_);
   begin_ranks();
   if (Status status = run_windows(); !status.ok()) return status;

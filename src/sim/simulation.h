@@ -16,6 +16,7 @@
 
 #include "sim/calendar.h"
 #include "sim/emission.h"
+#include "sim/huge.h"
 #include "sim/inbox.h"
 #include "sim/network.h"
 #include "sim/sim.h"
@@ -37,8 +38,8 @@ struct Subject {
   std::uint32_t transfer = 0;
 
   [[nodiscard]] std::uint32_t word() const {
-    return static_cast<std::uint32_t>(kind) | flags() |
-           static_cast<std::uint32_t>(channel) << 6 | transfer << 8;
+    return static_cast<std::uint32_t>(kind) | flags() | static_cast<std::uint32_t>(channel) << 6 |
+           transfer << 8;
   }
   static Subject of(std::uint32_t word) {
     return {static_cast<EventKind>(word & 7), static_cast<Role>(word >> 3 & 3),
@@ -77,13 +78,13 @@ class Simulation {
   struct StrandState {
     enum class State : std::uint8_t { kReady, kNeedsMessage, kNeedsCredit, kDone };
     StrandParts parts;
-    std::int64_t ready = 0;     // when it can go on,
-    std::int64_t since = -1;    // and since when it has tried the step it is at; -1: it has not
-    MessageKey key;             // what it needs
+    std::int64_t ready = 0;   // when it can go on,
+    std::int64_t since = -1;  // and since when it has tried the step it is at; -1: it has not
+    MessageKey key;           // what it needs
     std::uint32_t step = 0;
-    std::uint32_t loop = 0;     // the repeat it is in,
-    std::int64_t rounds = 0;    // of which so many are left, this one included (0: in none),
-    std::int32_t round = 0;     // and so many done
+    std::uint32_t loop = 0;      // the repeat it is in,
+    std::int64_t rounds = 0;     // of which so many are left, this one included (0: in none),
+    std::int32_t round = 0;      // and so many done
     State state = State::kDone;  // of a rank that has not begun, too
     bool posting = false;        // the CPU's part of the post it is at is done
     std::uint32_t path = 0;
@@ -95,16 +96,16 @@ class Simulation {
     std::uint32_t strand = 0, step = 0, writer = 0;
     Channel channel = Channel::kPair;
   };
-  struct More {  // what few ranks have
+  struct More {                        // what few ranks have
     std::vector<StrandState> strands;  // but the first
     std::unordered_map<std::uint64_t, Credit> credits;
     std::vector<Held> held;
   };
   struct RankState {
     StrandState first;
-    std::int64_t cpu = 0;               // busy until
+    std::int64_t cpu = 0;  // busy until
     std::int64_t begin = 0;
-    std::int64_t wake = INT64_MAX;      // the next wake event
+    std::int64_t wake = INT64_MAX;  // the next wake event
     Inbox inbox;
     std::unique_ptr<More> more;
   };
@@ -143,6 +144,7 @@ class Simulation {
   StrandState* next_strand(RankState* rank);
   void wake_at(std::uint32_t id, std::int64_t time);
   bool next_part(std::uint32_t id, StrandState* strand);
+  const Step* find_step(std::uint32_t id, StrandState* strand);
   bool do_step(std::uint32_t id, StrandState* strand);
   void work(std::uint32_t id, StrandState* strand, const Step& step);
   void next_step(std::uint32_t id, StrandState* strand);
@@ -186,16 +188,16 @@ class Simulation {
   const Job& job_;
   const machine::Machine& machine_;
   const Options& options_;
-  const Nodes* nodes_;       // null: one
-  bool single_;              // one rank per node
-  bool careful_;             // ranks share something of their nodes
+  const Nodes* nodes_;  // null: one
+  bool single_;         // one rank per node
+  bool careful_;        // ranks share something of their nodes
   std::uint32_t ranks_;
   TransferTable transfers_;
-  std::uint32_t empty_;      // the transfer of nothing
+  std::uint32_t empty_;  // the transfer of nothing
   Emission emission_;
   Network network_;
   Inboxes inboxes_;
-  std::vector<RankState> states_;
+  HugeArray<RankState> states_;
   Calendar<Event> calendar_;
   // Of the node whose events are happening: what is still to come in this window.
   const Event* next_event_ = nullptr;

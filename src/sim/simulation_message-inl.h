@@ -157,9 +157,9 @@ bool Simulation<kTraced>::await(std::uint32_t id, StrandState* strand, const Ste
     }
   }
   const MessageKey key(peer, step.channel, step.number + step.stride * strand->round);
-  const std::optional<Arrived> arrived = inboxes_.take(&state.inbox, key);
-  if (arrived && arrived->time > strand->ready && has_strands(state)) {
-    inboxes_.put(&state.inbox, key, *arrived, now_);  // meanwhile another strand may go on
+  const std::int64_t by = has_strands(state) ? strand->ready : INT64_MAX;
+  const std::optional<Arrived> arrived = inboxes_.take(&state.inbox, key, by);
+  if (arrived && arrived->time > by) {  // meanwhile another strand may go on
     strand->ready = arrived->time;
     return true;
   }
@@ -224,8 +224,8 @@ void Simulation<kTraced>::receive(const Event& event) {
   const Subject subject = Subject::of(event.word);
   const bool has_payload = subject.role == Role::kPayload;
   Event later = event;
-  later.time = network_.receive(node_, event.time,
-                                transfers_[has_payload ? subject.transfer : empty_]);
+  later.time =
+      network_.receive(node_, event.time, transfers_[has_payload ? subject.transfer : empty_]);
   if (subject.role == Role::kGrant) {
     if constexpr (kTraced) path_[event.path()].came = later.time;
     Subject payload = subject;
@@ -254,7 +254,11 @@ void Simulation<kTraced>::deliver(const Event& event) {
   StrandState* const strand = find_strand(&state, [&](const StrandState& each) {
     return each.state == State::kNeedsMessage && each.key == key;
   });
-  if (strand == nullptr) return inboxes_.put(&state.inbox, key, arrived, now_);
+  if (strand == nullptr) {
+    const bool runs = !has_strands(state) && state.first.state == State::kReady;
+    const std::int64_t next_look = runs ? std::max(state.first.ready, now_) : now_;
+    return inboxes_.put(&state.inbox, key, arrived, next_look);
+  }
   if (has_strands(state)) {
     inboxes_.put(&state.inbox, key, arrived, now_);
     strand->ready = std::max(strand->ready, event.time);
@@ -286,8 +290,7 @@ void Simulation<kTraced>::released(const Event& event) {
   if (strand == nullptr) return;
   strand->ready = std::max(strand->ready, event.time);
   if (strand->ready > strand->since) {
-    report_.activity_ps[static_cast<std::size_t>(Activity::kWait)] +=
-        strand->ready - strand->since;
+    report_.activity_ps[static_cast<std::size_t>(Activity::kWait)] += strand->ready - strand->since;
     if constexpr (kTraced) {
       if (event.path() != 0) strand->path = event.path();
     }
@@ -311,9 +314,9 @@ void Simulation<kTraced>::release(std::uint32_t id, std::uint32_t strand, std::u
       continue;
     }
     Event event;
-    event.time = time + (is_local(id, each.writer)
-                             ? machine_.shared_memory.latency_ps
-                             : network_.release_ps(node_, node_of(each.writer)));
+    event.time =
+        time + (is_local(id, each.writer) ? machine_.shared_memory.latency_ps
+                                          : network_.release_ps(node_, node_of(each.writer)));
     event.rank = each.writer;
     event.from = id;
     event.word = Subject{.kind = EventKind::kRelease, .channel = each.channel}.word();

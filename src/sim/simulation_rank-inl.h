@@ -32,8 +32,8 @@ void Simulation<kTraced>::begin(std::uint32_t id, std::int64_t time) {
   RankState& state = states_[id];
   const Local local = job_.locals.empty() ? Local{} : job_.locals[id];
   state.begin = time;
-  state.cpu = time + staging_ps(input_bytes(job_.call.shared, local, rank),
-                                machine_.one_sided.stage_input);
+  state.cpu =
+      time + staging_ps(input_bytes(job_.call.shared, local, rank), machine_.one_sided.stage_input);
   report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += state.cpu - time;
   if (beginning_.size() > 1) {
     if (!state.more) state.more = std::make_unique<More>();
@@ -111,40 +111,42 @@ bool Simulation<kTraced>::next_part(std::uint32_t id, StrandState* strand) {
   return false;
 }
 
+// The strand's next step that is work, behind ends of windows and heads of loops; null at its end.
+template <bool kTraced>
+const Step* Simulation<kTraced>::find_step(std::uint32_t id, StrandState* strand) {
+  for (;;) {
+    const Shape* const shape = strand->parts.part.shape;
+    if (shape == nullptr || strand->step == shape->steps.size()) {
+      if (!next_part(id, strand)) return nullptr;
+      continue;
+    }
+    const Step& step = shape->steps[strand->step];
+    if (step.kind != OpKind::kRepeat) return &step;
+    strand->loop = strand->step;
+    strand->rounds = step.time();
+    strand->round = 0;
+    strand->step += strand->rounds > 0 ? 1 : step.link + 1;
+  }
+}
+
 // Does the strand's next step; false if it cannot go on now.
 template <bool kTraced>
 bool Simulation<kTraced>::do_step(std::uint32_t id, StrandState* strand) {
-  const Shape* const shape = strand->parts.part.shape;
-  if (shape == nullptr || strand->step == shape->steps.size()) {
-    return next_part(id, strand);
-  }
-  const Step& step = shape->steps[strand->step];
-  switch (step.kind) {
+  const Step* const step = find_step(id, strand);
+  if (step == nullptr) return false;
+  switch (step->kind) {
     case OpKind::kCopy:
-    case OpKind::kReduce:
-      work(id, strand, step);
-      return true;
-    case OpKind::kPut:
-    case OpKind::kSignal:
-    case OpKind::kSend:
-      return post(id, strand, step);
+    case OpKind::kReduce: work(id, strand, *step); return true;
     case OpKind::kWait:
-    case OpKind::kRecv:
-      return await(id, strand, step);
-    case OpKind::kRepeat:
-      strand->loop = strand->step;
-      strand->rounds = step.time();
-      strand->round = 0;
-      strand->step += strand->rounds > 0 ? 1 : step.link + 1;
-      return true;
+    case OpKind::kRecv: return await(id, strand, *step);
+    default: return post(id, strand, *step);
   }
-  return false;
 }
 
 template <bool kTraced>
 void Simulation<kTraced>::work(std::uint32_t id, StrandState* strand, const Step& step) {
-  const std::int64_t end = network_.use_memory(
-      node_, strand->ready, strand->ready + step.time(), transfers_[step.transfer]);
+  const std::int64_t end = network_.use_memory(node_, strand->ready, strand->ready + step.time(),
+                                               transfers_[step.transfer]);
   spend(id, strand, end, step.kind == OpKind::kCopy ? Activity::kCopy : Activity::kReduce, step);
   next_step(id, strand);
 }
@@ -158,14 +160,14 @@ void Simulation<kTraced>::spend(std::uint32_t id, StrandState* strand, std::int6
     const bool has_peer = step.kind != OpKind::kCopy && step.kind != OpKind::kReduce &&
                           !(step.channel == Channel::kAll && activity == Activity::kSend);
     if (options_.on_span) {
-      options_.on_span({.rank = static_cast<Rank>(id),
-                        .strand = static_cast<std::int32_t>(index_of(states_[id], strand)),
-                        .op = step.kind,
-                        .peer = has_peer ? static_cast<Rank>(strand->parts.part.peers[step.peer])
-                                         : Rank{-1},
-                        .bytes = transfers_[step.transfer].transfer.bytes,
-                        .begin_ps = begin,
-                        .end_ps = until});
+      options_.on_span(
+          {.rank = static_cast<Rank>(id),
+           .strand = static_cast<std::int32_t>(index_of(states_[id], strand)),
+           .op = step.kind,
+           .peer = has_peer ? static_cast<Rank>(strand->parts.part.peers[step.peer]) : Rank{-1},
+           .bytes = transfers_[step.transfer].transfer.bytes,
+           .begin_ps = begin,
+           .end_ps = until});
     }
   }
   strand->since = -1;
