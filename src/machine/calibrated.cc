@@ -47,9 +47,10 @@ class File {
     lines_[name] = fmt::format("value = {:.6g}, source = \"measured\"",
                                std::clamp(value, field->least(), field->most()));
   }
-  void guessed(const std::string& name, double value, double min, double max, const char* why) {
-    lines_[name] = fmt::format("value = {:.6g}, min = {:.6g}, max = {:.6g}, estimate = \"{}\"",
-                               value, min, max, why);
+  void guessed(const std::string& name, double value, double max, const char* why) {
+    constexpr double kLeastRange = 1;
+    lines_[name] = fmt::format("value = {:.6g}, min = 0, max = {:.6g}, estimate = \"{}\"", value,
+                               std::max(max, value + kLeastRange), why);
   }
   void flag(const std::string& name, bool value, const char* why) {
     lines_[name] = fmt::format("value = {}, estimate = \"{}\"", value, why);
@@ -87,24 +88,24 @@ class File {
   void network() {
     const double post = std::max(0.0, m_.one_sided.points[0].root_ns - copy_ns(8));
     const double rest = m_.one_sided.points[0].one_way_ns - post - 2 * copy_ns(8);
-    const double poll = std::clamp(rest / 10, 0.0, m_.node.points[0].root_ns);
+    const double poll = std::clamp(rest / 10, 0.0, std::max(0.0, m_.node.points[0].root_ns));
     const double copied = 2 * m_.copy.cached_ns_per_byte;
     const double per_byte = std::max(0.0, slope(m_.one_sided) - copied);
     measured("network.latency_ns", rest - poll - 8 * per_byte);
     measured("network.send_overhead_ns", 0);
     measured("network.recv_overhead_ns", 0);
-    guessed("network.gap_ns", 0, 0, post, "not told from the time of a post");
+    guessed("network.gap_ns", 0, post, "not told from the time of a post");
     measured("network.ns_per_byte", per_byte);
     measured("one_sided.post_ns", post);
     measured("one_sided.doorbell_ns", 0);
-    guessed("one_sided.poll_ns", poll, 0, std::max(poll, rest), "not told from the latency");
+    guessed("one_sided.poll_ns", poll, rest, "not told from the latency");
     flag("one_sided.stage_puts", true, "messages are copied into registered buffers");
     const double send = std::max(0.0, m_.two_sided.points[0].root_ns - copy_ns(8));
     const double more = m_.two_sided.points[0].one_way_ns - send - 3 * copy_ns(8) - (rest - poll);
     measured("two_sided.post_ns", send);
     measured("two_sided.match_ns", std::max(0.0, more));
     measured("two_sided.eager_bytes", static_cast<double>(PingPong::kBytes[2]));
-    guessed("two_sided.rendezvous_ns", send, 0, 10 * send + 1, "messages are never that long");
+    guessed("two_sided.rendezvous_ns", send, 10 * send, "messages are never that long");
   }
 
   [[nodiscard]] double copy_ns(double bytes) const {

@@ -121,7 +121,7 @@ TEST(Quantities, SpeedupAndLatency) {
   paper.figures[0].quantity = Quantity::kSpeedup;
   EXPECT_NEAR(reproduce(paper).value().figures[0].ours, 1 / (1 - saved / 100), 1e-9);
   paper.figures[0].quantity = Quantity::kLatency;
-  const Question question{paper.pairs[0].ours, 16, 4096};
+  const Question question{paper.pairs[paper.figures[0].pair].ours, 16, 4096};
   const machine::Machine machine = machine::load("clan_via").value();
   EXPECT_EQ(reproduce(paper).value().figures[0].ours,
             static_cast<double>(simulated_ps(machine, question).value()) / 1e6);
@@ -132,7 +132,7 @@ TEST(Quantities, OfAnyAlgorithm) {
   Paper paper = load_paper("gupta2003").value();
   paper.fitted.clear();
   paper.figures.resize(1);
-  paper.pairs[0].ours = parse_choice("bcast.flat").value();
+  paper.pairs[paper.figures[0].pair].ours = parse_choice("bcast.flat").value();
   const Reproduced row = reproduce(paper).value().figures[0];
   EXPECT_FALSE(row.model);
   EXPECT_LT(row.ours, 0) << "the root sends fifteen times";
