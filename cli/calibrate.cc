@@ -40,6 +40,10 @@ int run(const Options& options) {
   if (options.title.find_first_of("\"\\\n") != std::string::npos) {
     fail("--title: quotation marks and backslashes cannot be in a title");
   }
+  // Before measuring: nobody wants to wait for that.
+  if (!options.output.empty() && !std::ofstream(options.output, std::ios::app)) {
+    fail("cannot write {}", options.output);
+  }
   machine::Measured measured;
   measured.where = (options.title.empty() ? "this machine" : options.title) + ", " + today();
   measured.cores = usable_cores();

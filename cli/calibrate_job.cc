@@ -25,7 +25,7 @@ using machine::PingPong;
 
 constexpr int kRanks = 2;
 constexpr int kBatches = 15;
-constexpr unsigned kPatienceS = 60;
+constexpr unsigned kPatienceS = 120;
 constexpr std::size_t kMeetingBytes = 1024;
 
 double now_ns() {

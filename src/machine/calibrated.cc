@@ -44,7 +44,7 @@ class File {
  private:
   void measured(const std::string& name, double value) {
     const Field* const field = find_field(name);
-    lines_[name] = fmt::format("value = {:.6g}, source = \"measured\"",
+    lines_[name] = fmt::format("value = {:.9g}, source = \"measured\"",
                                std::clamp(value, field->least(), field->most()));
   }
   void guessed(const std::string& name, double value, double max, const char* why) {

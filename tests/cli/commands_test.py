@@ -3,6 +3,7 @@
 # The commands that need no MPI: list, show, verify, model, reproduce, calibrate, info;
 # help; wrong use and wrong settings.
 import os
+import tempfile
 import unittest
 
 from support import CliTest, main, run
@@ -166,6 +167,20 @@ class Reproduce(CliTest):
 
     def test_errors(self):
         self.fails("there is no paper \"gupta1812\"; there are gupta2003", "reproduce", "gupta1812")
+
+
+class Calibrate(CliTest):
+    def test_writes_a_machine_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/mine.toml"
+            self.assertIn(path, self.ok("calibrate", "--output", path, "--title", "a test").out)
+            numbers = self.ok("model", "--machine", path, "--numbers", "--json").json
+        self.assertIn("a test", numbers["title"])
+        self.assertIn("network.latency_ns", [row["name"] for row in numbers["numbers"]])
+
+    def test_errors(self):
+        self.fails("cannot write /nowhere/mine.toml", "calibrate", "-o", "/nowhere/mine.toml")
+        self.fails("--title", "calibrate", "--title", 'my "desk"')
 
 
 class Info(CliTest):
