@@ -7,7 +7,7 @@ import unittest
 from support import CliTest, main, run
 
 WRONG = os.environ.get("CLI_WITH_WRONG_ALGORITHM", "build/tests/carillon_with_wrong_algorithm")
-COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "info"]
+COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "sim", "info"]
 
 
 class Help(CliTest):
