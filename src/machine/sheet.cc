@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/sheet.h"
 
+#include <cmath>
 #include <map>
 
 #include "base/embedded.h"
@@ -169,7 +170,7 @@ class SheetReader {
       bool estimate = false;
       read_source("the level", level, &text, &estimate);
       sheet_.machine.topology.levels.push_back(
-          {static_cast<std::int32_t>(radix), static_cast<std::int64_t>(over * 1000 + 0.5)});
+          {static_cast<std::int32_t>(radix), std::llround(over * 1000)});
     }
   }
 

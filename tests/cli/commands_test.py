@@ -10,7 +10,7 @@ from support import CliTest, main, run
 
 WRONG = os.environ.get("CLI_WITH_WRONG_ALGORITHM", "build/tests/carillon_with_wrong_algorithm")
 COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "model", "reproduce",
-            "calibrate", "info"]
+            "calibrate", "sim", "info"]
 
 
 class Help(CliTest):
