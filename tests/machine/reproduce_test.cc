@@ -61,9 +61,9 @@ TEST(Papers, MistakesAreTold) {
       {"published = 14", "", "needs published"},
       {"published_max = 40", "", "needs published_max"},
       {"source = \"abstract\"", "source = \"nowhere\"", "no source \"nowhere\""},
-      {"published = 14", "publishd = 14", "there is no a figure's publishd"},
+      {"published = 14", "publishd = 14", "a figure has no publishd"},
       {"\"one_sided.poll_ns\"", "\"one_sided.poll_ns\", \"a\"", "at most two"},
-      {"[[figures]]", "[[figurs]]", "there is no section figurs"},
+      {"[[figures]]", "[[figurs]]", "the file has no figurs"},
   };
   for (const Case& c : cases) {
     EXPECT_THAT(error_of(gupta(c.from, c.to)), HasSubstr(c.message)) << c.from << " -> " << c.to;
