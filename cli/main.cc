@@ -62,7 +62,9 @@ constexpr std::array kCommands = {
     Command{"reproduce", "put the figures that a paper published next to ours",
             "carillon reproduce gupta2003", define_reproduce},
     Command{"calibrate", "measure this machine and write its machine file",
-            "carillon calibrate --output mine.toml --title 'my desk'", define_calibrate},
+            "carillon calibrate --output mine.toml --title 'my desk'\n"
+            "  carillon calibrate --validate ./mine.toml -n 2",
+            define_calibrate},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

@@ -175,12 +175,17 @@ class Calibrate(CliTest):
             path = f"{folder}/mine.toml"
             self.assertIn(path, self.ok("calibrate", "--output", path, "--title", "a test").out)
             numbers = self.ok("model", "--machine", path, "--numbers", "--json").json
+            check = self.ok("calibrate", "--validate", path, "--sizes", "8,4K", "--json").json
+        self.assertEqual(len(check["rows"]), 6)
+        self.assertGreater(min(row["predicted_us"] for row in check["rows"]), 0)
         self.assertIn("a test", numbers["title"])
         self.assertIn("network.latency_ns", [row["name"] for row in numbers["numbers"]])
 
     def test_errors(self):
         self.fails("cannot write /nowhere/mine.toml", "calibrate", "-o", "/nowhere/mine.toml")
         self.fails("--title", "calibrate", "--title", 'my "desk"')
+        self.fails("there is no machine \"nix\"", "calibrate", "--validate", "nix")
+        self.fails("--ranks", "calibrate", "--validate", "edr", "-n", 1, status=2)
 
 
 class Info(CliTest):
