@@ -64,8 +64,8 @@ class Progress {
     show(0);
   }
   void show(std::int64_t messages) {
-    constexpr double kOften_s = 0.2;
-    if (!shown_ || since_.seconds() < kOften_s) return;
+    constexpr double kEverySeconds = 0.2;
+    if (!shown_ || since_.seconds() < kEverySeconds) return;
     since_ = {};
     told_ = true;
     std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %.1f million messages", done_ + 1, rows_,
