@@ -342,7 +342,8 @@ TEST(Simulator, ManyRanks) {
   const sim::Report apart = simulated(job.value(), paper(), {.skew_ps = 5000 * kNs});
   EXPECT_EQ(apart.messages, together.messages);
   EXPECT_GT(apart.latency_ps, together.latency_ps);
-  EXPECT_LE(apart.latency_ps, together.latency_ps + 5000 * kNs);
+  // As much later as the last one begins; and messages may now be in one another's way.
+  EXPECT_LE(apart.latency_ps, together.latency_ps + 5000 * kNs + 15 * kGap);
 }
 
 TEST(Simulator, ManyMessagesToEachRank) {
