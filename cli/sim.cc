@@ -64,8 +64,8 @@ class Progress {
     show(0);
   }
   void show(std::int64_t messages) {
-    constexpr double kOften_s = 0.2;
-    if (!shown_ || since_.seconds() < kOften_s) return;
+    constexpr double kEverySeconds = 0.2;
+    if (!shown_ || since_.seconds() < kEverySeconds) return;
     since_ = {};
     told_ = true;
     std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %.1f million messages", done_ + 1, rows_,
@@ -81,10 +81,17 @@ class Progress {
   std::string what_;
 };
 
-std::int64_t peak_rss_bytes() {
+rusage usage_so_far() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
+  return usage;
+}
+
+double cpu_seconds(const rusage& usage) {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 Limits limits_of(const Options& options, const machine::Machine& machine, Rank ranks) {
@@ -166,12 +173,15 @@ bool fill(const Options& options, const machine::Machine& machine, Collective co
     progress->show(messages);
     return g_interrupted == 0;
   };
+  const double cpu_before = cpu_seconds(usage_so_far());
   const Stopwatch watch;
   Result<sim::Report> report = simulate(choice, shared, limits, machine, how);
   if (!report.ok() && report.status().code() == Code::kTimeout) return false;
   row->report = value_or_fail(std::move(report));
   row->wall_s = watch.seconds();
-  row->peak_rss_bytes = peak_rss_bytes();
+  const rusage usage = usage_so_far();
+  row->cpu_s = cpu_seconds(usage) - cpu_before;
+  row->peak_rss_bytes = std::int64_t{usage.ru_maxrss} * 1024;
   return true;
 }
 

@@ -62,6 +62,7 @@ Json json_of(const SimRow& row) {
            {"message_bytes", row.report.bytes},
            {"messages_per_s", messages_per_s(row)},
            {"wall_s", row.wall_s},
+           {"cpu_s", row.cpu_s},
            {"peak_rss_mb", megabytes(row.peak_rss_bytes)},
            {"phases", phases(row)}};
   if (!row.report.critical_path.empty()) one["critical_path"] = path_json(row);
@@ -90,7 +91,7 @@ SimOutput::SimOutput(Form form, SimCommon common) : form_(form), common_(std::mo
   if (form_ != Form::kCsv) return;
   std::printf(
       "collective,machine,algorithm,ranks,nodes,bytes,latency_us,messages,message_bytes,"
-      "send_us,wait_us,copy_us,reduce_us,messages_per_s,wall_s,peak_rss_mb\n");
+      "send_us,wait_us,copy_us,reduce_us,messages_per_s,wall_s,cpu_s,peak_rss_mb\n");
 }
 
 void SimOutput::add(const SimRow& row) {
@@ -98,12 +99,13 @@ void SimOutput::add(const SimRow& row) {
   if (form_ != Form::kCsv) return;
   const sim::Report& report = row.report;
   const auto activity = [&](std::size_t i) { return per_rank_us(row, report.activity_ps.at(i)); };
-  std::printf("%s\n", fmt::format("{},{},\"{}\",{},{},{},{},{},{},{},{},{},{},{:.0f},{:.3f},{:.1f}",
-                                  common_.collective, common_.machine, row.algorithm, row.ranks,
-                                  row.nodes, row.bytes, us(report.latency_ps), report.messages,
-                                  report.bytes, activity(0), activity(1), activity(2), activity(3),
-                                  messages_per_s(row), row.wall_s, megabytes(row.peak_rss_bytes))
-                          .c_str());
+  std::printf("%s\n",
+              fmt::format("{},{},\"{}\",{},{},{},{},{},{},{},{},{},{},{:.0f},{:.3f},{:.3f},{:.1f}",
+                          common_.collective, common_.machine, row.algorithm, row.ranks, row.nodes,
+                          row.bytes, us(report.latency_ps), report.messages, report.bytes,
+                          activity(0), activity(1), activity(2), activity(3), messages_per_s(row),
+                          row.wall_s, row.cpu_s, megabytes(row.peak_rss_bytes))
+                  .c_str());
   std::fflush(stdout);
 }
 

@@ -19,7 +19,7 @@ struct SimRow {
   std::string algorithm = {};
   std::int32_t nodes = 1;
   sim::Report report = {};
-  double wall_s = 0;
+  double wall_s = 0, cpu_s = 0;
   std::int64_t peak_rss_bytes = 0;  ///< of the process so far
 };
 

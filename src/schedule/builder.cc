@@ -198,8 +198,7 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
   if (left.range.length != length || right.range.length != length) {
     fail("reduce of operands of different lengths");
   }
-  if (length % here().shared.element_bytes != 0)
-    fail("reduce of a part of an element");
+  if (length % here().shared.element_bytes != 0) fail("reduce of a part of an element");
   if (length == 0) return;
   const std::array<Buffer, 3> operands{dst, left, right};
   add(OpKind::kReduce, {operands.data(), 1}, {operands.data() + 1, 2});

@@ -215,8 +215,8 @@ class Builder {
  private:
   // The call being emitted: the team's, or a group's within it.
   struct Scope {
-    std::unique_ptr<const Call> own;  // the group's; null: the team's
-    std::vector<Rank> members;  // as ranks of the team; empty: all of them
+    std::shared_ptr<const Call> own;  // the group's; null: the team's
+    std::vector<Rank> members;        // as ranks of the team; empty: all of them
     Buffer input = {.space = Space::kInput};
     Buffer output = {.space = Space::kOutput};
     bool reaches_all = true;

@@ -35,7 +35,7 @@ Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffe
                                  : own.blocks_before(own.rank) * own.shared.block_bytes();
   own.local.in_place = in_place_allowed(own.shared, own.rank) &&
                        real(placed(input, {})) == real(placed(output, {shift}));
-  scope.own = std::make_unique<const Call>(own);
+  scope.own = std::make_shared<const Call>(own);
   begin(std::move(scope));
   return own;
 }
@@ -99,12 +99,8 @@ void Builder::fork() {
 
 void Builder::enter_staged() {
   if (in_loop_) fail("a group inside a loop");
-  const Scope& outer = scopes_.back();
+  Scope scope = scopes_.back();
   const Call& call = here();
-  Scope scope{.own = std::make_unique<const Call>(call),
-              .members = outer.members,
-              .output = outer.output,
-              .reaches_all = outer.reaches_all};
   const std::int64_t bytes = input_bytes(call.shared, call.local, call.rank);
   const Range stage = allocate_scratch(bytes);
   copy(scratch(stage), input({0, bytes}));

@@ -90,17 +90,23 @@ std::uint64_t channel_key(const Op& op) {
 
 Shape* ShapeTable::get(const std::vector<Step>& steps) {
   const std::uint64_t hash = hash_of(steps);
+  Shape*& recent = recent_[hash >> 32 & (recent_.size() - 1)];
+  if (recent != nullptr && same(recent->steps, steps)) {
+    ++recent->users;
+    return recent;
+  }
   const auto [first, last] = shapes_.equal_range(hash);
   for (auto row = first; row != last; ++row) {
     if (!same(row->second->steps, steps)) continue;
     ++row->second->users;
-    return row->second.get();
+    return recent = row->second.get();
   }
   if (shapes_.size() >= sweep_at_) sweep();
-  return shapes_.emplace(hash, std::make_unique<Shape>(Shape{steps, 1}))->second.get();
+  return recent = shapes_.emplace(hash, std::make_unique<Shape>(Shape{steps, 1}))->second.get();
 }
 
 void ShapeTable::sweep() {
+  recent_.fill(nullptr);
   std::erase_if(shapes_, [](const auto& row) { return row.second->users == 0; });
   sweep_at_ = 2 * shapes_.size() + 1024;
 }

@@ -54,6 +54,7 @@ class ShapeTable {
   void sweep();
 
   std::unordered_multimap<std::uint64_t, std::unique_ptr<Shape>> shapes_;
+  std::array<Shape*, 64> recent_{};  // by hash: those used last
   std::size_t sweep_at_ = 1024;
 };
 

@@ -20,7 +20,7 @@ class Output(CliTest):
         self.assertEqual(row["message_bytes"], 24 * 8)
         self.assertEqual(row["nodes"], 8)
         self.assertGreater(row["latency_us"], 1)
-        for key in ["messages_per_s", "wall_s", "peak_rss_mb"]:
+        for key in ["messages_per_s", "wall_s", "cpu_s", "peak_rss_mb"]:
             self.assertGreater(row[key], 0)
         self.assertEqual(set(row["phases"]), {"send_us", "wait_us", "copy_us", "reduce_us"})
         spent = sum(row["phases"].values())

@@ -326,6 +326,41 @@ TEST(Simulator, TheCriticalPathIsWithoutGaps) {
   EXPECT_GT(path.back().end_ps - path.front().begin_ps, report.latency_ps - 2000 * kNs);
 }
 
+// What the documented benchmarks do, with fewer ranks.
+TEST(Simulator, ManyRanks) {
+  constexpr Rank kRanks = 1 << 15;
+  const Result<sim::Job> job = sim_job(
+      *find_algorithm("allreduce.recursive_doubling"),
+      {.collective = Collective::kAllreduce, .ranks = kRanks, .count = 1, .element_bytes = 8},
+      {.nodes = nodes_of(kRanks)});
+  ASSERT_TRUE(job.ok());
+  const sim::Report together = simulated(job.value(), paper());
+  EXPECT_EQ(together.messages, kRanks * 15);
+  // All steps are alike: nobody waits for anything but a message on its way.
+  const std::int64_t step = kPut + 800 + kLatency + kWait;
+  EXPECT_EQ(together.latency_ps, 15 * (step + machine::reduce_ps(paper().memory, 8)));
+  const sim::Report apart = simulated(job.value(), paper(), {.skew_ps = 5000 * kNs});
+  EXPECT_EQ(apart.messages, together.messages);
+  EXPECT_GT(apart.latency_ps, together.latency_ps);
+  // As much later as the last one begins; and messages may now be in one another's way.
+  EXPECT_LE(apart.latency_ps, together.latency_ps + 5000 * kNs + 15 * kGap);
+}
+
+TEST(Simulator, ManyMessagesToEachRank) {
+  constexpr Rank kRanks = 600;  // more positions than are emitted whole
+  const Result<sim::Job> job =
+      sim_job(*find_algorithm("alltoall.pairwise"),
+              {.collective = Collective::kAlltoall, .ranks = kRanks, .count = 8},
+              {.nodes = nodes_of(kRanks)});
+  ASSERT_TRUE(job.ok());
+  sim::Options options{.skew_ps = 5000 * kNs, .rank_times = true};
+  const sim::Report windows = simulated(job.value(), paper(), options);
+  options.whole_positions = INT64_MAX;
+  const sim::Report whole = simulated(job.value(), paper(), options);
+  EXPECT_EQ(windows.messages, std::int64_t{kRanks} * (kRanks - 1));
+  EXPECT_EQ(windows.rank_ps, whole.rank_ps);
+}
+
 class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {
  protected:
   static sim::Report time(Rank ranks, std::int64_t count, const sim::Options& options,
