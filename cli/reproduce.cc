@@ -3,6 +3,7 @@
 // carillon reproduce: the figures that a paper published, next to ours.
 #include "predict/reproduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -51,6 +52,11 @@ std::vector<std::string> assumptions(const Paper& paper, const Reproduction& rep
   return list;
 }
 
+// From the nearer end of what was published.
+double deviation(const Figure& figure, const Reproduced& row) {
+  return row.ours - std::clamp(row.ours, figure.published_min, figure.published_max);
+}
+
 double rounded(double value) { return std::round(value * 100) / 100; }
 
 Json row_json(const Figure& figure, const Reproduced& row, const std::string& assumed) {
@@ -65,7 +71,7 @@ Json row_json(const Figure& figure, const Reproduced& row, const std::string& as
   json["ours_max"] = rounded(row.ours_max);
   json["unit"] = predict::unit_of(figure.quantity);
   json["model"] = row.model ? Json(rounded(*row.model)) : Json();
-  json["deviation"] = rounded(row.ours - figure.published);
+  json["deviation"] = rounded(deviation(figure, row));
   json["k"] = row.k > 0 ? Json(row.k) : Json();
   json["assumed"] = assumed;
   json["source"] = figure.source;
@@ -110,7 +116,7 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
                number(row.ours), number(row.ours_min), number(row.ours_max),
                std::string(predict::unit_of(figure.quantity)), row.model ? number(*row.model) : "-",
                row.k > 0 ? fmt::format("{}", row.k) : "-",
-               fmt::format("{:+.1f}", row.ours - figure.published)});
+               fmt::format("{:+.1f}", deviation(figure, row))});
   }
   std::printf("%s\n\n%s\nassumed:\n", paper.title.c_str(), table.text().c_str());
   for (const std::string& each : assumptions(paper, reproduction)) {
