@@ -26,6 +26,7 @@ Action define_verify(CLI::App& app);
 Action define_model(CLI::App& app);
 Action define_sim(CLI::App& app);
 Action define_reproduce(CLI::App& app);
+Action define_calibrate(CLI::App& app);
 Action define_info(CLI::App& app);
 
 }  // namespace carillon::cli

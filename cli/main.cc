@@ -61,6 +61,10 @@ constexpr std::array kCommands = {
             define_sim},
     Command{"reproduce", "put the figures that a paper published next to ours",
             "carillon reproduce gupta2003", define_reproduce},
+    Command{"calibrate", "measure this machine and write its machine file",
+            "carillon calibrate --output mine.toml --title 'my desk'\n"
+            "  carillon calibrate --validate ./mine.toml -n 2",
+            define_calibrate},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

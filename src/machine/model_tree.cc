@@ -17,7 +17,9 @@ namespace {
 struct Subtree {
   std::int64_t reach = 1;
   std::int64_t size = 1;
-  auto operator<=>(const Subtree&) const = default;
+  bool operator<(const Subtree& other) const {
+    return std::pair(reach, size) < std::pair(other.reach, other.size);
+  }
 };
 
 class Tree {

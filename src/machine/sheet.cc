@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/sheet.h"
 
+#include <cmath>
 #include <map>
 
 #include "base/embedded.h"
@@ -25,7 +26,7 @@ class SheetReader {
     const toml::table& root = toml_.root();
     std::set<std::string_view> known = {"title", "sources"};
     for (const Field& field : fields()) known.insert(field.section);
-    toml_.require_known(root, "section ", known);
+    toml_.require_known(root, "the file", known);
     sheet_.title = toml_.text(root, "title", "the file");
     read_sources();
     std::string_view section;
@@ -72,7 +73,7 @@ class SheetReader {
       if (field.section == section) known.insert(field.key);
     }
     if (section == "topology") known.insert("levels");
-    toml_.require_known(*node->as_table(), std::string(section) + ".", known);
+    toml_.require_known(*node->as_table(), fmt::format("section [{}]", section), known);
   }
 
   void read_field(const Field& field) {
@@ -102,7 +103,7 @@ class SheetReader {
 
   Number read_number(const Field& field, const toml::table& table) {
     const std::string name = field.name();
-    toml_.require_known(table, name + "'s ", {"value", "min", "max", "source", "estimate"});
+    toml_.require_known(table, name, {"value", "min", "max", "source", "estimate"});
     Number number{.field = &field};
     const toml::node* const value = table.get("value");
     if (field.unit == Unit::kFlag && value != nullptr) {
@@ -160,7 +161,7 @@ class SheetReader {
     }
     for (const toml::node& one : *levels) {
       const toml::table& level = *one.as_table();
-      toml_.require_known(level, "a level's ", {"radix", "oversubscription", "source", "estimate"});
+      toml_.require_known(level, "the level", {"radix", "oversubscription", "source", "estimate"});
       const double radix = toml_.number(level, "radix", "the level", 1, 1 << 20);
       const double over = level.contains("oversubscription")
                               ? toml_.number(level, "oversubscription", "the level", 1, 1000)
@@ -169,7 +170,7 @@ class SheetReader {
       bool estimate = false;
       read_source("the level", level, &text, &estimate);
       sheet_.machine.topology.levels.push_back(
-          {static_cast<std::int32_t>(radix), static_cast<std::int64_t>(over * 1000 + 0.5)});
+          {static_cast<std::int32_t>(radix), std::llround(over * 1000)});
     }
   }
 

@@ -48,15 +48,17 @@ class TomlReader {
     if (status_.ok()) status_ = std::move(status);
   }
 
-  /// Fails for a key of `table` that is not among `known`.
+  /// Fails for a key of `table`, which is `where`, that is not among `known`.
   void require_known(const toml::table& table, const std::string& where,
                      const std::set<std::string_view>& known) {
     for (const auto& [key, node] : table) {
       if (known.count(key.str()) > 0) continue;
       std::string list;
-      for (const std::string_view one : known)
-        list += (list.empty() ? "" : ", ") + std::string(one);
-      fail(line_of(node), "there is no {}{}; there are {}", where, key.str(), list);
+      for (const std::string_view one : known) {
+        list += list.empty() ? "" : ", ";
+        list += one;
+      }
+      fail(line_of(node), "{} has no {}; it may have {}", where, key.str(), list);
     }
   }
 

@@ -36,13 +36,13 @@ class PaperReader {
  private:
   void read_all() {
     const toml::table& root = toml_.root();
-    toml_.require_known(root, "section ",
+    toml_.require_known(root, "the file",
                         {"title", "machine", "assumed", "sources", "fit", "pairs", "figures"});
     paper_.title = toml_.text(root, "title", "the file");
     paper_.machine = toml_.text(root, "machine", "the file");
     paper_.assumed = texts(root, "assumed");
     if (const toml::table* const fit = root["fit"].as_table(); fit != nullptr) {
-      toml_.require_known(*fit, "fit.", {"numbers"});
+      toml_.require_known(*fit, "section [fit]", {"numbers"});
       paper_.fitted = texts(*fit, "numbers");
       if (paper_.fitted.size() > 2) {
         toml_.fail(TomlReader::line_of(*fit), "at most two numbers can be fitted");
@@ -84,7 +84,7 @@ class PaperReader {
     }
     const toml::table& table = *node.as_table();
     const std::string where = "pair " + name;
-    toml_.require_known(table, where + "'s ", {"collective", "base", "ours", "most_k"});
+    toml_.require_known(table, where, {"collective", "base", "ours", "most_k"});
     const std::string collective = toml_.text(table, "collective", where);
     Pair pair{.name = name, .base = {}, .ours = {}};
     for (const auto& [key, choice] : {std::pair("base", &pair.base), {"ours", &pair.ours}}) {
@@ -106,7 +106,7 @@ class PaperReader {
   }
 
   void read_figure(const toml::table& table) {
-    toml_.require_known(table, "a figure's ",
+    toml_.require_known(table, "a figure",
                         {"what", "pair", "ranks", "bytes", "quantity", "published", "published_min",
                          "published_max", "measured", "source"});
     Figure figure;

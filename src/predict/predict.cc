@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/predict.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace carillon::predict {
@@ -25,6 +26,7 @@ Shared example_problem(Collective collective, Rank ranks, std::int64_t bytes) {
 
 std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn) {
   std::vector<std::int32_t> node_of;
+  node_of.reserve(static_cast<std::size_t>(std::max(ranks, 0)));
   for (Rank rank = 0; rank < ranks; ++rank) node_of.push_back(rank / ppn);
   return std::make_shared<Nodes>(node_of);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "predict/reproduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -85,9 +87,9 @@ class Calculator {
 Result<std::vector<Fitted>> fitted_numbers(const Paper& paper, const Sheet& sheet) {
   std::vector<Fitted> list;
   for (const std::string& name : paper.fitted) {
-    const auto bad = [&](const std::string& why) {
-      return Status(Code::kInvalidArgument,
-                    "papers' fit: " + name + " of machine " + sheet.machine.name + " " + why);
+    const auto bad = [&](std::string_view why) {
+      return Status(Code::kInvalidArgument, fmt::format("the paper's fit: {} of machine {} {}",
+                                                        name, sheet.machine.name, why));
     };
     const Number* const number = sheet.find(name);
     if (number == nullptr) return bad("is not in its file");

@@ -117,13 +117,13 @@ TEST(MachineFiles, WhatCannotBeIsRefused) {
       {", source = \"ucx_ib\"", "", "must have either a source"},
       {"source = \"ucx_ib\"", "source = \"ucx_ib\", estimate = \"so\"", "must have either"},
       {", min = 600, max = 800, source = \"ucx_ib\"", ", estimate = \"so\"", "needs min and max"},
-      {"value = 600", "value = 600, maxx = 5", "there is no network.latency_ns's maxx"},
-      {"latency_ns", "latency_us", "there is no network.latency_us"},
-      {"[network]", "[netork]", "there is no section netork"},
+      {"value = 600", "value = 600, maxx = 5", "network.latency_ns has no maxx"},
+      {"latency_ns", "latency_us", "section [network] has no latency_us"},
+      {"[network]", "[netork]", "the file has no netork"},
       {"stage_puts = {value = true", "stage_puts = {value = 1", "must be true or false"},
       {"cores = {value = 32", "cores = {value = 32.5", "must be a whole number"},
       {"ranks = {value = 1,", "ranks = {value = 40,", "node.ranks"},
-      {"title = ", "titel = ", "there is no section titel"},
+      {"title = ", "titel = ", "the file has no titel"},
       {"[sources]", "[sources", "my.toml:"},
   };
   for (const Case& c : cases) {
