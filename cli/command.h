@@ -23,6 +23,10 @@ Action define_demo(CLI::App& app);
 Action define_list(CLI::App& app);
 Action define_show(CLI::App& app);
 Action define_verify(CLI::App& app);
+Action define_model(CLI::App& app);
+Action define_sim(CLI::App& app);
+Action define_reproduce(CLI::App& app);
+Action define_calibrate(CLI::App& app);
 Action define_info(CLI::App& app);
 
 }  // namespace carillon::cli

@@ -49,6 +49,22 @@ constexpr std::array kCommands = {
     Command{"verify", "prove algorithms correct",
             "carillon verify --ranks 1-24\n  carillon verify allreduce.degree_k:k=4 --ranks 100",
             define_verify},
+    Command{"model", "say by closed forms what a collective costs on a machine",
+            "carillon model allreduce --ranks 1024 --bytes 4096 --machine edr --best-k\n"
+            "  carillon model bcast -a knomial:k=4,transfer=sendrecv -n 64 -b 8 -m clan_via\n"
+            "  carillon model --machine edr --numbers",
+            define_model},
+    Command{"sim", "simulate a collective on a machine, from the schedules that run",
+            "carillon sim allreduce --ranks 1024 --bytes 8 --machine edr\n"
+            "  carillon sim bcast -a knomial:k=4 --machine fdr --ppn 16 --sweep ranks=16..4096 "
+            "bytes=8,64K --csv",
+            define_sim},
+    Command{"reproduce", "put the figures that a paper published next to ours",
+            "carillon reproduce gupta2003", define_reproduce},
+    Command{"calibrate", "measure this machine and write its machine file",
+            "carillon calibrate --output mine.toml --title 'my desk'\n"
+            "  carillon calibrate --validate ./mine.toml -n 2",
+            define_calibrate},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

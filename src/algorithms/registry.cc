@@ -274,15 +274,6 @@ bool keeps_order(const AlgorithmChoice& choice, const Limits& limits) {
   return !limits.nodes || limits.nodes->contiguous();
 }
 
-void emit_filled(const Algorithm& algorithm, Call call, Builder& b) {
-  if (call.params.k == 0) call.params.k = algorithm.k.fallback;
-  if (call.shared.ranks == 1) {
-    emit_alone(call, b);
-  } else {
-    algorithm.emit(call, b);
-  }
-}
-
 }  // namespace
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
@@ -372,7 +363,7 @@ Status check(const Algorithm& algorithm, const Shared& shared, const Params& par
                                   std::string(collective_name(shared.collective)) + ".flat"};
 }
 
-Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
+Result<Call> prepare(const Algorithm& algorithm, const Call& call) {
   if (Status status = check(algorithm, call.shared, call.params, call.limits); !status.ok()) {
     return status;
   }
@@ -391,8 +382,23 @@ Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
     filled.shared.count = filled.shared.block_bytes();
     filled.shared.element_bytes = 1;
   }
-  Builder builder(filled);
-  emit_filled(algorithm, filled, builder);
+  if (filled.params.k == 0) filled.params.k = algorithm.k.fallback;
+  return filled;
+}
+
+void emit_prepared(const Algorithm& algorithm, const Call& call, Builder& builder) {
+  if (call.shared.ranks == 1) {
+    emit_alone(call, builder);
+  } else {
+    algorithm.emit(call, builder);
+  }
+}
+
+Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
+  const Result<Call> prepared = prepare(algorithm, call);
+  if (!prepared.ok()) return prepared.status();
+  Builder builder(prepared.value());
+  emit_prepared(algorithm, prepared.value(), builder);
   return builder.finish();
 }
 
@@ -412,7 +418,8 @@ void emit_on(const GroupCall& group, const AlgorithmChoice& choice, const Call& 
     return;
   }
   own = b.enter(own, group.members, group.input, group.output);
-  emit_filled(*choice.algorithm, own, b);
+  if (own.params.k == 0) own.params.k = choice.algorithm->k.fallback;
+  emit_prepared(*choice.algorithm, own, b);
   b.leave();
 }
 

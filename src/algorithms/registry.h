@@ -69,6 +69,10 @@ bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& li
 
 /// check, then emit with defaults filled in, then Builder::finish.
 Result<Schedule> emit(const Algorithm& algorithm, const Call& call);
+/// The same in steps, for who emits the parts of many ranks: what is checked and filled in holds
+/// for every `rank` and `local` that the prepared call is given afterwards.
+Result<Call> prepare(const Algorithm& algorithm, const Call& call);
+void emit_prepared(const Algorithm& algorithm, const Call& prepared, Builder& builder);
 
 /// A call that a group of a call's ranks makes as a part of it.
 struct GroupCall {

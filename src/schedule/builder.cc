@@ -16,26 +16,14 @@ bool continues(const Buffer& a, const Buffer& b) {
          a.range.offset + a.range.length == b.range.offset;
 }
 
-std::vector<Buffer> merged(const BufferList& list) {
-  std::vector<Buffer> out;
-  for (const Buffer& buffer : list.items()) {
-    if (buffer.table == Table::kNone && buffer.range.length == 0) continue;
-    if (!out.empty() && continues(out.back(), buffer)) {
-      out.back().range.length += buffer.range.length;
-    } else {
-      out.push_back(buffer);
-    }
-  }
-  return out;
-}
-
 bool is_word(std::string_view name) {
   return !name.empty() &&
          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
 bool has_table(const BufferList& list) {
-  return std::any_of(list.items().begin(), list.items().end(),
+  const auto items = list.items();
+  return std::any_of(items.begin(), items.end(),
                      [](const Buffer& b) { return b.table != Table::kNone; });
 }
 
@@ -43,16 +31,36 @@ bool has_table(const BufferList& list) {
 
 std::int64_t BufferList::length() const {
   std::int64_t sum = 0;
-  for (const Buffer& buffer : buffers_) sum += buffer.range.length;
+  for (const Buffer& buffer : items()) sum += buffer.range.length;
   return sum;
 }
 
-Builder::Builder(const Call& call) : call_(call) {
+Builder::Builder(const Call& call) { restart(call); }
+
+void Builder::restart(const Call& call, Window window) {
+  call_ = call;
+  scopes_.clear();
+  scopes_.emplace_back();
+  scopes_.back().reaches_all = whole_node(scopes_.back());
   schedule_.ranks = call.shared.ranks;
   schedule_.rank = call.rank;
-  schedule_.strands.push_back({});
-  scopes_.push_back({.call = call});
-  scopes_.back().reaches_all = whole_node(scopes_.back());
+  schedule_.scratch_bytes = 0;
+  schedule_.strands.assign(1, {});
+  schedule_.ops.clear();
+  schedule_.buffers.clear();
+  schedule_.phases.clear();
+  schedule_.learned = {};
+  channels_.clear();
+  landings_.clear();
+  landings_used_ = 0;
+  landed_.clear();
+  open_repeat_ = -1;
+  loops_ = 0;
+  window_ = window;
+  position_ = 0;
+  in_steps_ = in_loop_ = forked_ = false;
+  strand_positions_.assign(1, 0);
+  status_ = {};
 }
 
 bool Builder::whole_node(const Scope& scope) const {
@@ -65,7 +73,7 @@ bool Builder::whole_node(const Scope& scope) const {
 }
 
 bool Builder::put_all_is_large(std::int64_t bytes) const {
-  const Call& call = scopes_.back().call;
+  const Call& call = here();
   return !reaches_all() && call.shared.ranks > 2 && bytes > call.limits.inline_bytes;
 }
 
@@ -75,7 +83,7 @@ Rank Builder::team_rank(Rank rank) const {
 }
 
 bool Builder::is_member(Rank rank) {
-  if (rank >= 0 && rank < scopes_.back().call.shared.ranks) return true;
+  if (rank >= 0 && rank < here().shared.ranks) return true;
   fail("peer " + std::to_string(rank) + " is not in the team");
   return false;
 }
@@ -91,15 +99,6 @@ void Builder::fail(std::string message) {
 void Builder::fail(const Status& status) {
   if (status_.ok()) status_ = status;
 }
-
-Buffer Builder::placed(const Buffer& base, Range range) const {
-  range.offset += base.range.offset;
-  return {.space = base.space, .range = range};
-}
-
-Buffer Builder::input(Range range) const { return placed(scopes_.back().input, range); }
-Buffer Builder::output(Range range) const { return placed(scopes_.back().output, range); }
-Buffer Builder::scratch(Range range) const { return {.space = Space::kScratch, .range = range}; }
 
 Buffer Builder::slot(const Message& message, Range range) const {
   if (message.channel == Channel::kQueue) {
@@ -124,25 +123,41 @@ Range Builder::allocate_scratch(std::int64_t bytes) {
   return range;
 }
 
-Op& Builder::add(OpKind kind, const BufferList& dst, const BufferList& src) {
-  for (const BufferList* list : {&dst, &src}) {
-    for (const Buffer& buffer : list->items()) {
+// What continues the buffer before it becomes one with it; what is empty is left out.
+std::uint32_t Builder::append(std::span<const Buffer> list) {
+  std::vector<Buffer>& all = schedule_.buffers;
+  const std::size_t first = all.size();
+  for (const Buffer& buffer : list) {
+    if (buffer.table == Table::kNone && buffer.range.length == 0) continue;
+    if (all.size() > first && continues(all.back(), buffer)) {
+      all.back().range.length += buffer.range.length;
+    } else {
+      all.push_back(buffer);
+    }
+  }
+  return static_cast<std::uint32_t>(all.size() - first);
+}
+
+Op& Builder::add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src) {
+  for (const std::span<const Buffer> list : {dst, src}) {
+    for (const Buffer& buffer : list) {
       if (buffer.range.length < 0 || buffer.range.offset < 0) {
         fail("a buffer has a negative offset or length");
       }
     }
   }
-  Op op{.kind = kind, .first_buffer = static_cast<std::uint32_t>(schedule_.buffers.size())};
-  const auto append = [&](std::vector<Buffer> buffers) {
-    schedule_.buffers.insert(schedule_.buffers.end(), buffers.begin(), buffers.end());
-    return static_cast<std::uint32_t>(buffers.size());
-  };
+  if (!is_emitting()) return dropped_;
+  std::vector<Buffer>& buffers = schedule_.buffers;
+  Op op{.kind = kind, .first_buffer = static_cast<std::uint32_t>(buffers.size())};
   if (kind == OpKind::kReduce) {  // three operands, never merged
-    op.dst_count = append(dst.items());
-    op.src_count = append(src.items());
+    for (const std::span<const Buffer> list : {dst, src}) {
+      buffers.insert(buffers.end(), list.begin(), list.end());
+    }
+    op.dst_count = static_cast<std::uint32_t>(dst.size());
+    op.src_count = static_cast<std::uint32_t>(src.size());
   } else {
-    op.dst_count = append(merged(dst));
-    op.src_count = append(merged(src));
+    op.dst_count = append(dst);
+    op.src_count = append(src);
   }
   schedule_.ops.push_back(op);
   schedule_.strands.back().op_count =
@@ -172,26 +187,33 @@ void Builder::copy(const BufferList& dst, const BufferList& src) {
       same_memory(dst.items().front(), src.items().front())) {
     return;
   }
-  add(OpKind::kCopy, dst, src);
+  add(OpKind::kCopy, dst.items(), src.items());
 }
 
 void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right) {
-  if (has_table(dst) || has_table({left, right})) fail("reduce of table entries");
+  if (dst.table != Table::kNone || left.table != Table::kNone || right.table != Table::kNone) {
+    fail("reduce of table entries");
+  }
   const std::int64_t length = dst.range.length;
   if (left.range.length != length || right.range.length != length) {
     fail("reduce of operands of different lengths");
   }
-  if (length % scopes_.back().call.shared.element_bytes != 0)
-    fail("reduce of a part of an element");
+  if (length % here().shared.element_bytes != 0) fail("reduce of a part of an element");
   if (length == 0) return;
-  BufferList operands{left, right};
-  add(OpKind::kReduce, dst, operands);
+  const std::array<Buffer, 3> operands{dst, left, right};
+  add(OpKind::kReduce, {operands.data(), 1}, {operands.data() + 1, 2});
 }
 
 Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank peer) {
   const std::int64_t key =
       (static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel)) * 2 + (outgoing ? 1 : 0);
-  return channels_[key];
+  ChannelState& state = channels_[key];
+  if (open_repeat_ >= 0 && state.loop != loops_) {
+    state.loop = loops_;
+    state.loop_start = state.next;
+    loop_channels_.push_back(key);
+  }
+  return state;
 }
 
 void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferList& src) {
@@ -205,7 +227,7 @@ void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferLis
   }
   const Rank reader = to_all ? -1 : team_rank(peer);
   ChannelState& state = channel(true, channel_kind, to_all ? 0 : reader);
-  Op& op = add(kind, {}, src);
+  Op& op = add(kind, {}, src.items());
   op.message = {channel_kind, reader, state.next++, 0};
 }
 
@@ -217,12 +239,12 @@ void Builder::put(Rank peer, const BufferList& src) {
   }
 }
 void Builder::put_all(const BufferList& src) {
-  const Call& call = scopes_.back().call;
+  const Call& call = here();
   if (reaches_all()) {
     if (call.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
     return;
   }
-  for (Rank peer = 0; peer < call.shared.ranks; ++peer) {
+  for (const Rank peer : steps(call.shared.ranks)) {
     if (peer != call.rank) put(peer, src);
   }
 }
@@ -236,7 +258,7 @@ Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const Buff
   if (!is_member(peer)) return {};
   const Rank writer = team_rank(peer);
   ChannelState& state = channel(false, channel_kind, writer);
-  Op& op = add(kind, dst, {});
+  Op& op = add(kind, dst.items(), {});
   op.message = {channel_kind, writer, state.next++, 0};
   return op.message;
 }
@@ -266,9 +288,14 @@ void Builder::recv(Rank peer, const BufferList& dst) {
 }
 
 void Builder::strand() {
-  if (open_repeat_ >= 0) fail("a strand starts inside a loop");
+  if (in_loop_) fail("a strand starts inside a loop");
   if (scopes_.size() == 1) {
+    strand_positions_.push_back(++position_);
     if (schedule_.strands.back().op_count > 0) begin_strand();
+    return;
+  }
+  if (!is_emitting()) {
+    forked_ = true;
     return;
   }
   if (schedule_.ops.size() == scopes_.back().part) return;
@@ -280,8 +307,28 @@ void Builder::begin_strand() {
   landings_used_ = landings_.size();
 }
 
+Steps Builder::steps(std::int32_t count) {
+  count = std::max(count, 0);
+  if (in_steps_ || scopes_.size() > 1 || in_loop_) return {nullptr, 0, count};
+  in_steps_ = true;
+  steps_position_ = position_ + 1;
+  steps_end_ = steps_position_ + count;
+  const auto within = [&](std::int64_t position) {
+    return static_cast<std::int32_t>(std::clamp(position, steps_position_, steps_end_) -
+                                     steps_position_);
+  };
+  const std::int32_t first = within(window_.first);
+  return {this, first, std::max(first, within(window_.last))};
+}
+
+void Builder::end_steps() {
+  in_steps_ = false;
+  position_ = steps_end_;
+}
+
 void Builder::phase(std::string_view name) {
   if (!is_word(name)) fail("a phase name that is not one printable word");
+  if (!is_emitting()) return;
   schedule_.phases.push_back({static_cast<std::uint32_t>(schedule_.ops.size()), std::string(name)});
 }
 
@@ -291,8 +338,11 @@ bool Builder::check_segment(std::int64_t segment_bytes) {
 }
 
 void Builder::begin_repeat(std::int64_t count) {
-  if (open_repeat_ >= 0) fail("a loop inside a loop");
-  for (auto& [key, state] : channels_) state.loop_start = state.next;
+  if (in_loop_) fail("a loop inside a loop");
+  in_loop_ = true;
+  if (!is_emitting()) return;
+  ++loops_;
+  loop_channels_.clear();
   Op& op = add(OpKind::kRepeat, {}, {});
   op.count = count;
   open_repeat_ = static_cast<std::int64_t>(schedule_.ops.size()) - 1;
@@ -307,6 +357,7 @@ void Builder::apply_index_strides(Message& message, bool outgoing) {
 }
 
 void Builder::end_repeat() {
+  in_loop_ = false;
   if (open_repeat_ < 0) return;
   const auto repeat = static_cast<std::size_t>(open_repeat_);
   if (repeat + 1 == schedule_.ops.size()) {  // nothing to repeat
@@ -329,7 +380,8 @@ void Builder::end_repeat() {
   }
   Op& op = schedule_.ops[repeat];
   op.body = static_cast<std::uint32_t>(schedule_.ops.size() - repeat - 1);
-  for (auto& [key, state] : channels_) {
+  for (const std::int64_t key : loop_channels_) {
+    ChannelState& state = channels_[key];
     state.next += static_cast<std::int32_t>((state.next - state.loop_start) * (op.count - 1));
   }
   open_repeat_ = -1;
@@ -340,12 +392,16 @@ void Builder::next_stage(Range scratch) {
   schedule_.learned = scratch;
 }
 
-Result<Schedule> Builder::finish() {
-  if (open_repeat_ >= 0) fail("a loop is not closed");
-  if (!status_.ok()) return status_;
+Status Builder::end() {
+  if (in_loop_) fail("a loop is not closed");
   if (schedule_.strands.size() > 1 && schedule_.strands.back().op_count == 0) {
     schedule_.strands.pop_back();
   }
+  return status_;
+}
+
+Result<Schedule> Builder::finish() {
+  if (Status status = end(); !status.ok()) return status;
   return std::move(schedule_);
 }
 

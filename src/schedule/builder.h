@@ -14,39 +14,65 @@
 // what finish() returns, so that emit code needs no checks of its own.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <map>
+#include <memory>
+#include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/stamped_map.h"
 #include "base/status.h"
 #include "schedule/schedule.h"
 
 namespace carillon {
 
-/// A list of buffers; a single buffer converts to a list of one.
+/// A list of buffers; a single buffer converts to a list of one. Short ones are not on the heap.
 class BufferList {
  public:
-  BufferList() = default;
-  BufferList(const Buffer& buffer) : buffers_{buffer} {}  // NOLINT(google-explicit-constructor)
-  BufferList(std::initializer_list<Buffer> buffers) : buffers_(buffers) {}
-  void add(const Buffer& buffer) { buffers_.push_back(buffer); }
-  [[nodiscard]] const std::vector<Buffer>& items() const { return buffers_; }
+  BufferList() {}
+  BufferList(const Buffer& buffer) {  // NOLINT(google-explicit-constructor)
+    few_[0] = buffer;
+    size_ = 1;
+  }
+  BufferList(std::initializer_list<Buffer> buffers) {
+    for (const Buffer& buffer : buffers) add(buffer);
+  }
+  void add(const Buffer& buffer) {
+    if (size_ == kShort) many_.assign(few_.begin(), few_.end());
+    if (size_ < kShort) {
+      few_[size_] = buffer;
+    } else {
+      many_.push_back(buffer);
+    }
+    ++size_;
+  }
+  [[nodiscard]] std::span<const Buffer> items() const {
+    return {size_ <= kShort ? few_.data() : many_.data(), size_};
+  }
   [[nodiscard]] std::int64_t length() const;
 
  private:
-  std::vector<Buffer> buffers_;
+  static constexpr std::size_t kShort = 2;
+  union {
+    std::array<Buffer, kShort> few_;  // without values as long as they are not in use
+  };
+  std::vector<Buffer> many_;  // all of them, if they are more
+  std::size_t size_ = 0;
 };
 
-/// The numbers 0..count-1.
+class Builder;
+
+/// The steps 0..count-1 of a loop, or those of them that the Builder's window holds.
 class Steps {
  public:
   class Iterator {
    public:
-    explicit Iterator(std::int32_t step) : step_(step) {}
-    std::int32_t operator*() const { return step_; }
+    Iterator(Builder* builder, std::int32_t step) : builder_(builder), step_(step) {}
+    inline std::int32_t operator*() const;
     Iterator& operator++() {
       ++step_;
       return *this;
@@ -54,24 +80,45 @@ class Steps {
     bool operator!=(const Iterator& other) const { return step_ != other.step_; }
 
    private:
+    Builder* builder_;  // null: not the outermost loop
     std::int32_t step_;
   };
-  explicit Steps(std::int32_t count) : count_(count) {}
-  [[nodiscard]] static Iterator begin() { return Iterator(0); }
-  [[nodiscard]] Iterator end() const { return Iterator(count_ > 0 ? count_ : 0); }
+  Steps(Builder* builder, std::int32_t first, std::int32_t last)
+      : builder_(builder), first_(first), last_(last) {}
+  Steps(const Steps&) = delete;
+  Steps& operator=(const Steps&) = delete;
+  inline ~Steps();
+  [[nodiscard]] Iterator begin() const { return {builder_, first_}; }
+  [[nodiscard]] Iterator end() const { return {builder_, last_}; }
 
  private:
-  std::int32_t count_;
+  Builder* builder_;
+  std::int32_t first_, last_;
+};
+
+/// A part of a rank's schedule. A schedule has *positions*: each step of an outermost loop over
+/// steps() is one, and so is what stands before, between and after such loops. A position's ops are
+/// all of one strand.
+struct Window {
+  std::int64_t first = 0, last = INT64_MAX;  ///< positions first, ..., last-1
+  [[nodiscard]] bool holds(std::int64_t position) const {
+    return first <= position && position < last;
+  }
 };
 
 class Builder {
  public:
   explicit Builder(const Call& call);
+  /// Begins anew, in the memory that is there. Of a window that is not all, message numbers mean
+  /// nothing: messages of a channel are then those in their order.
+  void restart(const Call& call, Window window = {});
 
   // Memory.
-  [[nodiscard]] Buffer input(Range range) const;
-  [[nodiscard]] Buffer output(Range range) const;
-  [[nodiscard]] Buffer scratch(Range range) const;
+  [[nodiscard]] Buffer input(Range range) const { return placed(scopes_.back().input, range); }
+  [[nodiscard]] Buffer output(Range range) const { return placed(scopes_.back().output, range); }
+  [[nodiscard]] static Buffer scratch(Range range) {
+    return {.space = Space::kScratch, .range = range};
+  }
   [[nodiscard]] Buffer slot(const Message& message, Range range) const;
   /// Entry `peer` of the call's send (input) or receive (output) table.
   [[nodiscard]] Buffer input_of(Rank peer) const;
@@ -107,8 +154,9 @@ class Builder {
   void strand();
   /// Labels the ops that follow.
   void phase(std::string_view name);
-  /// Algorithm steps 0..count-1: for (const std::int32_t step : Builder::steps(n)).
-  [[nodiscard]] static Steps steps(std::int32_t count) { return Steps(count); }
+  /// Algorithm steps 0..count-1: for (const std::int32_t step : b.steps(n)). Steps of an outermost
+  /// loop that are not in the window are skipped: a step must not depend on those before it.
+  [[nodiscard]] Steps steps(std::int32_t count);
   /// Calls body(Range) for the segments of `bytes`: once with the range of the first segment and
   /// a stride for the loop over all full ones, once more for a shorter last one. Ranges are
   /// relative: use block.sub(segment). Where the call is two-sided the loop is unrolled: the
@@ -154,11 +202,21 @@ class Builder {
   /// The schedule, or the first error.
   Result<Schedule> finish();
 
+  // For who emits many schedules, or windows of one.
+  /// The end of the emission; what has been built is then built().
+  Status end();
+  [[nodiscard]] const Schedule& built() const { return schedule_; }
+  /// How many positions the whole schedule has, and at which ones its strands begin.
+  [[nodiscard]] std::int64_t positions() const { return position_ + 1; }
+  [[nodiscard]] std::span<const std::int64_t> strand_positions() const { return strand_positions_; }
+  /// Whether it can be emitted by windows: not if a group has strands of its own.
+  [[nodiscard]] bool has_windows() const { return !forked_; }
+
  private:
   // The call being emitted: the team's, or a group's within it.
   struct Scope {
-    Call call;
-    std::vector<Rank> members;  // as ranks of the team; empty: all of them
+    std::shared_ptr<const Call> own;  // the group's; null: the team's
+    std::vector<Rank> members;        // as ranks of the team; empty: all of them
     Buffer input = {.space = Space::kInput};
     Buffer output = {.space = Space::kOutput};
     bool reaches_all = true;
@@ -169,25 +227,37 @@ class Builder {
   };
   struct ChannelState {
     std::int32_t next = 0;        // number of the next message
-    std::int32_t loop_start = 0;  // `next` when the current loop began
+    std::int32_t loop = 0;        // the last loop that used it,
+    std::int32_t loop_start = 0;  // and `next` when that began
   };
+  friend class Steps;
 
   bool check_segment(std::int64_t segment_bytes);
   void begin_repeat(std::int64_t count);
   void end_repeat();
   Message land(Rank peer, std::int64_t bytes);
-  Op& add(OpKind kind, const BufferList& dst, const BufferList& src);
+  Op& add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src);
   void post(OpKind kind, Channel channel, Rank peer, const BufferList& src);
   Message expect(OpKind kind, Channel channel, Rank peer, const BufferList& dst);
   [[nodiscard]] Rank team_rank(Rank rank) const;
   [[nodiscard]] bool is_member(Rank rank);
   [[nodiscard]] bool whole_node(const Scope& scope) const;
-  [[nodiscard]] Buffer placed(const Buffer& base, Range range) const;
+  [[nodiscard]] static Buffer placed(const Buffer& base, Range range) {
+    range.offset += base.range.offset;
+    return {.space = base.space, .range = range};
+  }
   [[nodiscard]] Buffer real(const Buffer& buffer) const;
   void begin(Scope scope);
+  // The call that is being emitted: the innermost scope's.
+  [[nodiscard]] const Call& here() const {
+    return scopes_.back().own ? *scopes_.back().own : call_;
+  }
   void begin_strand();
   void fork();
   ChannelState& channel(bool outgoing, Channel channel, Rank peer);
+  [[nodiscard]] bool is_emitting() const { return window_.holds(position_); }
+  void end_steps();
+  std::uint32_t append(std::span<const Buffer> list);
   void apply_index_strides(Message& message, bool outgoing);
   bool same_memory(const Buffer& dst, const Buffer& src) const;
   void fail(std::string message);
@@ -195,14 +265,34 @@ class Builder {
   Call call_;                  // the team's
   std::vector<Scope> scopes_;  // the team's, and the groups entered
   Schedule schedule_;
-  std::unordered_map<std::int64_t, ChannelState> channels_;
+  StampedMap<ChannelState> channels_;
   // Two-sided: scratch that messages land in, in use up to landings_used_ (or by another strand),
   // and which message is where (by writer and number).
   std::vector<Range> landings_;
   std::size_t landings_used_ = 0;
   std::map<std::pair<Rank, std::int32_t>, Range> landed_;
-  std::int64_t open_repeat_ = -1;  // index of the repeat op, or -1
+  std::int64_t open_repeat_ = -1;            // index of the repeat op, or -1
+  std::int32_t loops_ = 0;                   // repeats so far,
+  std::vector<std::int64_t> loop_channels_;  // and the channels used by the open one
+  // What is emitted: of the window only.
+  Window window_;
+  std::int64_t position_ = 0;
+  bool in_steps_ = false, in_loop_ = false;  // whether of the window or not
+  std::int64_t steps_position_ = 0;          // of the loop's step 0,
+  std::int64_t steps_end_ = 0;               // and behind it
+  bool forked_ = false;
+  std::vector<std::int64_t> strand_positions_;
+  Op dropped_;
   Status status_;
 };
+
+inline std::int32_t Steps::Iterator::operator*() const {
+  if (builder_ != nullptr) builder_->position_ = builder_->steps_position_ + step_;
+  return step_;
+}
+
+inline Steps::~Steps() {
+  if (builder_ != nullptr) builder_->end_steps();
+}
 
 }  // namespace carillon

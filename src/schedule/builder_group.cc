@@ -19,13 +19,13 @@ namespace carillon {
 
 Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffer& input,
                     const Buffer& output) {
-  if (open_repeat_ >= 0) fail("a group inside a loop");
-  Scope scope{.call = call, .input = input, .output = output};
+  if (in_loop_) fail("a group inside a loop");
+  Scope scope{.input = input, .output = output};
   for (const Rank member : members) {
     if (is_member(member)) scope.members.push_back(team_rank(member));
   }
   if (scope.members.empty()) fail("a group of no ranks");
-  Call& own = scope.call;
+  Call own = call;
   own.shared.ranks = static_cast<Rank>(scope.members.size());
   scope.reaches_all = whole_node(scope);
   own.local = {};
@@ -35,8 +35,9 @@ Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffe
                                  : own.blocks_before(own.rank) * own.shared.block_bytes();
   own.local.in_place = in_place_allowed(own.shared, own.rank) &&
                        real(placed(input, {})) == real(placed(output, {shift}));
+  scope.own = std::make_shared<const Call>(own);
   begin(std::move(scope));
-  return scopes_.back().call;
+  return own;
 }
 
 void Builder::begin(Scope scope) {
@@ -60,6 +61,7 @@ void Builder::leave() {
 // Ends the current strand of the group's part and begins another. Signals of a rank to itself are
 // numbered by where they stand, so that those behind the new fork move up by one.
 void Builder::fork() {
+  forked_ = true;
   Scope& scope = scopes_.back();
   const std::int32_t number = scope.fork_number + scope.forks;
   const std::size_t at = scope.begin + static_cast<std::size_t>(scope.forks++);
@@ -96,9 +98,10 @@ void Builder::fork() {
 }
 
 void Builder::enter_staged() {
-  if (open_repeat_ >= 0) fail("a group inside a loop");
+  if (in_loop_) fail("a group inside a loop");
   Scope scope = scopes_.back();
-  const std::int64_t bytes = input_bytes(scope.call.shared, scope.call.local, scope.call.rank);
+  const Call& call = here();
+  const std::int64_t bytes = input_bytes(call.shared, call.local, call.rank);
   const Range stage = allocate_scratch(bytes);
   copy(scratch(stage), input({0, bytes}));
   scope.input = scratch({stage.offset});

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The commands that need no MPI: list, show, verify, info; help; wrong use and wrong settings.
+# The commands that need no MPI: list, show, verify, model, reproduce, calibrate, info;
+# help; wrong use and wrong settings.
 import os
+import tempfile
 import unittest
 
 from support import CliTest, main, run
 
 WRONG = os.environ.get("CLI_WITH_WRONG_ALGORITHM", "build/tests/carillon_with_wrong_algorithm")
-COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "info"]
+COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "model", "reproduce",
+            "calibrate", "sim", "info"]
 
 
 class Help(CliTest):
@@ -114,6 +117,75 @@ class Verify(CliTest):
         done = run(*words, cli=WRONG)
         self.assertEqual(done.status, 1)
         self.assertRegex(done.out, r"FAILED allreduce\.ring.*\n  .*\n(.*\n)*\d+ proofs .* [1-9]\d* failed\n$")
+
+
+class Model(CliTest):
+    def test_machines(self):
+        names = {row["name"] for row in self.ok("model", "--list", "--json").json["machines"]}
+        self.assertLessEqual({"clan_via", "fdr", "edr"}, names)
+        self.assertIn("clan_via", self.ok("model", "--list").out)
+        numbers = self.ok("model", "--machine", "edr", "--numbers", "--json").json["numbers"]
+        latency = next(row for row in numbers if row["name"] == "network.latency_ns")
+        self.assertEqual((latency["value"], latency["estimate"]), (600, False))
+        self.assertIn("UCX", self.ok("model", "-m", "edr", "--numbers").out)
+
+    def test_times(self):
+        rows = self.ok("model", "bcast", "-n", 64, "-b", 8, "--json").json["rows"]
+        times = {row["algorithm"]: row["latency_us"] for row in rows}
+        self.assertLess(times["bcast.binomial"], times["bcast.chain"])
+        self.assertIn("us", self.ok("model", "bcast").out)
+        row = self.ok("model", "allreduce", "-a", "degree_k:transfer=sendrecv", "--best-k", "-n", 16,
+                      "-b", 4, "-m", "clan_via", "--json").json["rows"][0]
+        self.assertRegex(row["algorithm"], r"k=\d+,transfer=sendrecv")
+        self.assertEqual(row["latency_us"], row["latency_ps"] / 1e6)
+
+    def test_errors(self):
+        self.fails("which collective", "model", status=2)
+        self.fails("there is no machine \"nix\"", "model", "bcast", "-m", "nix")
+        self.fails("no algorithm \"bcast.nix\"", "model", "bcast", "-a", "nix")
+        self.fails("there is no closed form of bcast.flat", "model", "bcast", "-a", "flat")
+        self.fails("in segments of 65536", "model", "bcast", "-a", "binomial", "-b", 100000)
+        self.fails("no algorithm for \"gather\" has a closed form", "model", "gather")
+        self.fails("--ranks", "model", "bcast", "-n", 0, status=2)
+
+
+class Reproduce(CliTest):
+    def test_list(self):
+        papers = self.ok("reproduce", "--json").json["papers"]
+        self.assertIn("gupta2003", [row["name"] for row in papers])
+
+    def test_gupta2003(self):
+        report = self.ok("reproduce", "gupta2003", "--json").json
+        self.assertEqual(report["paper"], "gupta2003")
+        self.assertEqual(len(report["rows"]), 7)
+        for row in report["rows"]:
+            self.assertLessEqual(row["ours_min"], row["ours"])
+            self.assertLessEqual(row["ours"], row["ours_max"])
+            self.assertEqual((row["unit"], row["model"]), ("%", row["ours"]))
+            self.assertIn("fitted", row["assumed"])
+        self.assertIn("deviation", self.ok("reproduce", "gupta2003").out)
+
+    def test_errors(self):
+        self.fails("there is no paper \"gupta1812\"; there are gupta2003", "reproduce", "gupta1812")
+
+
+class Calibrate(CliTest):
+    def test_writes_a_machine_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/mine.toml"
+            self.assertIn(path, self.ok("calibrate", "--output", path, "--title", "a test").out)
+            numbers = self.ok("model", "--machine", path, "--numbers", "--json").json
+            check = self.ok("calibrate", "--validate", path, "--sizes", "8,4K", "--json").json
+        self.assertEqual(len(check["rows"]), 6)
+        self.assertGreater(min(row["predicted_us"] for row in check["rows"]), 0)
+        self.assertIn("a test", numbers["title"])
+        self.assertIn("network.latency_ns", [row["name"] for row in numbers["numbers"]])
+
+    def test_errors(self):
+        self.fails("cannot write /nowhere/mine.toml", "calibrate", "-o", "/nowhere/mine.toml")
+        self.fails("--title", "calibrate", "--title", 'my "desk"')
+        self.fails("there is no machine \"nix\"", "calibrate", "--validate", "nix")
+        self.fails("--ranks", "calibrate", "--validate", "edr", "-n", 1, status=2)
 
 
 class Info(CliTest):

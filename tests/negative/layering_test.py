@@ -19,8 +19,11 @@ MAY_INCLUDE = {
     "transport": {"base"},
     "engine": {"base", "schedule", "transport", "team", "reduce"},
     "api": {"base", "schedule", "algorithms", "select", "reduce", "team", "transport", "engine"},
+    "machine": {"base"},
+    "sim": {"base", "schedule", "machine"},
+    "predict": {"base", "schedule", "algorithms", "machine", "sim"},
     # Beside these, the C API.
-    "carillon_cli": {"base", "schedule", "algorithms", "select"},
+    "carillon_cli": {"base", "schedule", "algorithms", "select", "machine", "sim", "predict"},
     "carillon_ompi": set(),  # the interposer
 }
 

@@ -32,7 +32,7 @@ void emit_allgather_flat(const Call& call, Builder& b) {
   };
   if (call.weights.empty()) {
     put_ahead(b, shared.block_bytes(), segment, false, put, [&](Range s) {
-      for (Rank peer = 0; peer < shared.ranks; ++peer) {
+      for (const Rank peer : b.steps(shared.ranks)) {
         if (peer != call.rank) take(peer, s);
       }
     });
@@ -40,7 +40,7 @@ void emit_allgather_flat(const Call& call, Builder& b) {
   }
   b.segments(blocks[call.rank].length, segment, put);
   b.strand();
-  for (Rank peer = 0; peer < shared.ranks; ++peer) {
+  for (const Rank peer : b.steps(shared.ranks)) {
     if (peer == call.rank) continue;
     b.segments(blocks[peer].length, segment, [&](Range s) { take(peer, s); });
   }

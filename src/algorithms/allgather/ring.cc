@@ -26,7 +26,7 @@ void emit_allgather_ring(const Call& call, Builder& b) {
   const Rank left = ring_neighbours(rank, shared.ranks).left;
   const Rank right = ring_neighbours(rank, shared.ranks).right;
   const Blocks blocks = Blocks::per_rank(call);
-  for (const int step : Builder::steps(shared.ranks - 1)) {
+  for (const int step : b.steps(shared.ranks - 1)) {
     const Range out = blocks[wrap(rank - step, shared.ranks)];
     const Range in = blocks[wrap(rank - step - 1, shared.ranks)];
     exchange(

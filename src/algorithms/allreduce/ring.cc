@@ -32,7 +32,7 @@ void emit_allreduce_ring(const Call& call, Builder& b) {
   const Blocks blocks(call.shared.count, call.shared.element_bytes, ranks);
 
   b.phase("reduce_scatter");
-  for (const int step : Builder::steps(ranks - 1)) {
+  for (const int step : b.steps(ranks - 1)) {
     const Range out = blocks[wrap(rank - step - 1, ranks)];
     const Range in = blocks[wrap(rank - step - 2, ranks)];
     exchange(
@@ -44,7 +44,7 @@ void emit_allreduce_ring(const Call& call, Builder& b) {
         });
   }
   b.phase("allgather");
-  for (const int step : Builder::steps(ranks - 1)) {
+  for (const int step : b.steps(ranks - 1)) {
     const Range out = blocks[wrap(rank - step, ranks)];
     const Range in = blocks[wrap(rank - step - 1, ranks)];
     exchange(

@@ -16,8 +16,6 @@
 //
 // Cost: (P-1) (alpha + n beta), n: one block.
 // Restrictions: none.
-#include <algorithm>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
 #include "algorithms/common/vrank.h"
@@ -29,15 +27,14 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
   const Rank rank = call.rank;
   const std::int64_t segment = call.segment_bytes();
   const Blocks blocks = Blocks::per_rank(call);
-  std::int64_t longest = 0;
-  for (Rank peer = 0; peer < shared.ranks; ++peer) longest = std::max(longest, blocks[peer].length);
+  const std::int64_t longest = blocks.longest();
   const auto put = [&](Rank peer, Range s) { b.put(peer, b.input(blocks[peer].sub(s))); };
   const auto take = [&](Rank peer, Range s) {
     const Message m = b.wait(peer, s.length);
     b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
   };
   const auto for_each_step = [&](auto body) {
-    for (const int step : Builder::steps(shared.ranks)) {
+    for (const int step : b.steps(shared.ranks)) {
       const Rank peer = wrap(step - rank, shared.ranks);
       if (peer == rank) continue;
       b.segments(blocks[peer].length, segment, [&](Range s) { body(peer, s); });

@@ -22,14 +22,14 @@ namespace carillon {
 
 void emit_alltoallv_pairwise(const Call& call, Builder& b) {
   const Rank ranks = call.shared.ranks;
-  for (Rank step = 1; step < ranks; ++step) {
-    const Rank to = wrap(std::int64_t{call.rank} + step, ranks);
+  for (const Rank step : b.steps(ranks - 1)) {
+    const Rank to = wrap(std::int64_t{call.rank} + step + 1, ranks);
     b.send(to, b.input_of(to));
   }
   b.strand();
   b.copy(b.output_of(call.rank), b.input_of(call.rank));
-  for (Rank step = 1; step < ranks; ++step) {
-    const Rank from = wrap(call.rank - step, ranks);
+  for (const Rank step : b.steps(ranks - 1)) {
+    const Rank from = wrap(call.rank - step - 1, ranks);
     b.recv(from, b.output_of(from));
   }
 }

@@ -18,7 +18,7 @@ namespace carillon {
 
 void emit_barrier_flat(const Call& call, Builder& b) {
   put_others(call, b, {});
-  for (Rank peer = 0; peer < call.shared.ranks; ++peer) {
+  for (const Rank peer : b.steps(call.shared.ranks)) {
     if (peer != call.rank) wait_other(call, b, peer, 0);
   }
 }

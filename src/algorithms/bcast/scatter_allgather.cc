@@ -66,7 +66,7 @@ void emit_bcast_scatter_allgather(const Call& call, Builder& b) {
   const auto needs = [&](Rank vrank, Rank block) {  // not held since the scatter
     return wrap(block - vrank, ranks) >= tree.span(vrank);
   };
-  for (const int step : Builder::steps(ranks - 1)) {
+  for (const int step : b.steps(ranks - 1)) {
     const Rank give = wrap(v - step, ranks);
     const Rank get = wrap(v - step - 1, ranks);
     const Range out = needs(ring.right, give) ? blocks[give] : Range{};

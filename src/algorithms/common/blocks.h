@@ -45,6 +45,16 @@ class Blocks {
     return {start(first), start(last) - start(first)};
   }
 
+  /// Bytes of the longest block.
+  [[nodiscard]] std::int64_t longest() const {
+    std::int64_t bytes = (each_ + (longer_ > 0 ? 1 : 0)) * element_bytes_;
+    if (!starts_.empty()) bytes = 0;
+    for (std::size_t i = 1; i < starts_.size(); ++i) {
+      bytes = std::max(bytes, starts_[i] - starts_[i - 1]);
+    }
+    return bytes;
+  }
+
  private:
   [[nodiscard]] std::int64_t start(Rank part) const {
     if (!starts_.empty()) return starts_[static_cast<std::size_t>(part)];

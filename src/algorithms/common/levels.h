@@ -26,6 +26,7 @@ class Levels {
     const std::int32_t count = call.limits.one_node() ? 1 : call.limits.nodes->count();
     for (Rank rank = 0; count == 1 && rank < ranks; ++rank) order_.push_back(rank);
     for (std::int32_t node = 0; node < count; ++node) {
+      firsts_.push_back(count == 1 ? 0 : static_cast<Rank>(order_.size()));
       if (count > 1) {
         const std::span<const Rank> on_it = call.limits.nodes->members(node);
         order_.insert(order_.end(), on_it.begin(), on_it.end());
@@ -51,9 +52,7 @@ class Levels {
   }
   /// Ranks on the nodes before.
   [[nodiscard]] Rank first(std::int32_t node) const {
-    Rank sum = 0;
-    for (std::int32_t before = 0; before < node; ++before) sum += size(before);
-    return sum;
+    return firsts_[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] bool is_leader() const { return leader(own_) == call_.rank; }
   /// Whether this rank has its node to itself.
@@ -108,7 +107,8 @@ class Levels {
   const Call& call_;
   Builder& b_;
   std::vector<Rank> order_;    // the ranks, node by node
-  std::vector<Rank> sizes_;    // of the nodes
+  std::vector<Rank> sizes_;    // of the nodes,
+  std::vector<Rank> firsts_;   // and the ranks before each
   std::vector<Rank> leaders_;  // of the nodes
   std::int32_t own_ = 0, root_node_ = 0;
 };

@@ -26,7 +26,7 @@ void emit_gather_flat(const Call& call, Builder& b) {
       b.put(shared.root, b.input(s));
       return;
     }
-    for (Rank peer = 0; peer < shared.ranks; ++peer) {
+    for (const Rank peer : b.steps(shared.ranks)) {
       if (peer == call.rank) continue;
       const Message m = b.wait(peer, s.length);
       b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));

@@ -43,14 +43,15 @@ void emit_reduce_scatter_block_pairwise(const Call& call, Builder& b) {
   };
   if (bytes <= call.limits.inline_bytes && bytes <= call.segment_bytes()) {
     const Range whole{0, bytes};
-    for (int step = 1; bytes > 0 && step < ranks; ++step) put(step, whole);
-    for (int step = 1; bytes > 0 && step < ranks; ++step) take(step, whole);
+    if (bytes == 0) return;
+    for (const int step : b.steps(ranks - 1)) put(step + 1, whole);
+    for (const int step : b.steps(ranks - 1)) take(step + 1, whole);
     return;
   }
-  for (int step = 1; step < ranks; ++step) {
+  for (const int step : b.steps(ranks - 1)) {
     b.segments(bytes, call.segment_bytes(), [&](Range s) {
-      put(step, s);
-      take(step, s);
+      put(step + 1, s);
+      take(step + 1, s);
     });
   }
 }

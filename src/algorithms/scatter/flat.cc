@@ -26,7 +26,7 @@ void emit_scatter_flat(const Call& call, Builder& b) {
       b.copy(b.output(s), b.slot(m, Range{0, s.length}));
       return;
     }
-    for (Rank peer = 0; peer < shared.ranks; ++peer) {
+    for (const Rank peer : b.steps(shared.ranks)) {
       if (peer != call.rank) b.put(peer, b.input(blocks[peer].sub(s)));
     }
   });

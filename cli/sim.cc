@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon sim: what a collective would cost on a machine, simulated from the schedules that run.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "machine/sheet.h"
+#include "select/select.h"
+#include "sim_output.h"
+#include "support/failure.h"
+#include "support/options.h"
+#include "support/sim_call.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr Rank kMaxRanks = 1 << 20;
+
+struct Options {
+  std::string collective, algorithm, nodes, timeline;
+  std::string machine = "edr";
+  std::vector<std::string> sweep;
+  Rank ranks = 16, ppn = 0, root = 0;
+  std::int64_t bytes = 8;
+  double skew_us = 0;
+  std::uint64_t seed = 1;
+  bool json = false, csv = false, path = false;
+};
+
+// Told by a signal; looked at between the windows of a simulation.
+volatile std::sig_atomic_t g_interrupted = 0;
+
+void on_interrupt(int /*signal*/) { g_interrupted = 1; }
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// One line on a terminal's stderr that says how far it is.
+class Progress {
+ public:
+  explicit Progress(std::size_t rows) : rows_(rows), shown_(isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (shown_ && told_) std::fprintf(stderr, "\r\033[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void row(std::size_t done, const SimRow& row) {
+    done_ = done;
+    what_ = fmt::format("{} ranks, {} bytes", row.ranks, row.bytes);
+    show(0);
+  }
+  void show(std::int64_t messages) {
+    constexpr double kEverySeconds = 0.2;
+    if (!shown_ || since_.seconds() < kEverySeconds) return;
+    since_ = {};
+    told_ = true;
+    std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %.1f million messages", done_ + 1, rows_,
+                 what_.c_str(), static_cast<double>(messages) / 1e6);
+    std::fflush(stderr);
+  }
+
+ private:
+  std::size_t rows_;
+  std::size_t done_ = 0;
+  bool shown_, told_ = false;
+  Stopwatch since_;
+  std::string what_;
+};
+
+rusage usage_so_far() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+
+double cpu_seconds(const rusage& usage) {
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+Limits limits_of(const Options& options, const machine::Machine& machine, Rank ranks) {
+  Limits limits;
+  if (!options.nodes.empty()) {
+    const NodesOption nodes = parse_nodes(options.nodes, kMaxRanks);
+    if (nodes.ranks() > 0 && nodes.ranks() != ranks) {
+      fail("--nodes {} has {} ranks, not {}", options.nodes, nodes.ranks(), ranks);
+    }
+    limits.nodes = nodes.nodes(ranks);
+  } else {
+    const Rank ppn = options.ppn > 0 ? options.ppn : machine.node.ranks;
+    if (ppn > machine.node.cores) {
+      fail("{} ranks on a node of machine {}, which has {} cores", ppn, machine.name,
+           machine.node.cores);
+    }
+    limits.nodes = even_nodes(ranks, ppn);
+  }
+  return limits;
+}
+
+AlgorithmChoice choose(const Options& options, const Shared& shared, const Limits& limits) {
+  if (options.algorithm.empty()) return select(shared, limits, default_rules());
+  return value_or_fail(predict::algorithm_of(options.collective, options.algorithm));
+}
+
+// The numbers of a sweep: "2,3,5", or "2..4096", which doubles.
+std::vector<std::int64_t> parse_steps(const std::string& word, const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return parse_sizes(text);
+  const std::int64_t first = parse_sizes(text.substr(0, dots)).front();
+  const std::int64_t last = parse_sizes(text.substr(dots + 2)).front();
+  if (last < first) fail("--sweep {}: {} is less than {}", word, last, first);
+  std::vector<std::int64_t> steps;
+  for (std::int64_t step = first; step < last; step = std::max<std::int64_t>(1, step * 2)) {
+    steps.push_back(step);
+  }
+  steps.push_back(last);
+  return steps;
+}
+
+std::vector<SimRow> rows_of(const Options& options) {
+  std::vector<std::int64_t> ranks{options.ranks};
+  std::vector<std::int64_t> bytes{options.bytes};
+  for (const std::string& word : options.sweep) {
+    if (word.starts_with("ranks=")) {
+      ranks = parse_steps(word, word.substr(6));
+    } else if (word.starts_with("bytes=")) {
+      bytes = parse_steps(word, word.substr(6));
+    } else {
+      fail("--sweep {}: sweep ranks or bytes, as in --sweep ranks=2..4096 bytes=8,64K", word);
+    }
+  }
+  std::vector<SimRow> rows;
+  for (const std::int64_t p : ranks) {
+    if (p < 1 || p > kMaxRanks)
+      fail("--sweep: {} ranks; from 1 to {} can be simulated", p, kMaxRanks);
+    for (const std::int64_t n : bytes) {
+      rows.push_back({.ranks = static_cast<Rank>(p), .bytes = n});
+    }
+  }
+  return rows;
+}
+
+// False: interrupted.
+bool fill(const Options& options, const machine::Machine& machine, Collective collective,
+          Progress* progress, Timeline* timeline, SimRow* row) {
+  Shared shared = predict::example_problem(collective, row->ranks, row->bytes);
+  shared.root = options.root;
+  const Limits limits = limits_of(options, machine, row->ranks);
+  const AlgorithmChoice choice = choose(options, shared, limits);
+  row->algorithm = to_text(choice);
+  row->nodes = limits.nodes->count();
+  sim::Options how{.skew_ps = static_cast<std::int64_t>(options.skew_us * 1e6),
+                   .seed = options.seed,
+                   .critical_path = options.path};
+  if (timeline != nullptr) how.on_span = [timeline](const sim::Span& span) { timeline->add(span); };
+  how.on_progress = [progress](std::int64_t messages) {
+    progress->show(messages);
+    return g_interrupted == 0;
+  };
+  const double cpu_before = cpu_seconds(usage_so_far());
+  const Stopwatch watch;
+  Result<sim::Report> report = simulate(choice, shared, limits, machine, how);
+  if (!report.ok() && report.status().code() == Code::kTimeout) return false;
+  row->report = value_or_fail(std::move(report));
+  row->wall_s = watch.seconds();
+  const rusage usage = usage_so_far();
+  row->cpu_s = cpu_seconds(usage) - cpu_before;
+  row->peak_rss_bytes = std::int64_t{usage.ru_maxrss} * 1024;
+  return true;
+}
+
+int run(const Options& options) {
+  Collective collective{};
+  if (!collective_from_name(options.collective, &collective)) {
+    fail("there is no collective \"{}\"; carillon list names them", options.collective);
+  }
+  const machine::Machine machine = value_or_fail(machine::load(options.machine));
+  const std::vector<SimRow> rows = rows_of(options);
+  if (rows.size() > 1 && !options.timeline.empty())
+    fail("--timeline is of one call, not of a sweep");
+  std::unique_ptr<Timeline> timeline;
+  if (!options.timeline.empty()) timeline = std::make_unique<Timeline>(options.timeline);
+  std::signal(SIGINT, on_interrupt);
+  SimOutput output(
+      options.json  ? SimOutput::Form::kJson
+      : options.csv ? SimOutput::Form::kCsv
+                    : SimOutput::Form::kText,
+      {options.collective, machine.name, options.skew_us, options.seed, !options.sweep.empty()});
+  std::size_t done = 0;
+  {
+    Progress progress(rows.size());
+    for (SimRow row : rows) {
+      progress.row(done, row);
+      if (g_interrupted != 0 ||
+          !fill(options, machine, collective, &progress, timeline.get(), &row)) {
+        break;
+      }
+      output.add(row);
+      ++done;
+    }
+  }
+  output.end();
+  if (timeline) timeline->end();
+  if (done == rows.size()) return 0;
+  std::fprintf(stderr, "carillon: interrupted; %zu of %zu rows are done\n", done, rows.size());
+  return 128 + SIGINT;
+}
+
+}  // namespace
+
+Action define_sim(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("COLLECTIVE", options->collective, "e.g. allreduce")->required();
+  app.add_option("--algorithm,-a", options->algorithm,
+                 "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; default: what "
+                 "selection chooses");
+  app.add_option("--ranks,-n", options->ranks, "ranks of the team")
+      ->check(CLI::Range(1, kMaxRanks))
+      ->capture_default_str();
+  app.add_option("--bytes,-b", options->bytes, "bytes of a block (carillon show --help)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--machine,-m", options->machine,
+                 "a machine by its name (carillon model --list) or its file's path")
+      ->capture_default_str();
+  auto* const ppn = app.add_option("--ppn", options->ppn, "ranks per node; default: the machine's");
+  ppn->check(CLI::Range(1, kMaxRanks));
+  app.add_option("--nodes", options->nodes,
+                 "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
+      ->excludes(ppn);
+  app.add_option("--root", options->root, "the root, where there is one")
+      ->check(CLI::Range(0, kMaxRanks));
+  app.add_option("--sweep", options->sweep,
+                 "ranks=2..4096 (doubling) or ranks=3,5,7, and the same with bytes=")
+      ->expected(1, 2);
+  app.add_option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--seed", options->seed, "of those times")->capture_default_str();
+  app.add_option("--timeline", options->timeline,
+                 "write what each rank did when to this file, for chrome://tracing or Perfetto");
+  app.add_flag("--path", options->path, "print the critical path");
+  app.add_flag("--json", options->json, "print JSON");
+  app.add_flag("--csv", options->csv, "print comma-separated values");
+  return [options](const Arguments&) { return run(*options); };
+}
+
+}  // namespace carillon::cli

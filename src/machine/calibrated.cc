@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/calibrated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "machine/fields.h"
+
+namespace carillon::machine {
+namespace {
+
+// A message's time per byte between the two longer points, and what is left of it at 8 bytes.
+double slope(const PingPong& pings) {
+  const auto& [small, middle, large] = pings.points;
+  const auto bytes = static_cast<double>(PingPong::kBytes[2] - PingPong::kBytes[1]);
+  return std::max(0.0, (large.one_way_ns - middle.one_way_ns) / bytes);
+}
+
+class File {
+ public:
+  explicit File(const Measured& measured) : m_(measured) {}
+
+  std::string text() {
+    memory();
+    shared_memory();
+    network();
+    std::string text = fmt::format(
+        "# SPDX-License-Identifier: Apache-2.0\n#\n# Measured by carillon calibrate: ping-pongs of "
+        "two ranks, copies and reductions.\ntitle = \"{0}\"\n\n[sources]\n"
+        "measured = \"carillon calibrate: {0}\"\n",
+        m_.where);
+    std::string_view section;
+    for (const Field& field : fields()) {
+      const auto found = lines_.find(field.name());
+      if (found == lines_.end()) continue;
+      if (field.section != section) text += fmt::format("\n[{}]\n", section = field.section);
+      text += fmt::format("{} = {{{}}}\n", field.key, found->second);
+    }
+    return text;
+  }
+
+ private:
+  void measured(const std::string& name, double value) {
+    const Field* const field = find_field(name);
+    lines_[name] = fmt::format("value = {:.9g}, source = \"measured\"",
+                               std::clamp(value, field->least(), field->most()));
+  }
+  void guessed(const std::string& name, double value, double max, const char* why) {
+    constexpr double kLeastRange = 1;
+    lines_[name] = fmt::format("value = {:.6g}, min = 0, max = {:.6g}, estimate = \"{}\"", value,
+                               std::max(max, value + kLeastRange), why);
+  }
+  void flag(const std::string& name, bool value, const char* why) {
+    lines_[name] = fmt::format("value = {}, estimate = \"{}\"", value, why);
+  }
+
+  void memory() {
+    measured("memory.copy_ns", m_.copy.call_ns);
+    measured("memory.copy_run_ns", 0);
+    measured("memory.copy_cached_ns_per_byte", m_.copy.cached_ns_per_byte);
+    measured("memory.copy_ns_per_byte", m_.copy.ns_per_byte);
+    measured("memory.cache_bytes", static_cast<double>(m_.cache_bytes));
+    measured("memory.reduce_ns", m_.reduce.call_ns);
+    measured("memory.reduce_cached_ns_per_byte", m_.reduce.cached_ns_per_byte);
+    measured("memory.reduce_ns_per_byte", m_.reduce.ns_per_byte);
+    measured("node.cores", m_.cores);
+    measured("node.ranks", 1);
+  }
+
+  // A message is written (overhead, and per_byte), seen (latency), taken (overhead) and copied.
+  void shared_memory() {
+    const auto& [small, middle, large] = m_.node.points;
+    const double overhead = std::min(small.root_ns, (small.one_way_ns - copy_ns(8)) / 2);
+    const double latency = small.one_way_ns - 2 * overhead - copy_ns(8);
+    const double per_byte = std::max(0.0, slope(m_.node) - m_.copy.cached_ns_per_byte);
+    const double middle_rest =
+        middle.one_way_ns - 2 * overhead - latency - copy_ns(4096) - 4096 * per_byte;
+    measured("shared_memory.latency_ns", latency);
+    measured("shared_memory.overhead_ns", overhead);
+    measured("shared_memory.write_ns", std::max(0.0, middle_rest));
+    measured("shared_memory.ns_per_byte", per_byte);
+  }
+
+  // A put is copied, posted (the root's call is over), carried, found and copied; a send the same,
+  // with one copy more. What cannot be told apart is counted where it is first met.
+  void network() {
+    const double post = std::max(0.0, m_.one_sided.points[0].root_ns - copy_ns(8));
+    const double rest = m_.one_sided.points[0].one_way_ns - post - 2 * copy_ns(8);
+    const double poll = std::clamp(rest / 10, 0.0, std::max(0.0, m_.node.points[0].root_ns));
+    const double copied = 2 * m_.copy.cached_ns_per_byte;
+    const double per_byte = std::max(0.0, slope(m_.one_sided) - copied);
+    measured("network.latency_ns", rest - poll - 8 * per_byte);
+    measured("network.send_overhead_ns", 0);
+    measured("network.recv_overhead_ns", 0);
+    guessed("network.gap_ns", 0, post, "not told from the time of a post");
+    measured("network.ns_per_byte", per_byte);
+    measured("one_sided.post_ns", post);
+    measured("one_sided.doorbell_ns", 0);
+    guessed("one_sided.poll_ns", poll, rest, "not told from the latency");
+    flag("one_sided.stage_puts", true, "messages are copied into registered buffers");
+    const double send = std::max(0.0, m_.two_sided.points[0].root_ns - copy_ns(8));
+    const double more = m_.two_sided.points[0].one_way_ns - send - 3 * copy_ns(8) - (rest - poll);
+    measured("two_sided.post_ns", send);
+    measured("two_sided.match_ns", std::max(0.0, more));
+    measured("two_sided.eager_bytes", static_cast<double>(PingPong::kBytes[2]));
+    guessed("two_sided.rendezvous_ns", send, 10 * send, "messages are never that long");
+  }
+
+  [[nodiscard]] double copy_ns(double bytes) const {
+    return m_.copy.call_ns + bytes * m_.copy.cached_ns_per_byte;
+  }
+
+  const Measured& m_;
+  std::map<std::string, std::string> lines_;
+};
+
+}  // namespace
+
+std::string calibrated_file(const Measured& measured) { return File(measured).text(); }
+
+}  // namespace carillon::machine

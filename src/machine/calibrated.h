@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From what was measured on a machine to its machine file: `carillon calibrate`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace carillon::machine {
+
+/// Messages back and forth between two ranks, each a bcast.binomial of the two.
+struct PingPong {
+  static constexpr std::array<std::int64_t, 3> kBytes{8, 4096, 65536};
+  struct Point {
+    double one_way_ns = 0;  ///< half of there and back
+    double root_ns = 0;     ///< the root's call
+  };
+  std::array<Point, kBytes.size()> points;
+};
+
+/// A copy, or a reduction: per call, and per byte of operands that fit the cache or do not.
+struct MemoryCost {
+  double call_ns = 0, cached_ns_per_byte = 0, ns_per_byte = 0;
+};
+
+struct Measured {
+  std::string where;  ///< the machine and the day
+  std::int32_t cores = 1;
+  std::int64_t cache_bytes = 1 << 20;
+  MemoryCost copy, reduce;
+  PingPong node;       ///< ranks of one node
+  PingPong one_sided;  ///< ranks of two nodes, by remote write,
+  PingPong two_sided;  ///< and by send and receive
+};
+
+/// The text of a machine file on which ping-pongs take as long as was measured.
+std::string calibrated_file(const Measured& measured);
+
+}  // namespace carillon::machine

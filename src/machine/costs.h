@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What single steps cost on a machine, for the simulator and the closed forms alike: there is no
+// other place that adds up cost terms.
+#pragma once
+
+#include <algorithm>
+
+#include "machine/machine.h"
+
+namespace carillon::machine {
+
+/// A copy of `bytes`: `blocks` entries in its two lists, `runs` contiguous pieces.
+constexpr std::int64_t copy_ps(const Memory& memory, std::int64_t bytes, std::int64_t blocks = 2,
+                               std::int64_t runs = 1) {
+  const bool cached = 2 * bytes <= memory.cache_bytes;
+  return memory.copy_ps + blocks * memory.copy_block_ps + runs * memory.copy_run_ps +
+         cost(bytes, cached ? memory.copy_cached_fs : memory.copy_byte_fs);
+}
+
+/// A reduction with a result of `bytes`.
+constexpr std::int64_t reduce_ps(const Memory& memory, std::int64_t bytes) {
+  const bool cached = 3 * bytes <= memory.cache_bytes;
+  return memory.reduce_ps + cost(bytes, cached ? memory.reduce_cached_fs : memory.reduce_byte_fs);
+}
+
+/// A message between nodes: its length, the entries of the list it is gathered from (0 of an
+/// empty one), and whether all of them are in registered memory (OneSided::stage_puts).
+struct Transfer {
+  std::int64_t bytes = 0;
+  std::int32_t entries = 1;
+  bool registered = false;
+};
+
+/// The copy of a payload into one contiguous buffer, or out of it; nothing for an empty one.
+constexpr std::int64_t pack_ps(const Machine& m, Transfer transfer) {
+  if (transfer.bytes == 0) return 0;
+  return copy_ps(m.memory, transfer.bytes, transfer.entries + 1, transfer.entries);
+}
+
+/// Whether a put's payload is copied into a buffer first: because the machine wants it so, or
+/// because the list is longer than the NIC takes.
+constexpr bool is_packed(const Machine& m, Transfer put) {
+  if (put.bytes <= m.one_sided.inline_bytes) return false;
+  return (m.one_sided.stage_puts && !put.registered) || put.entries > m.network.max_entries;
+}
+
+/// The writer's CPU time of a put or signal to another node.
+constexpr std::int64_t put_ps(const Machine& m, Transfer put) {
+  std::int64_t ps = m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps;
+  if (is_packed(m, put)) ps += pack_ps(m, put);
+  if (put.bytes <= m.one_sided.inline_bytes) ps += cost(put.bytes, m.one_sided.inline_byte_fs);
+  return ps;
+}
+
+/// The reader's CPU time of a wait, once the message is there.
+constexpr std::int64_t wait_ps(const Machine& m) {
+  return m.network.recv_overhead_ps + m.one_sided.poll_ps;
+}
+
+constexpr bool is_eager(const Machine& m, std::int64_t bytes) {
+  return bytes <= m.two_sided.eager_bytes;
+}
+
+/// The writer's CPU time of a send to another node, rendezvous not included.
+constexpr std::int64_t send_ps(const Machine& m, Transfer send) {
+  const bool copied =
+      (is_eager(m, send.bytes) && m.two_sided.copy_in) || send.entries > m.network.max_entries;
+  return m.network.send_overhead_ps + m.two_sided.post_ps + (copied ? pack_ps(m, send) : 0);
+}
+
+/// The reader's CPU time of a recv: before it begins to wait, and once the payload is there.
+constexpr std::int64_t recv_post_ps(const Machine& m) { return m.two_sided.post_ps; }
+constexpr std::int64_t recv_ps(const Machine& m, Transfer recv) {
+  const bool copied = is_eager(m, recv.bytes) && m.two_sided.copy_out;
+  return m.network.recv_overhead_ps + m.two_sided.match_ps + (copied ? pack_ps(m, recv) : 0);
+}
+
+/// CPU time of a message to a rank of the same node, and of waiting for one that is there. recv
+/// copies it out, besides (pack_ps).
+constexpr std::int64_t local_put_ps(const Machine& m, std::int64_t bytes) {
+  const SharedMemory& shm = m.shared_memory;
+  return shm.overhead_ps +
+         (bytes <= shm.line_bytes ? shm.line_ps : shm.write_ps + cost(bytes, shm.per_byte_fs));
+}
+constexpr std::int64_t local_wait_ps(const Machine& m) { return m.shared_memory.overhead_ps; }
+
+/// How far apart two nodes are: how many levels a message between them goes up beyond the first
+/// switch.
+inline std::int32_t levels_between(const Topology& topology, std::int64_t a, std::int64_t b) {
+  std::int32_t level = 0;
+  for (const Level& each : topology.levels) {
+    a /= each.radix;
+    b /= each.radix;
+    if (a == b) return level;
+    ++level;
+  }
+  return level;  // above the last level named, one switch joins all
+}
+
+/// From the last byte out of one NIC to the last byte in another, `levels` up.
+constexpr std::int64_t wire_latency_ps(const Machine& m, std::int32_t levels) {
+  return m.network.latency_ps + 2 * levels * m.topology.hop_latency_ps;
+}
+
+/// How long the writer's NIC is busy with a message's bytes, if it goes `levels` up.
+inline std::int64_t wire_ps(const Machine& m, Transfer transfer, std::int32_t levels,
+                            bool gathers) {
+  std::int64_t per_byte_fs = m.network.per_byte_fs;
+  for (std::int32_t i = 0; i < levels; ++i) {
+    const auto level = static_cast<std::size_t>(i);
+    per_byte_fs = per_byte_fs * m.topology.levels[level].oversubscription_permille / 1000;
+  }
+  const std::int64_t fragments =
+      transfer.bytes == 0 ? 1 : (transfer.bytes - 1) / m.network.fragment_bytes + 1;
+  const std::int64_t entries = gathers ? std::max(transfer.entries, 1) : 1;
+  return cost(transfer.bytes, per_byte_fs) + (entries - 1) * m.network.gather_ps +
+         (fragments - 1) * m.network.fragment_ps;
+}
+
+/// A message that finds everything idle: from when the writer's CPU has posted it to when the
+/// reader can see it, one switch away.
+inline std::int64_t flight_ps(const Machine& m, Transfer transfer, bool gathers = true) {
+  const std::int64_t wire = wire_ps(m, transfer, 0, gathers);
+  const std::int64_t bus = cost(transfer.bytes, m.bus.per_byte_fs);
+  const std::int64_t latency = m.network.latency_ps + 2 * m.bus.per_message_ps;
+  return latency + (m.bus.cut_through ? std::max(wire, bus) : bus + wire + bus);
+}
+
+}  // namespace carillon::machine

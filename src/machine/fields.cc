@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/fields.h"
+
+#include <array>
+#include <cmath>
+
+namespace carillon::machine {
+namespace {
+
+template <auto Section, auto Member>
+constexpr Field row(std::string_view section, std::string_view key, Unit unit, bool required,
+                    std::string_view meaning) {
+  return {section,
+          key,
+          unit,
+          required,
+          meaning,
+          [](const Machine& m) { return static_cast<std::int64_t>(m.*Section.*Member); },
+          [](Machine& m, std::int64_t value) {
+            auto& at = m.*Section.*Member;
+            at = static_cast<std::remove_reference_t<decltype(at)>>(value);
+          }};
+}
+
+constexpr bool kMust = true;
+constexpr bool kMay = false;
+
+template <auto Member>
+constexpr Field network(std::string_view key, Unit unit, bool required, std::string_view meaning) {
+  return row<&Machine::network, Member>("network", key, unit, required, meaning);
+}
+template <auto Member>
+constexpr Field bus(std::string_view key, Unit unit, bool required, std::string_view meaning) {
+  return row<&Machine::bus, Member>("bus", key, unit, required, meaning);
+}
+template <auto Member>
+constexpr Field one_sided(std::string_view key, Unit unit, bool required,
+                          std::string_view meaning) {
+  return row<&Machine::one_sided, Member>("one_sided", key, unit, required, meaning);
+}
+template <auto Member>
+constexpr Field two_sided(std::string_view key, Unit unit, bool required,
+                          std::string_view meaning) {
+  return row<&Machine::two_sided, Member>("two_sided", key, unit, required, meaning);
+}
+template <auto Member>
+constexpr Field memory(std::string_view key, Unit unit, bool required, std::string_view meaning) {
+  return row<&Machine::memory, Member>("memory", key, unit, required, meaning);
+}
+template <auto Member>
+constexpr Field shared(std::string_view key, Unit unit, bool required, std::string_view meaning) {
+  return row<&Machine::shared_memory, Member>("shared_memory", key, unit, required, meaning);
+}
+template <auto Member>
+constexpr Field datagram(std::string_view key, Unit unit, std::string_view meaning) {
+  return row<&Machine::datagram, Member>("datagram", key, unit, kMust, meaning);
+}
+template <auto Member>
+constexpr Field multicast(std::string_view key, Unit unit, std::string_view meaning) {
+  return row<&Machine::multicast, Member>("multicast", key, unit, kMust, meaning);
+}
+template <auto Member>
+constexpr Field node(std::string_view key, Unit unit, std::string_view meaning) {
+  return row<&Machine::node, Member>("node", key, unit, kMust, meaning);
+}
+
+using enum Unit;
+
+constexpr std::array kFields = {
+    network<&Network::latency_ps>("latency_ns", kNs, kMust,
+                                  "L: last byte out of one NIC to last byte in another"),
+    network<&Network::send_overhead_ps>("send_overhead_ns", kNs, kMust,
+                                        "o_s: CPU time per message, however it is sent"),
+    network<&Network::recv_overhead_ps>("recv_overhead_ns", kNs, kMust,
+                                        "o_r: CPU time per message, however it is received"),
+    network<&Network::gap_ps>("gap_ns", kNs, kMust,
+                              "g: from the end of a message to the start of the next one"),
+    network<&Network::per_byte_fs>("ns_per_byte", kNsPerByte, kMust,
+                                   "G: the NIC and its link, in each direction"),
+    network<&Network::gather_ps>("gather_ns", kNs, kMay, "NIC time per list entry after the first"),
+    network<&Network::max_entries>("max_entries", kCount, kMay,
+                                   "longest list; longer ones are packed by a copy"),
+    network<&Network::send_queue>("send_queue", kCount, kMay,
+                                  "messages posted, not yet sent, before a post waits"),
+    network<&Network::fragment_bytes>("fragment_bytes", kBytes, kMay,
+                                      "MTU where the sender pays per fragment"),
+    network<&Network::fragment_ps>("fragment_ns", kNs, kMay,
+                                   "NIC time per fragment after the first"),
+    bus<&Bus::per_message_ps>("per_message_ns", kNs, kMust, "bus time per message"),
+    bus<&Bus::per_byte_fs>("ns_per_byte", kNsPerByte, kMust, "the bus between memory and NIC"),
+    bus<&Bus::cut_through>("cut_through", kFlag, kMay, "bytes go on before the last has come"),
+    bus<&Bus::half_duplex>("half_duplex", kFlag, kMay, "both directions share the bus"),
+    one_sided<&OneSided::post_ps>("post_ns", kNs, kMust, "CPU time to write a request"),
+    one_sided<&OneSided::doorbell_ps>("doorbell_ns", kNs, kMust, "CPU time to tell the NIC of it"),
+    one_sided<&OneSided::poll_ps>("poll_ns", kNs, kMust,
+                                  "CPU time to look at a slot and find the message there"),
+    one_sided<&OneSided::inline_bytes>("inline_bytes", kBytes, kMay,
+                                       "longest payload that is part of the request"),
+    one_sided<&OneSided::inline_byte_fs>("inline_ns_per_byte", kNsPerByte, kMay,
+                                         "CPU time per byte of such a payload"),
+    one_sided<&OneSided::stage_puts>("stage_puts", kFlag, kMay,
+                                     "longer payloads are first copied into registered memory"),
+    one_sided<&OneSided::stage_input>("stage_input", kFlag, kMay,
+                                      "a call begins by copying its input into registered memory"),
+    one_sided<&OneSided::stage_output>(
+        "stage_output", kFlag, kMay, "a call ends by copying its output out of registered memory"),
+    two_sided<&TwoSided::post_ps>("post_ns", kNs, kMust, "CPU time to post a send, or a receive"),
+    two_sided<&TwoSided::match_ps>("match_ns", kNs, kMust,
+                                   "CPU time to find the receive of a message that has come"),
+    two_sided<&TwoSided::eager_bytes>("eager_bytes", kBytes, kMust,
+                                      "longest payload that goes along at once"),
+    two_sided<&TwoSided::copy_in>("copy_in", kFlag, kMay,
+                                  "eager payloads are copied into a buffer"),
+    two_sided<&TwoSided::copy_out>("copy_out", kFlag, kMay, "and out of one"),
+    two_sided<&TwoSided::rendezvous_ps>(
+        "rendezvous_ns", kNs, kMust,
+        "CPU time on either side per request or answer of longer ones"),
+    memory<&Memory::copy_ps>("copy_ns", kNs, kMust, "per copy"),
+    memory<&Memory::copy_block_ps>("copy_block_ns", kNs, kMay, "per entry of its two lists"),
+    memory<&Memory::copy_run_ps>("copy_run_ns", kNs, kMay, "per contiguous run of it"),
+    memory<&Memory::copy_cached_fs>("copy_cached_ns_per_byte", kNsPerByte, kMust,
+                                    "per byte copied, if twice the bytes fit the cache"),
+    memory<&Memory::copy_byte_fs>("copy_ns_per_byte", kNsPerByte, kMust, "per byte copied, if not"),
+    memory<&Memory::cache_bytes>("cache_bytes", kBytes, kMust, "the cache of a core"),
+    memory<&Memory::reduce_ps>("reduce_ns", kNs, kMust, "per reduction of two operands"),
+    memory<&Memory::reduce_cached_fs>("reduce_cached_ns_per_byte", kNsPerByte, kMust,
+                                      "per byte of the result, if three times the bytes fit"),
+    memory<&Memory::reduce_byte_fs>("reduce_ns_per_byte", kNsPerByte, kMust,
+                                    "per byte of the result, if not"),
+    memory<&Memory::node_byte_fs>("node_ns_per_byte", kNsPerByte, kMay,
+                                  "per byte, of the memory that the ranks of a node share"),
+    memory<&Memory::compute_slowdown_permille>(
+        "compute_slowdown", kRatio, kMay,
+        "how much longer computing takes while the node's memory is busy"),
+    shared<&SharedMemory::latency_ps>("latency_ns", kNs, kMust,
+                                      "from a write to when a reader sees it"),
+    shared<&SharedMemory::overhead_ps>("overhead_ns", kNs, kMust,
+                                       "CPU time per message, on either side"),
+    shared<&SharedMemory::line_bytes>("line_bytes", kBytes, kMay,
+                                      "longest message that is one cache line"),
+    shared<&SharedMemory::line_ps>("line_ns", kNs, kMay, "CPU time to write such a payload"),
+    shared<&SharedMemory::write_ps>("write_ns", kNs, kMust, "CPU time per longer message"),
+    shared<&SharedMemory::per_byte_fs>("ns_per_byte", kNsPerByte, kMust,
+                                       "and per byte to write it"),
+    datagram<&Datagram::mtu_bytes>("mtu_bytes", kBytes, "longest datagram"),
+    datagram<&Datagram::fragment_ps>("fragment_ns", kNs, "CPU time per datagram, on either side"),
+    datagram<&Datagram::deliver_ps>("deliver_ns", kNs, "at a node, per process attached"),
+    multicast<&Multicast::replicate_ps>("replicate_ns", kNs, "in the switches, per level"),
+    multicast<&Multicast::ack_ps>("ack_ns", kNs, "until the sender knows that all have it"),
+    row<&Machine::topology, &Topology::hop_latency_ps>("topology", "hop_latency_ns", kNs, kMust,
+                                                       "per switch after the first"),
+    node<&Node::cores>("cores", kCount, "cores of a node"),
+    node<&Node::ranks>("ranks", kCount, "ranks placed on a node unless asked otherwise"),
+};
+
+struct Limits {
+  double scale, least, most;
+};
+
+constexpr Limits limits_of(Unit unit) {
+  switch (unit) {
+    case kNs: return {1e3, 0, 1e9};         // to a second
+    case kNsPerByte: return {1e6, 0, 1e6};  // down to a kilobyte per second
+    case kBytes: return {1, 0, 1LL << 40};
+    case kCount: return {1, 1, 1 << 20};
+    case kRatio: return {1e3, 0, 1e3};
+    case kFlag: return {1, 0, 1};
+  }
+  return {1, 0, 0};
+}
+
+}  // namespace
+
+std::string Field::name() const { return std::string(section) + "." + std::string(key); }
+double Field::scale() const { return limits_of(unit).scale; }
+double Field::most() const { return limits_of(unit).most; }
+// Nothing arrives before it was sent: the simulator's steps are as long as the latency.
+double Field::least() const { return key == "latency_ns" ? 1e-3 : limits_of(unit).least; }
+
+double Field::value(const Machine& machine) const {
+  return static_cast<double>(get(machine)) / scale();
+}
+
+void Field::set_value(Machine& machine, double value) const {
+  set(machine, std::llround(value * scale()));
+}
+
+std::span<const Field> fields() { return kFields; }
+
+const Field* find_field(std::string_view name) {
+  for (const Field& field : kFields) {
+    if (field.name() == name) return &field;
+  }
+  return nullptr;
+}
+
+bool section_is_optional(std::string_view section) {
+  return section == "bus" || section == "datagram" || section == "multicast" ||
+         section == "topology";
+}
+
+}  // namespace carillon::machine

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A machine, as the simulator and the closed-form models see it: what each thing costs.
+//
+// Times are integer picoseconds (`_ps`), costs per byte integer femtoseconds (`_fs`): 0.08 ns per
+// byte are 80,000 fs. There is one rounding rule, cost(); everything else is addition and maximum,
+// so that the simulator and a closed form can agree to the picosecond.
+//
+// What happens to a message of n bytes between nodes, where nothing else is in the way:
+//
+//   writer's CPU   network.send_overhead + one_sided.post + one_sided.doorbell   (put, signal)
+//                  network.send_overhead + two_sided.post                        (send)
+//                  + the copy into a registered buffer, if there is one
+//   writer's bus   bus.per_message, then n bytes at bus.per_byte
+//   writer's NIC   n bytes at network.per_byte, + network.gather per list entry after the first,
+//                  + network.fragment per fragment after the first
+//   wire           network.latency + topology.hop_latency per hop
+//   reader's bus   bus.per_message (with bus.cut_through false: + n bytes at bus.per_byte)
+//   reader's CPU   network.recv_overhead + one_sided.poll                        (wait)
+//                  network.recv_overhead + two_sided.match + the eager copy out  (recv)
+//
+// With bus.cut_through the bytes pass bus and NIC at the pace of the slower of them; else the last
+// byte leaves the bus before the first one enters the NIC. The NIC takes the next message
+// network.gap after the last byte of the one before, in each direction. A reader's NIC takes
+// bytes no faster than its own network.per_byte (and bus), whoever sends them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carillon::machine {
+
+/// `bytes` at `per_byte_fs` femtoseconds each, in picoseconds, rounded to nearest, half up.
+/// Rounded once per thing that takes time: one op's copy, one message's way through one stage.
+constexpr std::int64_t cost(std::int64_t bytes, std::int64_t per_byte_fs) {
+  return bytes / 1000 * per_byte_fs + (bytes % 1000 * per_byte_fs + 500) / 1000;
+}
+
+/// LogGP: what any message between nodes costs.
+struct Network {
+  std::int64_t latency_ps = 1'000'000;  ///< L: last byte out of one NIC to last byte in another
+  std::int64_t send_overhead_ps = 0;    ///< o_s: CPU time per message, however it is sent
+  std::int64_t recv_overhead_ps = 0;    ///< o_r: CPU time per message, however it is received
+  std::int64_t gap_ps = 10'000;         ///< g: from the end of a message to the next one's start
+  std::int64_t per_byte_fs = 80'000;    ///< G: the NIC and its link, in each direction
+  std::int64_t gather_ps = 0;           ///< NIC time per list entry after the first
+  std::int32_t max_entries = 30;        ///< longest list; longer ones are packed by a copy
+  std::int32_t send_queue = 128;        ///< messages that wait for the NIC before a post waits
+  std::int64_t fragment_bytes = INT64_MAX;  ///< MTU where the sender pays per fragment
+  std::int64_t fragment_ps = 0;             ///< NIC time per fragment after the first
+};
+
+/// The bus between memory and NIC, one per node. Zero: none.
+struct Bus {
+  std::int64_t per_message_ps = 0;
+  std::int64_t per_byte_fs = 0;
+  bool cut_through = true;   ///< bytes go on before the last has come
+  bool half_duplex = false;  ///< both directions share it
+};
+
+/// put, signal and wait between nodes.
+struct OneSided {
+  std::int64_t post_ps = 40'000;      ///< CPU: writing the request
+  std::int64_t doorbell_ps = 40'000;  ///< CPU: telling the NIC
+  std::int64_t poll_ps = 20'000;      ///< CPU: looking at one slot and finding the message there
+  std::int64_t inline_bytes = 0;      ///< up to here the payload is part of the request
+  std::int64_t inline_byte_fs = 0;    ///< CPU time per byte of such a payload
+  /// Longer payloads are first copied into registered memory, unless they are there already: in a
+  /// slot, or in an input or output that is staged.
+  bool stage_puts = false;
+  bool stage_input = false;   ///< the call begins by copying its input into registered memory,
+  bool stage_output = false;  ///< and ends by copying its output out of there
+};
+
+/// send and recv between nodes.
+struct TwoSided {
+  std::int64_t post_ps = 60'000;    ///< CPU: posting a send, or a receive
+  std::int64_t match_ps = 40'000;   ///< CPU: finding the receive of a message that has come
+  std::int64_t eager_bytes = 8192;  ///< up to here the payload goes along at once
+  bool copy_in = true;              ///< eager payloads are copied into a buffer,
+  bool copy_out = true;             ///< and out of one (memory's copy costs)
+  /// Longer messages ask first: an empty message there, one back, then the payload, each a message
+  /// as above. This is CPU time on either side to deal with one of the two.
+  std::int64_t rendezvous_ps = 100'000;
+};
+
+/// Copies and reductions by a rank's CPU.
+struct Memory {
+  std::int64_t copy_ps = 5'000;          ///< per copy op
+  std::int64_t copy_block_ps = 0;        ///< per entry of its two lists
+  std::int64_t copy_run_ps = 2'000;      ///< per contiguous run, the first included
+  std::int64_t copy_cached_fs = 50'000;  ///< per byte copied, if twice the bytes fit the cache
+  std::int64_t copy_byte_fs = 100'000;   ///< per byte copied, if not
+  std::int64_t cache_bytes = 1 << 20;
+  std::int64_t reduce_ps = 5'000;          ///< per reduce op
+  std::int64_t reduce_cached_fs = 60'000;  ///< per result byte, if three times the bytes fit
+  std::int64_t reduce_byte_fs = 150'000;   ///< per result byte, if not
+  /// Per byte copied or reduced, of the whole node's memory, which its ranks share. Zero: never
+  /// the bottleneck.
+  std::int64_t node_byte_fs = 0;
+  /// How much longer a computation takes, in thousandths, while its node's memory is as busy as
+  /// it can be. For programs.
+  std::int64_t compute_slowdown_permille = 0;
+};
+
+/// Messages between ranks of one node.
+struct SharedMemory {
+  std::int64_t latency_ps = 80'000;   ///< from the write to when a reader sees it
+  std::int64_t overhead_ps = 10'000;  ///< CPU per message, on either side
+  std::int64_t line_bytes = 56;       ///< up to here a message is one cache line:
+  std::int64_t line_ps = 0;           ///< CPU time to write its payload
+  std::int64_t write_ps = 10'000;     ///< longer ones: CPU per message to get a chunk,
+  std::int64_t per_byte_fs = 80'000;  ///< and per byte to write it
+};
+
+/// Unreliable datagrams, which multicast uses.
+struct Datagram {
+  std::int64_t mtu_bytes = 4096;
+  std::int64_t fragment_ps = 100'000;  ///< CPU per datagram, on either side
+  std::int64_t deliver_ps = 100'000;   ///< at a node, per process attached
+};
+
+/// To a group of nodes at once.
+struct Multicast {
+  std::int64_t replicate_ps = 200'000;  ///< in the switches, per level
+  std::int64_t ack_ps = 1'000'000;      ///< until the sender knows that all have it
+};
+
+/// One level of switches, from the nodes upwards.
+struct Level {
+  std::int32_t radix = 1;  ///< how many nodes, or switches of the level below, one switch joins
+  /// Traffic that leaves such a switch upwards has 1000 / this of the bandwidth of what it joins.
+  /// Simulated as every message's share: the bytes take that much longer.
+  std::int64_t oversubscription_permille = 1000;
+};
+
+/// A tree or fat tree. No levels: one switch that joins all.
+struct Topology {
+  std::int64_t hop_latency_ps = 0;  ///< per switch after the first
+  std::vector<Level> levels;
+};
+
+struct Node {
+  std::int32_t cores = 1024;
+  std::int32_t ranks = 1;  ///< ranks placed on a node unless asked otherwise
+};
+
+struct Machine {
+  std::string name = "default";
+  Network network;
+  Bus bus;
+  OneSided one_sided;
+  TwoSided two_sided;
+  Memory memory;
+  SharedMemory shared_memory;
+  Datagram datagram;
+  Multicast multicast;
+  Topology topology;
+  Node node;
+};
+
+}  // namespace carillon::machine

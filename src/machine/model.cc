@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "machine/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "machine/model_way.h"
+
+namespace carillon::machine {
+namespace {
+
+std::int64_t whole(const ModelCall& call) { return call.bytes; }
+std::int64_t segment(const ModelCall& call) { return std::min(call.bytes, call.segment_bytes); }
+std::int64_t block(const ModelCall& call) { return call.bytes / call.ranks; }
+// Of the subtrees of a binomial tree, and of the blocks: the first ones may be an element longer.
+std::int64_t half_of_blocks(const ModelCall& call) {
+  const std::int64_t count = call.bytes / call.element_bytes;
+  const std::int64_t longest_block = (count + call.ranks - 1) / call.ranks;
+  return std::min(call.bytes, longest_block * ((call.ranks + 1) / 2) * call.element_bytes);
+}
+std::int64_t half(const ModelCall& call) {
+  return power_of_two_below(call.ranks) == call.ranks ? call.bytes / 2 : call.bytes;
+}
+
+constexpr std::array kModels = {
+    ModelRow{"bcast.binomial", "max over ranks of sum over its ancestors: j S + F + R; then C", 0,
+             bcast_binomial_ps, whole},
+    ModelRow{"bcast.knomial", "max over ranks of sum over its ancestors: j S + F + R; then C", 2,
+             bcast_knomial_ps, whole},
+    ModelRow{"bcast.chain", "S + (P-1) F + (P-2) (R + S) + R + C; + (n/s - 1) of the slowest stage",
+             0, bcast_chain_ps, segment},
+    ModelRow{"bcast.scatter_allgather",
+             "scatter: sum over i of S + F(n/2^i) + R + C(n/2^i); ring: (P-1) (S + F + R + C)(n/P)",
+             0, bcast_scatter_allgather_ps, half_of_blocks},
+    ModelRow{
+        "allreduce.degree_k",
+        "up: sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A; down: bcast.knomial", 1,
+        allreduce_degree_k_ps, whole},
+    ModelRow{"allreduce.recursive_doubling", "log2(P) (S + F + R + A); folded: 2 more, one with C",
+             0, allreduce_recursive_doubling_ps, whole},
+    ModelRow{"allreduce.reduce_scatter_allgather",
+             "sum over i of 2 (S + F + R)(n/2^i) + A(n/2^i) + C(n/2^i); folded: 2 more of n", 0,
+             allreduce_reduce_scatter_allgather_ps, half},
+    ModelRow{"allreduce.ring", "(P-1) (2 (S + F + R) + A + C)(n/P)", 0, allreduce_ring_ps, block},
+};
+
+Status refuse(const ModelCall& call, const std::string& why) {
+  return {Code::kUnsupported, fmt::format("no closed form of {} says how long that takes: {}; "
+                                          "carillon sim does",
+                                          call.algorithm, why)};
+}
+
+// Whether blocks of so many parts are equal.
+bool divides(const ModelCall& call, std::int64_t parts) {
+  return call.bytes % (parts * call.element_bytes) == 0;
+}
+
+Status check_numbers(const ModelCall& call) {
+  const auto wrong = [](const std::string& what) { return Status(Code::kInvalidArgument, what); };
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  if (call.ranks < 1) return wrong(fmt::format("{} ranks: there must be 1 or more", call.ranks));
+  if (call.bytes < 0 || call.bytes > kMost) {
+    return wrong(fmt::format("{} bytes: must be within 0 and 2^40", call.bytes));
+  }
+  if (call.element_bytes < 1 || call.bytes % call.element_bytes != 0) {
+    return wrong(fmt::format("{} bytes are no whole number of elements of {} bytes", call.bytes,
+                             call.element_bytes));
+  }
+  if (call.segment_bytes < call.element_bytes) {
+    return wrong(fmt::format("a segment of {} bytes holds no element", call.segment_bytes));
+  }
+  return {};
+}
+
+// Whether this is a case without contention.
+Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall& call) {
+  const std::int64_t longest = row.longest(call);
+  if (longest > call.segment_bytes) {
+    return refuse(call, fmt::format("messages of {} bytes go in segments of {}", longest,
+                                    call.segment_bytes));
+  }
+  if (call.two_sided && longest > machine.two_sided.eager_bytes) {
+    return refuse(call, fmt::format("messages of {} bytes are not eager", longest));
+  }
+  const auto& levels = machine.topology.levels;
+  if (!levels.empty() && call.ranks > levels[0].radix) {
+    return refuse(
+        call, fmt::format("{} nodes are at several switches of {}", call.ranks, levels[0].radix));
+  }
+  const bool folded = power_of_two_below(call.ranks) != call.ranks;
+  const bool both_ways = row.id == "bcast.scatter_allgather" ||
+                         (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
+                         (row.id.starts_with("allreduce.re") && folded);
+  if (machine.bus.half_duplex && both_ways) {
+    return refuse(call, "messages in and out wait for one another on the bus");
+  }
+  if (row.id == "allreduce.ring" && !divides(call, call.ranks)) {
+    return refuse(call, "the blocks of the ranks are not equal");
+  }
+  if (row.id == "allreduce.reduce_scatter_allgather" &&
+      !divides(call, power_of_two_below(call.ranks))) {
+    return refuse(call, "the blocks of the ranks are not equal");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const ModelRow> models() { return kModels; }
+
+const ModelRow* find_model(std::string_view algorithm) {
+  const auto* const found = std::find_if(kModels.begin(), kModels.end(),
+                                         [&](const ModelRow& row) { return row.id == algorithm; });
+  return found == kModels.end() ? nullptr : found;
+}
+
+Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
+  const ModelRow* const row = find_model(call.algorithm);
+  if (row == nullptr) {
+    std::string known;
+    for (const ModelRow& each : kModels)
+      known += (known.empty() ? "" : ", ") + std::string(each.id);
+    return Status(Code::kUnsupported, fmt::format("there is no closed form of {}; there are {}",
+                                                  call.algorithm, known));
+  }
+  if (Status status = check_numbers(call); !status.ok()) return status;
+  if (call.k < row->least_k || (row->least_k == 0 && call.k != 0)) {
+    return Status(Code::kInvalidArgument, fmt::format("{} cannot have k = {}", row->id, call.k));
+  }
+  if (call.bytes == 0) return std::int64_t{0};
+  if (call.ranks == 1) {
+    Host host;
+    if (call.algorithm.starts_with("bcast.")) return std::int64_t{0};
+    const Way way(machine, call);
+    way.begin(&host, call.bytes);
+    way.copy(&host, call.bytes);
+    way.end(&host, call.bytes);
+    return host.cpu_ps;
+  }
+  if (Status status = check_alone(*row, machine, call); !status.ok()) return status;
+  const std::int64_t time_ps = row->time_ps(machine, call);
+  if (time_ps < 0) return refuse(call, "messages overtake one another");
+  return time_ps;
+}
+
+Result<BestK> best_k(const Machine& machine, ModelCall call, std::int32_t most) {
+  const ModelRow* const row = find_model(call.algorithm);
+  const std::int32_t first = row == nullptr ? 0 : row->least_k;
+  // A radix of P and more is the flat tree of radix P, a degree one less.
+  const std::int32_t flat = std::max(first, call.ranks - 1 + (first > 1 ? 1 : 0));
+  BestK best;
+  for (call.k = first; call.k <= std::min(flat, most); ++call.k) {
+    const Result<std::int64_t> time = model_ps(machine, call);
+    if (!time.ok()) return time.status();
+    if (best.k == 0 || time.value() < best.time_ps) best = {call.k, time.value()};
+    if (first == 0) break;
+  }
+  return best;
+}
+
+}  // namespace carillon::machine

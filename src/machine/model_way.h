@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the closed forms are made of: a message, a copy, a reduction, at the ranks that they matter
+// for. See model.h.
+#pragma once
+
+#include "machine/model.h"
+#include "machine/port.h"
+
+namespace carillon::machine {
+
+/// Where the bytes of a message are read.
+enum class From : std::uint8_t { kInput, kOutput, kSlot };
+
+/// A rank, alone on its node.
+struct Host {
+  std::int64_t cpu_ps = 0;  ///< what it has done until now ends here
+  Port port;
+};
+
+/// How the messages of a call go: by remote write, or by send and receive.
+class Way {
+ public:
+  Way(const Machine& machine, const ModelCall& call) : m_(machine), two_sided_(call.two_sided) {}
+
+  /// What comes before the call's first step and after its last one, for a rank with that many
+  /// bytes of input, or output.
+  void begin(Host* host, std::int64_t input_bytes) const {
+    if (stages(m_.one_sided.stage_input, input_bytes)) copy(host, input_bytes);
+  }
+  void end(Host* host, std::int64_t output_bytes) const {
+    if (stages(m_.one_sided.stage_output, output_bytes)) copy(host, output_bytes);
+  }
+
+  /// The message leaves; when its last byte can be in the reader's NIC.
+  std::int64_t send(Host* host, std::int64_t bytes, From from) const {
+    const bool registered = from == From::kSlot ||
+                            (from == From::kInput && m_.one_sided.stage_input) ||
+                            (from == From::kOutput && m_.one_sided.stage_output);
+    const Transfer transfer{.bytes = bytes, .entries = 1, .registered = registered};
+    host->cpu_ps = host->port.room(m_, host->cpu_ps) +
+                   (two_sided_ ? send_ps(m_, transfer) : put_ps(m_, transfer));
+    return inject(m_, &host->port, host->cpu_ps, transfer) + wire_latency_ps(m_, 0);
+  }
+
+  /// It comes in; when it can be seen. Several that come to one host: in the order of arrival.
+  std::int64_t arrive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) {
+    overtaken_ = overtaken_ || arrival_ps < host->port.last_arrival;
+    host->port.last_arrival = arrival_ps;
+    return land(m_, &host->port, arrival_ps, bytes);
+  }
+  /// Whether some came in another order: then what follows is not what happens.
+  [[nodiscard]] bool overtaken() const { return overtaken_; }
+  /// The rank waits for a message that can be seen from then on.
+  void take(Host* host, std::int64_t seen_ps, std::int64_t bytes) const {
+    host->cpu_ps = std::max(host->cpu_ps + expect_ps(), seen_ps) + taken_ps(bytes);
+  }
+  /// Both.
+  void receive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) {
+    take(host, arrive(host, arrival_ps, bytes), bytes);
+  }
+
+  void copy(Host* host, std::int64_t bytes) const { host->cpu_ps += copy_ps(m_.memory, bytes); }
+  void reduce(Host* host, std::int64_t bytes) const { host->cpu_ps += reduce_ps(m_.memory, bytes); }
+
+  /// CPU time before a message is waited for, and from when it can be seen.
+  [[nodiscard]] std::int64_t expect_ps() const { return two_sided_ ? recv_post_ps(m_) : 0; }
+  [[nodiscard]] std::int64_t taken_ps(std::int64_t bytes) const {
+    return two_sided_ ? recv_ps(m_, {.bytes = bytes}) : wait_ps(m_);
+  }
+
+ private:
+  [[nodiscard]] bool stages(bool wanted, std::int64_t bytes) const {
+    return wanted && !two_sided_ && bytes > 0;
+  }
+  const Machine& m_;
+  bool two_sided_;
+  bool overtaken_ = false;
+};
+
+// The closed forms (model_tree.cc, model_steps.cc). Two ranks and one byte at least. Negative:
+// messages overtake one another.
+std::int64_t bcast_binomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_knomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_chain_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_degree_k_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_reduce_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_ring_ps(const Machine& machine, const ModelCall& call);
+
+/// The largest power of two that is not more than n.
+constexpr std::int32_t power_of_two_below(std::int32_t n) {
+  std::int32_t power = 1;
+  while (power <= n / 2) power *= 2;
+  return power;
+}
+
+}  // namespace carillon::machine

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/paper.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "base/embedded.h"
+#include "machine/toml_reader.h"
+
+namespace carillon::predict {
+namespace {
+
+using machine::TomlReader;
+
+struct QuantityRow {
+  std::string_view name, unit;
+};
+constexpr std::array<QuantityRow, 3> kQuantities = {
+    {{"time_saved", "%"}, {"speedup", "times"}, {"latency", "us"}}};
+
+constexpr double kMostNumber = 1e12;
+
+class PaperReader {
+ public:
+  PaperReader(std::string_view text, const std::string& file) : toml_(text, file) {}
+
+  Result<Paper> read(const std::string& name) {
+    paper_.name = name;
+    if (toml_.status().ok()) read_all();
+    if (!toml_.status().ok()) return toml_.status();
+    return std::move(paper_);
+  }
+
+ private:
+  void read_all() {
+    const toml::table& root = toml_.root();
+    toml_.require_known(root, "the file",
+                        {"title", "machine", "assumed", "sources", "fit", "pairs", "figures"});
+    paper_.title = toml_.text(root, "title", "the file");
+    paper_.machine = toml_.text(root, "machine", "the file");
+    paper_.assumed = texts(root, "assumed");
+    if (const toml::table* const fit = root["fit"].as_table(); fit != nullptr) {
+      toml_.require_known(*fit, "section [fit]", {"numbers"});
+      paper_.fitted = texts(*fit, "numbers");
+      if (paper_.fitted.size() > 2) {
+        toml_.fail(TomlReader::line_of(*fit), "at most two numbers can be fitted");
+      }
+    }
+    if (const toml::table* const pairs = root["pairs"].as_table(); pairs != nullptr) {
+      for (const auto& [key, node] : *pairs) read_pair(std::string(key.str()), node);
+    }
+    const toml::array* const figures = root["figures"].as_array();
+    if (figures == nullptr || !figures->is_homogeneous<toml::table>()) {
+      toml_.fail(1, "there are no sections [[figures]]");
+      return;
+    }
+    for (const toml::node& figure : *figures) read_figure(*figure.as_table());
+  }
+
+  std::vector<std::string> texts(const toml::table& table, std::string_view key) {
+    std::vector<std::string> list;
+    const toml::node* const node = table.get(key);
+    if (node == nullptr) return list;
+    if (!node->is_array()) {
+      toml_.fail(TomlReader::line_of(*node), "{} must be a list of texts", key);
+      return list;
+    }
+    for (const toml::node& one : *node->as_array()) {
+      if (const auto text = one.value<std::string>()) {
+        list.push_back(*text);
+      } else {
+        toml_.fail(TomlReader::line_of(one), "{} must be a list of texts", key);
+      }
+    }
+    return list;
+  }
+
+  void read_pair(const std::string& name, const toml::node& node) {
+    if (!node.is_table()) {
+      toml_.fail(TomlReader::line_of(node), "a pair must be a section: [pairs.{}]", name);
+      return;
+    }
+    const toml::table& table = *node.as_table();
+    const std::string where = "pair " + name;
+    toml_.require_known(table, where, {"collective", "base", "ours", "most_k"});
+    const std::string collective = toml_.text(table, "collective", where);
+    Pair pair{.name = name, .base = {}, .ours = {}};
+    for (const auto& [key, choice] : {std::pair("base", &pair.base), {"ours", &pair.ours}}) {
+      Result<AlgorithmChoice> parsed = algorithm_of(collective, toml_.text(table, key, where));
+      if (parsed.ok()) {
+        *choice = parsed.value();
+      } else {
+        toml_.fail(TomlReader::line_of(table), "{}: {}", where, parsed.status().message());
+      }
+    }
+    if (table.contains("most_k")) {
+      pair.most_k = static_cast<std::int32_t>(toml_.number(table, "most_k", where, 1, 1024));
+    }
+    if (pair.most_k > 0 && pair.ours.algorithm != nullptr && pair.ours.algorithm->k.max == 0) {
+      toml_.fail(TomlReader::line_of(table), "{}: {} has no parameter k", where,
+                 pair.ours.algorithm->id);
+    }
+    paper_.pairs.push_back(std::move(pair));
+  }
+
+  void read_figure(const toml::table& table) {
+    toml_.require_known(table, "a figure",
+                        {"what", "pair", "ranks", "bytes", "quantity", "published", "published_min",
+                         "published_max", "measured", "source"});
+    Figure figure;
+    figure.what = toml_.text(table, "what", "a figure");
+    const std::string where = "figure \"" + figure.what + "\"";
+    const std::string pair = toml_.text(table, "pair", where);
+    const auto found = std::find_if(paper_.pairs.begin(), paper_.pairs.end(),
+                                    [&](const Pair& each) { return each.name == pair; });
+    if (found == paper_.pairs.end()) {
+      toml_.fail(TomlReader::line_of(table), "{}: there is no section [pairs.{}]", where, pair);
+    }
+    figure.pair = static_cast<std::size_t>(found - paper_.pairs.begin());
+    figure.ranks = static_cast<Rank>(toml_.number(table, "ranks", where, 1, 1 << 20));
+    constexpr double kMostBytes = static_cast<double>(std::int64_t{1} << 40);
+    figure.bytes = static_cast<std::int64_t>(toml_.number(table, "bytes", where, 0, kMostBytes));
+    read_quantity(table, where, &figure);
+    figure.measured = table["measured"].value_or(false);
+    const std::string source = toml_.text(table, "source", where);
+    figure.source = toml_.root()["sources"][source].value_or(std::string());
+    if (figure.source.empty()) {
+      toml_.fail(TomlReader::line_of(table), "{}: there is no source \"{}\" in [sources]", where,
+                 source);
+    }
+    paper_.figures.push_back(std::move(figure));
+  }
+
+  void read_quantity(const toml::table& table, const std::string& where, Figure* figure) {
+    const std::string name = toml_.text(table, "quantity", where);
+    const auto* const found =
+        std::find_if(kQuantities.begin(), kQuantities.end(),
+                     [&](const QuantityRow& row) { return row.name == name; });
+    if (found == kQuantities.end()) {
+      toml_.fail(TomlReader::line_of(table),
+                 "{}: quantity must be time_saved, speedup or latency, not \"{}\"", where, name);
+      return;
+    }
+    figure->quantity = static_cast<Quantity>(found - kQuantities.begin());
+    const auto published = [&](std::string_view key) {
+      return toml_.number(table, key, where, -kMostNumber, kMostNumber);
+    };
+    if (table.contains("published_min")) {
+      figure->published_min = published("published_min");
+      figure->published_max = published("published_max");
+      figure->published = (figure->published_min + figure->published_max) / 2;
+    } else {
+      figure->published = published("published");
+      figure->published_min = figure->published_max = figure->published;
+    }
+  }
+
+  TomlReader toml_;
+  Paper paper_;
+};
+
+}  // namespace
+
+std::string_view unit_of(Quantity quantity) {
+  return kQuantities.at(static_cast<std::size_t>(quantity)).unit;
+}
+
+Result<Paper> parse_paper(std::string_view text, const std::string& file, const std::string& name) {
+  return PaperReader(text, file).read(name);
+}
+
+Result<Paper> load_paper(const std::string& name_or_path) {
+  Result<machine::DataFile> file =
+      machine::find_file(name_or_path, paper_files(), "papers", "paper");
+  if (!file.ok()) return file.status();
+  return parse_paper(file.value().text, file.value().path, file.value().name);
+}
+
+std::vector<std::string> paper_names() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : paper_files()) names.emplace_back(file.name);
+  return names;
+}
+
+}  // namespace carillon::predict

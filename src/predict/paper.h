@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Published figures (papers/*.toml): what a paper reports, as calls that can be simulated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "predict/predict.h"
+
+namespace carillon::predict {
+
+/// What a figure says of the two algorithms of a pair.
+enum class Quantity : std::uint8_t {
+  kTimeSaved,  ///< percent of the base's time that ours does not take
+  kSpeedup,    ///< base's time by ours
+  kLatency,    ///< ours, in microseconds
+};
+
+/// An algorithm, and the one that the paper compares it with.
+struct Pair {
+  std::string name;
+  AlgorithmChoice base, ours;
+  std::int32_t most_k = 0;  ///< ours with the best k up to this; 0: as it is
+};
+
+struct Figure {
+  std::string what;
+  std::size_t pair = 0;
+  Rank ranks = 0;
+  std::int64_t bytes = 0;
+  Quantity quantity = Quantity::kTimeSaved;
+  double published = 0;  ///< the middle, where the paper gives a range
+  double published_min = 0, published_max = 0;
+  bool measured = false;  ///< else the paper's own model
+  std::string source;
+};
+
+struct Paper {
+  std::string name, title, machine;
+  std::vector<std::string> assumed;  ///< what the paper does not say
+  std::vector<Pair> pairs;
+  std::vector<std::string> fitted;  ///< numbers of the machine, fitted to the measured figures
+  std::vector<Figure> figures;
+};
+
+std::string_view unit_of(Quantity quantity);
+
+/// Reads the text of a file of papers/; errors begin with `file` and the line.
+Result<Paper> parse_paper(std::string_view text, const std::string& file, const std::string& name);
+/// One of papers/ by its name, or any such file by its path (with a slash or .toml in it).
+Result<Paper> load_paper(const std::string& name_or_path);
+std::vector<std::string> paper_names();
+
+}  // namespace carillon::predict

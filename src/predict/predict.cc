@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/predict.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace carillon::predict {
+namespace {
+
+Shared problem_of(const Question& question) {
+  return example_problem(question.choice.algorithm->collective, question.ranks, question.bytes);
+}
+
+}  // namespace
+
+Result<AlgorithmChoice> algorithm_of(const std::string& collective, const std::string& text) {
+  const std::string prefix = collective + ".";
+  return parse_choice(text.starts_with(prefix) ? text : prefix + text);
+}
+
+Shared example_problem(Collective collective, Rank ranks, std::int64_t bytes) {
+  const std::int32_t element = has_reduction(collective) && bytes % 8 == 0 ? 8 : 1;
+  return {
+      .collective = collective, .ranks = ranks, .count = bytes / element, .element_bytes = element};
+}
+
+std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn) {
+  std::vector<std::int32_t> node_of;
+  node_of.reserve(static_cast<std::size_t>(std::max(ranks, 0)));
+  for (Rank rank = 0; rank < ranks; ++rank) node_of.push_back(rank / ppn);
+  return std::make_shared<Nodes>(node_of);
+}
+
+Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
+                             const Limits& limits, const machine::Machine& machine,
+                             const sim::Options& options, const Local& local) {
+  const Algorithm& algorithm = *choice.algorithm;
+  Result<Call> call = prepare(
+      algorithm, {.shared = shared, .local = local, .limits = limits, .params = choice.params});
+  if (!call.ok()) return call.status();
+  const auto emit = [&](const Call& part, Builder& builder) {
+    emit_prepared(algorithm, part, builder);
+  };
+  return sim::simulate({.call = call.value(), .locals = {}, .emit = emit}, machine, options);
+}
+
+machine::ModelCall model_call(const Question& question) {
+  const AlgorithmChoice& choice = question.choice;
+  const Call call{.shared = problem_of(question), .params = choice.params};
+  return {.algorithm = std::string(choice.algorithm->id),
+          .ranks = question.ranks,
+          .bytes = question.bytes,
+          .element_bytes = call.shared.element_bytes,
+          .k = choice.params.k != 0 ? choice.params.k : choice.algorithm->k.fallback,
+          .window = call.limits.window,
+          .segment_bytes = call.segment_bytes(),
+          .two_sided = choice.params.two_sided};
+}
+
+Result<std::int64_t> modelled_ps(const machine::Machine& machine, const Question& question) {
+  return machine::model_ps(machine, model_call(question));
+}
+
+Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question) {
+  const Limits limits{.nodes = even_nodes(question.ranks, 1)};
+  Result<sim::Report> report = simulate(question.choice, problem_of(question), limits, machine);
+  if (!report.ok()) return report.status();
+  return report.value().latency_ps;
+}
+
+}  // namespace carillon::predict

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an algorithm of the registry costs on a machine: by its closed form, or by simulation.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "algorithms/registry.h"
+#include "machine/model.h"
+#include "sim/sim.h"
+
+namespace carillon::predict {
+
+/// "degree_k:k=4" of allreduce, or "allreduce.degree_k:k=4".
+Result<AlgorithmChoice> algorithm_of(const std::string& collective, const std::string& text);
+
+/// The problem that algorithms are tried on: elements of 8 bytes where that can be.
+Shared example_problem(Collective collective, Rank ranks, std::int64_t bytes);
+
+/// `ppn` ranks on each node, one after another; fewer on the last one.
+std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn);
+
+/// What the call of `shared` by this algorithm costs; `local` is that of every rank.
+Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
+                             const Limits& limits, const machine::Machine& machine,
+                             const sim::Options& options = {}, const Local& local = {});
+
+/// An example problem on nodes of one rank each.
+struct Question {
+  AlgorithmChoice choice;
+  Rank ranks = 2;
+  std::int64_t bytes = 8;  ///< of a block
+};
+
+/// The question as closed forms are asked.
+machine::ModelCall model_call(const Question& question);
+
+/// By the closed form, or why there is none.
+Result<std::int64_t> modelled_ps(const machine::Machine& machine, const Question& question);
+Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question);
+
+}  // namespace carillon::predict

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What calibrate would measure on a simulated machine becomes a file on which the same ping-pongs
+// take as long.
+#include "machine/calibrated.h"
+
+#include <gtest/gtest.h>
+
+#include "machine/costs.h"
+#include "machine/sheet.h"
+#include "predict/predict.h"
+
+namespace carillon::machine {
+namespace {
+
+double one_way_ns(const Machine& machine, std::int64_t bytes, Rank ppn, bool two_sided) {
+  const AlgorithmChoice choice{find_algorithm("bcast.binomial"), {.two_sided = two_sided}};
+  const Limits limits{.nodes = predict::even_nodes(2, ppn)};
+  Result<sim::Report> report = predict::simulate(
+      choice, predict::example_problem(Collective::kBcast, 2, bytes), limits, machine);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return static_cast<double>(report.value().latency_ps) / 1e3;
+}
+
+PingPong played_on(const Machine& m, Rank ppn, bool two_sided) {
+  PingPong pings;
+  for (std::size_t i = 0; i < PingPong::kBytes.size(); ++i) {
+    const Transfer message{.bytes = PingPong::kBytes[i]};
+    const std::int64_t root = ppn == 2    ? local_put_ps(m, message.bytes)
+                              : two_sided ? send_ps(m, message)
+                                          : put_ps(m, message);
+    pings.points[i] = {one_way_ns(m, message.bytes, ppn, two_sided),
+                       static_cast<double>(root) / 1e3};
+  }
+  return pings;
+}
+
+Measured measured_on(const Machine& m) {
+  const auto ns = [](std::int64_t fs) { return static_cast<double>(fs) / 1e6; };
+  return {.where = "a simulated machine",
+          .cores = 4,
+          .cache_bytes = m.memory.cache_bytes,
+          .copy = {static_cast<double>(m.memory.copy_ps + m.memory.copy_run_ps) / 1e3,
+                   ns(m.memory.copy_cached_fs), ns(m.memory.copy_byte_fs)},
+          .reduce = {static_cast<double>(m.memory.reduce_ps) / 1e3, ns(m.memory.reduce_cached_fs),
+                     ns(m.memory.reduce_byte_fs)},
+          .node = played_on(m, 2, false),
+          .one_sided = played_on(m, 1, false),
+          .two_sided = played_on(m, 1, true)};
+}
+
+TEST(Calibrated, PingPongsTakeAsLong) {
+  for (const char* const name : {"edr", "hdr", "clan_via"}) {
+    Machine truth = load(name).value();
+    truth.two_sided.eager_bytes = 65536;
+    truth.one_sided.inline_bytes = 0;
+    truth.memory.node_byte_fs = 0;
+    const std::string text = calibrated_file(measured_on(truth));
+    const Result<Sheet> sheet = parse_sheet(text, "calibrated.toml", "calibrated");
+    ASSERT_TRUE(sheet.ok()) << sheet.status().message() << "\n" << text;
+    const Machine& ours = sheet.value().machine;
+    for (const std::int64_t bytes : PingPong::kBytes) {
+      for (const Rank ppn : {1, 2}) {
+        for (const bool two_sided : {false, true}) {
+          if (ppn == 2 && two_sided) continue;
+          const double expected = one_way_ns(truth, bytes, ppn, two_sided);
+          EXPECT_NEAR(one_way_ns(ours, bytes, ppn, two_sided), expected, 0.03 * expected)
+              << name << ", " << bytes << " bytes, " << ppn << " per node"
+              << (two_sided ? ", two-sided" : "");
+        }
+      }
+    }
+  }
+}
+
+// Times that contradict one another, as on a busy machine, still give a file that can be read.
+TEST(Calibrated, NonsenseIsBounded) {
+  Measured measured{.where = "a busy machine"};
+  for (PingPong* const pings : {&measured.node, &measured.one_sided, &measured.two_sided}) {
+    pings->points = {{{100, 5000}, {50, 1}, {10, 70000}}};
+  }
+  for (const Measured& each : {measured, Measured{.where = "nothing"}}) {
+    const Result<Sheet> sheet = parse_sheet(calibrated_file(each), "calibrated.toml", "calibrated");
+    EXPECT_TRUE(sheet.ok()) << sheet.status().message();
+  }
+}
+
+}  // namespace
+}  // namespace carillon::machine

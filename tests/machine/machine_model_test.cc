@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closed forms and the simulator are two ways to the same number: where there is a closed form they
+// agree to the picosecond, on every machine there is and on machines that there are not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "machine/model.h"
+#include "machine/sheet.h"
+#include "predict/predict.h"
+
+namespace carillon::machine {
+namespace {
+
+std::int64_t simulated_ps(const Machine& machine, const ModelCall& model) {
+  AlgorithmChoice choice{.algorithm = find_algorithm(model.algorithm),
+                         .params = {.k = model.k, .two_sided = model.two_sided}};
+  if (choice.algorithm->has_segment) choice.params.segment_bytes = model.segment_bytes;
+  const Shared shared{.collective = choice.algorithm->collective,
+                      .ranks = model.ranks,
+                      .count = model.bytes / model.element_bytes,
+                      .element_bytes = model.element_bytes};
+  const Limits limits{.nodes = predict::even_nodes(model.ranks, 1)};
+  Result<sim::Report> report = predict::simulate(choice, shared, limits, machine);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return report.ok() ? report.value().latency_ps : -1;
+}
+
+std::string text_of(const ModelCall& c) {
+  return c.algorithm + " k=" + std::to_string(c.k) + " ranks=" + std::to_string(c.ranks) +
+         " bytes=" + std::to_string(c.bytes) + " segment=" + std::to_string(c.segment_bytes) +
+         (c.two_sided ? " two-sided" : "");
+}
+
+// 1 if there is a closed form for it and both agree.
+int compare(const Machine& machine, const ModelCall& call) {
+  const Result<std::int64_t> model = model_ps(machine, call);
+  if (!model.ok()) return 0;
+  const std::int64_t simulated = simulated_ps(machine, call);
+  EXPECT_EQ(model.value(), simulated) << text_of(call) << " on " << machine.name;
+  return model.value() == simulated ? 1 : 0;
+}
+
+// All that has a closed form, for that many ranks.
+std::vector<ModelCall> calls_of(Rank ranks, std::int64_t bytes) {
+  std::vector<ModelCall> calls;
+  for (const ModelRow& row : models()) {
+    for (const bool two_sided : {false, true}) {
+      ModelCall call{.algorithm = std::string(row.id),
+                     .ranks = ranks,
+                     .bytes = bytes,
+                     .element_bytes = bytes % 4 == 0 ? 4 : 1,
+                     .two_sided = two_sided};
+      if (row.least_k == 0) calls.push_back(call);
+      for (const std::int32_t k : {1, 2, 3, 4, 7, 15}) {
+        if (row.least_k == 0 || k < row.least_k) continue;
+        call.k = k;
+        calls.push_back(call);
+      }
+    }
+  }
+  return calls;
+}
+
+TEST(ModelAndSimulator, AgreeOnEveryMachine) {
+  int agreed = 0;
+  for (const std::string& name : machine_names()) {
+    const Machine machine = load(name).value();
+    for (const Rank ranks : {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 20, 64, 100}) {
+      for (const std::int64_t bytes : {0, 1, 4, 64, 65, 4096, 6720, 50'000}) {
+        for (const ModelCall& call : calls_of(ranks, bytes)) agreed += compare(machine, call);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(agreed, 7'000);
+}
+
+TEST(ModelAndSimulator, AgreeOnPipelinedChains) {
+  int agreed = 0;
+  for (const char* const name : {"edr", "clan_via"}) {
+    const Machine machine = load(name).value();
+    for (const Rank ranks : {2, 3, 9, 20}) {
+      for (const std::int64_t bytes : {1000, 3000, 4096, 5000, 12'345}) {
+        ModelCall call{.algorithm = "bcast.chain", .ranks = ranks, .bytes = bytes};
+        for (const std::int64_t segment : {64, 256, 1024}) {
+          call.segment_bytes = segment;
+          for (const bool two_sided : {false, true}) {
+            call.two_sided = two_sided;
+            agreed += compare(machine, call);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(agreed, 240);
+}
+
+TEST(ModelAndSimulator, AgreeOnManyRanks) {
+  const Machine machine = load("edr").value();
+  for (const Rank ranks : {512, 1000}) {
+    for (const ModelCall& call : calls_of(ranks, 4096)) compare(machine, call);
+  }
+}
+
+// Any machine: each of its numbers at random.
+Machine any_machine() {
+  Machine m;
+  const auto ps = [] { return *rc::gen::inRange<std::int64_t>(0, 3'000'000); };
+  const auto fs = [] { return *rc::gen::inRange<std::int64_t>(0, 3'000'000); };
+  const auto flag = [] { return *rc::gen::arbitrary<bool>(); };
+  m.network = {.latency_ps = ps() + 1,
+               .send_overhead_ps = ps(),
+               .recv_overhead_ps = ps(),
+               .gap_ps = ps(),
+               .per_byte_fs = fs(),
+               .gather_ps = ps(),
+               .send_queue = *rc::gen::inRange(1, 20)};
+  if (flag()) {
+    m.network.fragment_bytes = *rc::gen::inRange<std::int64_t>(100, 5000);
+    m.network.fragment_ps = ps();
+  }
+  if (flag()) m.bus = {ps(), fs(), flag(), flag()};
+  m.one_sided = {.post_ps = ps(),
+                 .doorbell_ps = ps(),
+                 .poll_ps = ps(),
+                 .inline_bytes = *rc::gen::inRange<std::int64_t>(0, 200),
+                 .inline_byte_fs = fs(),
+                 .stage_puts = flag(),
+                 .stage_input = flag(),
+                 .stage_output = flag()};
+  m.two_sided = {.post_ps = ps(),
+                 .match_ps = ps(),
+                 .eager_bytes = *rc::gen::inRange<std::int64_t>(0, 100'000),
+                 .copy_in = flag(),
+                 .copy_out = flag(),
+                 .rendezvous_ps = ps()};
+  m.memory = {.copy_ps = ps(),
+              .copy_block_ps = ps(),
+              .copy_run_ps = ps(),
+              .copy_cached_fs = fs(),
+              .copy_byte_fs = fs(),
+              .cache_bytes = *rc::gen::inRange<std::int64_t>(0, 20'000),
+              .reduce_ps = ps(),
+              .reduce_cached_fs = fs(),
+              .reduce_byte_fs = fs()};
+  return m;
+}
+
+TEST(ModelAndSimulator, AgreeOnAnyMachine) {
+  int agreed = 0;
+  EXPECT_TRUE(rc::check("model and simulator agree", [&] {
+    const Machine machine = any_machine();
+    const Rank ranks = *rc::gen::inRange<Rank>(2, 70);
+    const std::int64_t bytes = *rc::gen::element<std::int64_t>(1, 4, 60, 3840, 4096, 20'000);
+    std::vector<ModelCall> calls = calls_of(ranks, bytes);
+    ModelCall chain{.algorithm = "bcast.chain", .ranks = ranks, .bytes = bytes};
+    chain.segment_bytes = *rc::gen::inRange<std::int64_t>(bytes / 20 + 1, bytes + 1);
+    calls.push_back(chain);
+    for (const ModelCall& call : calls) {
+      const Result<std::int64_t> model = model_ps(machine, call);
+      if (!model.ok()) continue;
+      ++agreed;
+      if (model.value() != simulated_ps(machine, call)) {
+        RC_FAIL(text_of(call) + ": model " + std::to_string(model.value()) + ", simulator " +
+                std::to_string(simulated_ps(machine, call)));
+      }
+    }
+  }));
+  EXPECT_GT(agreed, 1000);
+}
+
+TEST(Model, SaysWhyNot) {
+  const Machine machine = load("hdr").value();
+  const auto why = [&](const ModelCall& call) {
+    const Result<std::int64_t> time = model_ps(machine, call);
+    return time.ok() ? "no error" : std::string(time.status().message());
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(why({.algorithm = "bcast.flat"}), HasSubstr("there are bcast.binomial"));
+  EXPECT_THAT(why({.algorithm = "bcast.binomial", .ranks = 0}), HasSubstr("0 ranks"));
+  EXPECT_THAT(why({.algorithm = "bcast.binomial", .bytes = -1}), HasSubstr("-1 bytes"));
+  EXPECT_THAT(why({.algorithm = "bcast.binomial", .bytes = 100'000}), HasSubstr("in segments"));
+  EXPECT_THAT(why({.algorithm = "bcast.binomial", .ranks = 21}), HasSubstr("switches"));
+  EXPECT_THAT(why({.algorithm = "bcast.binomial", .k = 2}), HasSubstr("k = 2"));
+  EXPECT_THAT(why({.algorithm = "bcast.knomial", .k = 1}), HasSubstr("k = 1"));
+  EXPECT_THAT(why({.algorithm = "bcast.binomial", .bytes = 10'000, .two_sided = true}),
+              HasSubstr("not eager"));
+  EXPECT_THAT(why({.algorithm = "allreduce.ring", .ranks = 3, .bytes = 16}), HasSubstr("equal"));
+  EXPECT_THAT(why({.algorithm = "allreduce.ring", .bytes = 6, .element_bytes = 4}),
+              HasSubstr("whole number of elements"));
+}
+
+TEST(BestK, IsTheBest) {
+  const Machine machine = load("clan_via").value();
+  ModelCall call{.algorithm = "allreduce.degree_k", .ranks = 16, .bytes = 4};
+  const BestK best = best_k(machine, call).value();
+  for (call.k = 1; call.k < 16; ++call.k) {
+    const std::int64_t time = model_ps(machine, call).value();
+    EXPECT_LE(best.time_ps, time);
+    EXPECT_TRUE(call.k != best.k || best.time_ps == time);
+  }
+  EXPECT_GT(best.k, 1);
+  call.bytes = 4096;
+  EXPECT_EQ(best_k(machine, call).value().k, 1) << "long vectors cross each level k times";
+  EXPECT_EQ(best_k(machine, {.algorithm = "bcast.binomial"}).value().k, 0);
+}
+
+}  // namespace
+}  // namespace carillon::machine

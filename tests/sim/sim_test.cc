@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The simulator on small teams written by hand, where the times can be added up on paper, and what
+// holds for every algorithm: the same again gives the same, more takes no less.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "machine/costs.h"
+#include "support/registry.h"
+#include "support/sim_job.h"
+
+namespace carillon::test {
+namespace {
+
+using machine::Machine;
+
+constexpr std::int64_t kNs = 1000;
+
+// Costs that are all different, so that none can stand for another.
+Machine paper() {
+  Machine m;
+  m.name = "paper";
+  m.network = {.latency_ps = 1000 * kNs,
+               .send_overhead_ps = 3 * kNs,
+               .recv_overhead_ps = 5 * kNs,
+               .gap_ps = 7 * kNs,
+               .per_byte_fs = 100'000};
+  m.one_sided = {.post_ps = 11 * kNs, .doorbell_ps = 13 * kNs, .poll_ps = 17 * kNs};
+  m.two_sided = {.post_ps = 19 * kNs,
+                 .match_ps = 23 * kNs,
+                 .eager_bytes = 100,
+                 .copy_in = true,
+                 .copy_out = true,
+                 .rendezvous_ps = 29 * kNs};
+  m.memory = {.copy_ps = 31 * kNs, .copy_run_ps = 0, .copy_cached_fs = 50'000};
+  m.shared_memory = {.latency_ps = 80 * kNs,
+                     .overhead_ps = 10 * kNs,
+                     .line_bytes = 56,
+                     .line_ps = 2 * kNs,
+                     .write_ps = 4 * kNs,
+                     .per_byte_fs = 60'000};
+  return m;
+}
+
+constexpr std::int64_t kPut = (3 + 11 + 13) * kNs;
+constexpr std::int64_t kWait = (5 + 17) * kNs;
+constexpr std::int64_t kLatency = 1000 * kNs;
+constexpr std::int64_t kGap = 7 * kNs;
+
+void put_and_wait(const Call& call, Builder& b) {
+  if (call.rank == 0) b.put(1, b.input({0, 40}));
+  if (call.rank == 1) b.wait(0);
+}
+
+TEST(Simulator, OneMessage) {
+  const sim::Report report = simulated(hand_job(2, 1, put_and_wait), paper());
+  EXPECT_EQ(report.latency_ps, kPut + 4 * kNs + kLatency + kWait);
+  EXPECT_EQ(report.messages, 1);
+  EXPECT_EQ(report.bytes, 40);
+  EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kSend)], kPut);
+  EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kWait)], report.latency_ps);
+}
+
+TEST(Simulator, ALateReaderDoesNotWait) {
+  sim::Options options{.starts_ps = {0, 5000 * kNs}, .rank_times = true};
+  const sim::Report report = simulated(hand_job(2, 1, put_and_wait), paper(), options);
+  EXPECT_EQ(report.latency_ps, 5000 * kNs + kWait);
+  EXPECT_EQ(report.rank_ps, (std::vector<std::int64_t>{kPut, kWait}));
+}
+
+TEST(Simulator, WithinANode) {
+  const sim::Report report = simulated(hand_job(2, 2, put_and_wait), paper());
+  EXPECT_EQ(report.latency_ps, (10 + 2 + 80 + 10) * kNs);
+}
+
+TEST(Simulator, TheNicTakesOneMessageAtATime) {
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) {
+      for (const Rank peer : {1, 2, 3}) b.put(peer, b.input({0, 1000}));
+    } else {
+      b.wait(0);
+    }
+  };
+  // Posts are quicker than the NIC: it sends 100 ns each, with gaps.
+  EXPECT_EQ(simulated(hand_job(4, 1, emit), paper()).latency_ps,
+            kPut + 3 * 100 * kNs + 2 * kGap + kLatency + kWait);
+}
+
+TEST(Simulator, AFullQueueMakesThePostWait) {
+  const auto emit = [](const Call& call, Builder& b) {
+    for (const Rank peer : {1, 2, 3, 4}) {
+      if (call.rank == 0) b.put(peer, b.input({0, 1000}));
+      if (call.rank == peer) b.wait(0);
+    }
+  };
+  Machine m = paper();
+  m.network.send_queue = 1;
+  sim::Options options{.rank_times = true};
+  // The third post waits until the second message is no longer waiting: 107 ns after the first.
+  const sim::Report report = simulated(hand_job(5, 1, emit), m, options);
+  EXPECT_EQ(report.rank_ps[0], kPut + 2 * (100 * kNs + kGap) + kPut);
+}
+
+TEST(Simulator, ReadersTakeOneMessageAtATime) {
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank > 0) {
+      b.put(0, b.input({0, 1000}));
+    } else {
+      for (const Rank peer : {1, 2, 3}) b.wait(peer);
+    }
+  };
+  const std::int64_t first = kPut + 100 * kNs + kLatency;
+  EXPECT_EQ(simulated(hand_job(4, 1, emit), paper()).latency_ps,
+            first + 2 * (kGap + 100 * kNs) + kWait);
+}
+
+TEST(Simulator, RanksShareTheNicOfTheirNode) {
+  const auto emit = [](const Call& call, Builder& b) {  // 0, 1 -> 2, 3
+    if (call.rank < 2) b.put(call.rank + 2, b.input({0, 1000}));
+    if (call.rank >= 2) b.wait(call.rank - 2);
+  };
+  EXPECT_EQ(simulated(hand_job(4, 2, emit), paper()).latency_ps,
+            kPut + 2 * 100 * kNs + kGap + kLatency + kWait);
+}
+
+TEST(Simulator, ARankThatPostsLateIsNotServedFirst) {
+  // Rank 0 packs for long before it posts; rank 1, which begins later, is at the NIC before it.
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) b.put(2, b.input({0, 10'000}));
+    if (call.rank == 1) b.put(3, b.input({0, 10'000}));
+    if (call.rank >= 2) b.wait(call.rank - 2);
+  };
+  Machine m = paper();
+  m.one_sided.stage_puts = true;
+  const std::int64_t pack = (31 + 500) * kNs;
+  sim::Options options{.starts_ps = {0, 100 * kNs, 0, 0}, .rank_times = true};
+  const sim::Report report = simulated(hand_job(4, 2, emit), m, options);
+  EXPECT_EQ(report.rank_ps[2], kPut + pack + 1000 * kNs + kLatency + kWait);
+  EXPECT_EQ(report.rank_ps[3], kPut + pack + 2 * 1000 * kNs + kGap + kLatency + kWait);
+}
+
+TEST(Simulator, AWindowThatIsFullMakesThePutWait) {
+  // Rank 1 takes nothing before 50 us; the fifth put waits for the first release.
+  const auto emit = [](const Call& call, Builder& b) {
+    for (int i = 0; i < 5; ++i) {
+      if (call.rank == 0) b.put(1, b.input({0, 8}));
+      if (call.rank == 1) b.wait(0);
+    }
+  };
+  sim::Options options{.starts_ps = {0, 50'000 * kNs}, .rank_times = true};
+  const sim::Report report = simulated(hand_job(2, 1, emit), paper(), options);
+  EXPECT_EQ(report.rank_ps[0], 50'000 * kNs + kWait + kLatency + kPut);
+}
+
+TEST(Simulator, MessagesAreHeldUntilTheirLastUse) {
+  const auto emit = [](const Call& call, Builder& b) {
+    for (int i = 0; i < 5; ++i) {
+      if (call.rank == 0) b.put(1, b.input({0, 8}));
+      if (call.rank == 1) b.copy(b.output({8 * i, 8}), b.slot(b.wait(0), {0, 8}));
+    }
+  };
+  sim::Options options{.starts_ps = {0, 50'000 * kNs}, .rank_times = true};
+  const sim::Report report = simulated(hand_job(2, 1, emit), paper(), options);
+  const std::int64_t copy = 31 * kNs + 400;
+  EXPECT_EQ(report.rank_ps[0], 50'000 * kNs + kWait + copy + kLatency + kPut);
+}
+
+TEST(Simulator, LoopsAreWhatTheyRepeat) {
+  const auto loop = [](const Call& call, Builder& b) {
+    b.segments(600, 100, [&](Range s) {
+      if (call.rank == 0) b.put(1, b.input(s));
+      if (call.rank == 1) b.copy(b.output(s), b.slot(b.wait(0), {0, s.length}));
+    });
+  };
+  const auto plain = [](const Call& call, Builder& b) {
+    for (std::int64_t at = 0; at < 600; at += 100) {
+      if (call.rank == 0) b.put(1, b.input({at, 100}));
+      if (call.rank == 1) b.copy(b.output({at, 100}), b.slot(b.wait(0), {0, 100}));
+    }
+  };
+  const sim::Report a = simulated(hand_job(2, 1, loop), paper());
+  const sim::Report b = simulated(hand_job(2, 1, plain), paper());
+  EXPECT_EQ(a.messages, 6);
+  EXPECT_EQ(a.latency_ps, b.latency_ps);
+}
+
+TEST(Simulator, StrandsShareTheCpu) {
+  // The second strand copies while the first waits; the message is read when the copy is done.
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) {
+      b.put(1, b.input({0, 8}));
+      return;
+    }
+    b.wait(0);
+    b.strand();
+    b.copy(b.output({0, 40'000}), b.input({0, 40'000}));
+  };
+  const std::int64_t copy = (31 + 2000) * kNs;
+  const std::int64_t arrival = kPut + 800 + kLatency;
+  ASSERT_GT(copy, arrival);
+  EXPECT_EQ(simulated(hand_job(2, 1, emit), paper()).latency_ps, copy + kWait);
+}
+
+TEST(Simulator, AWaitingStrandLeavesTheCpuToOthers) {
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) {
+      b.put(1, b.input({0, 8}));
+      return;
+    }
+    b.wait(0);
+    b.strand();
+    b.copy(b.output({0, 40}), b.input({0, 40}));
+    b.signal(0);
+  };
+  sim::Options options{.rank_times = true};
+  // The copy and the signal are done before the message comes.
+  const sim::Report report = simulated(hand_job(2, 1, emit), paper(), options);
+  EXPECT_EQ(report.rank_ps[1], kPut + 800 + kLatency + kWait);
+}
+
+TEST(Simulator, EagerSend) {
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) b.send(1, b.input({0, 100}));
+    if (call.rank == 1) b.recv(0, b.output({0, 100}));
+  };
+  const std::int64_t copy = (31 + 5) * kNs;
+  EXPECT_EQ(simulated(hand_job(2, 1, emit), paper()).latency_ps,
+            (3 + 19) * kNs + copy + 10 * kNs + kLatency + (5 + 23) * kNs + copy);
+}
+
+TEST(Simulator, LongSendAsksFirst) {
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) b.send(1, b.input({0, 1000}));
+    if (call.rank == 1) b.recv(0, b.output({0, 1000}));
+  };
+  EXPECT_EQ(simulated(hand_job(2, 1, emit), paper()).latency_ps,
+            (3 + 19) * kNs + 3 * kLatency + 2 * 29 * kNs + 100 * kNs + (5 + 23) * kNs);
+}
+
+TEST(Simulator, TheBusIsInSeries) {
+  Machine m = paper();
+  m.bus = {.per_message_ps = 50 * kNs, .per_byte_fs = 300'000, .cut_through = true};
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) b.put(1, b.input({0, 1000}));
+    if (call.rank == 1) b.wait(0);
+  };
+  const sim::Job job = hand_job(2, 1, emit);
+  EXPECT_EQ(simulated(job, m).latency_ps,
+            kPut + 2 * 50 * kNs + 300 * kNs + kLatency + kWait);  // the bus is the slower one
+  m.bus.cut_through = false;
+  EXPECT_EQ(simulated(job, m).latency_ps,
+            kPut + 2 * (50 + 300) * kNs + 100 * kNs + kLatency + kWait);
+}
+
+TEST(Simulator, HopsAndOversubscription) {
+  Machine m = paper();
+  m.topology = {.hop_latency_ps = 40 * kNs,
+                .levels = {{.radix = 2, .oversubscription_permille = 3000}, {.radix = 2}}};
+  const auto put_to = [](Rank reader) {
+    return [reader](const Call& call, Builder& b) {
+      if (call.rank == 0) b.put(reader, b.input({0, 1000}));
+      if (call.rank == reader) b.wait(0);
+    };
+  };
+  const auto time = [&](Rank reader) {
+    return simulated(hand_job(4, 1, put_to(reader)), m).latency_ps;
+  };
+  EXPECT_EQ(time(1), kPut + 100 * kNs + kLatency + kWait);
+  EXPECT_EQ(time(2), kPut + 300 * kNs + kLatency + 2 * 40 * kNs + kWait);
+}
+
+TEST(Simulator, MemoryIsSharedByANode) {
+  Machine m = paper();
+  m.memory.node_byte_fs = 50'000;
+  const auto emit = [](const Call&, Builder& b) {
+    b.copy(b.output({0, 40'000}), b.input({0, 40'000}));
+  };
+  EXPECT_EQ(simulated(hand_job(2, 1, emit), m).latency_ps, (31 + 2000) * kNs);
+  EXPECT_EQ(simulated(hand_job(2, 2, emit), m).latency_ps, 2 * 2000 * kNs);
+}
+
+TEST(Simulator, Deadlock) {
+  const auto emit = [](const Call& call, Builder& b) { b.wait(1 - call.rank); };
+  const Result<sim::Report> report = sim::simulate(hand_job(2, 1, emit), paper());
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().message().find("rank 0 waits for rank 1"), std::string::npos)
+      << report.status().message();
+}
+
+TEST(Simulator, ErrorsOfTheBuilderAreTold) {
+  const auto emit = [](const Call&, Builder& b) { b.wait(7); };
+  const Result<sim::Report> report = sim::simulate(hand_job(2, 1, emit), paper());
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().message().find("peer 7"), std::string::npos);
+}
+
+TEST(Simulator, CanBeInterrupted) {
+  const Algorithm& algorithm = *find_algorithm("allreduce.recursive_doubling");
+  const Result<sim::Job> job =
+      sim_job(algorithm, {.collective = Collective::kAllreduce, .ranks = 4096, .count = 1},
+              {.nodes = nodes_of(4096)});
+  ASSERT_TRUE(job.ok());
+  sim::Options options;
+  options.on_progress = [](std::int64_t) { return false; };
+  EXPECT_EQ(sim::simulate(job.value(), paper(), options).status().code(), Code::kTimeout);
+}
+
+TEST(Simulator, TheCriticalPathIsWithoutGaps) {
+  const Algorithm& algorithm = *find_algorithm("allreduce.recursive_doubling");
+  const Result<sim::Job> job =
+      sim_job(algorithm,
+              {.collective = Collective::kAllreduce, .ranks = 13, .count = 4, .element_bytes = 8},
+              {.nodes = nodes_of(13)});
+  ASSERT_TRUE(job.ok());
+  sim::Options options{.skew_ps = 2000 * kNs, .critical_path = true};
+  const sim::Report report = simulated(job.value(), paper(), options);
+  const std::vector<sim::PathStep>& path = report.critical_path;
+  ASSERT_GT(path.size(), 3U);
+  for (std::size_t i = 1; i < path.size(); ++i) {
+    EXPECT_EQ(path[i].begin_ps, path[i - 1].end_ps);
+    EXPECT_EQ(path[i].from, path[i - 1].rank);
+  }
+  EXPECT_LE(path.back().end_ps - path.front().begin_ps, report.latency_ps);
+  EXPECT_GT(path.back().end_ps - path.front().begin_ps, report.latency_ps - 2000 * kNs);
+}
+
+// What the documented benchmarks do, with fewer ranks.
+TEST(Simulator, ManyRanks) {
+  constexpr Rank kRanks = 1 << 15;
+  const Result<sim::Job> job = sim_job(
+      *find_algorithm("allreduce.recursive_doubling"),
+      {.collective = Collective::kAllreduce, .ranks = kRanks, .count = 1, .element_bytes = 8},
+      {.nodes = nodes_of(kRanks)});
+  ASSERT_TRUE(job.ok());
+  const sim::Report together = simulated(job.value(), paper());
+  EXPECT_EQ(together.messages, kRanks * 15);
+  // All steps are alike: nobody waits for anything but a message on its way.
+  const std::int64_t step = kPut + 800 + kLatency + kWait;
+  EXPECT_EQ(together.latency_ps, 15 * (step + machine::reduce_ps(paper().memory, 8)));
+  const sim::Report apart = simulated(job.value(), paper(), {.skew_ps = 5000 * kNs});
+  EXPECT_EQ(apart.messages, together.messages);
+  EXPECT_GT(apart.latency_ps, together.latency_ps);
+  // As much later as the last one begins; and messages may now be in one another's way.
+  EXPECT_LE(apart.latency_ps, together.latency_ps + 5000 * kNs + 15 * kGap);
+}
+
+TEST(Simulator, ManyMessagesToEachRank) {
+  constexpr Rank kRanks = 600;  // more positions than are emitted whole
+  const Result<sim::Job> job =
+      sim_job(*find_algorithm("alltoall.pairwise"),
+              {.collective = Collective::kAlltoall, .ranks = kRanks, .count = 8},
+              {.nodes = nodes_of(kRanks)});
+  ASSERT_TRUE(job.ok());
+  sim::Options options{.skew_ps = 5000 * kNs, .rank_times = true};
+  const sim::Report windows = simulated(job.value(), paper(), options);
+  options.whole_positions = INT64_MAX;
+  const sim::Report whole = simulated(job.value(), paper(), options);
+  EXPECT_EQ(windows.messages, std::int64_t{kRanks} * (kRanks - 1));
+  EXPECT_EQ(windows.rank_ps, whole.rank_ps);
+}
+
+class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {
+ protected:
+  static sim::Report time(Rank ranks, std::int64_t count, const sim::Options& options,
+                          bool two_sided = false) {
+    const Algorithm& algorithm = *GetParam();
+    const std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks), count);
+    const Result<sim::Job> job = sim_job(
+        algorithm,
+        {.collective = algorithm.collective, .ranks = ranks, .count = count, .element_bytes = 8},
+        {.slot_bytes = 1024, .nodes = nodes_of(ranks, 2)}, {.two_sided = two_sided},
+        {bytes, bytes, bytes, bytes});
+    EXPECT_TRUE(job.ok()) << job.status().to_string();
+    return job.ok() ? simulated(job.value(), paper(), options) : sim::Report{};
+  }
+};
+
+TEST_P(EveryAlgorithm, TheSameAgainIsTheSame) {
+  const sim::Options options{.skew_ps = 5000 * kNs, .seed = 7, .rank_times = true};
+  sim::Options traced = options;
+  traced.critical_path = true;
+  std::int64_t spans = 0;
+  traced.on_span = [&](const sim::Span&) { ++spans; };
+  const bool has_two_sided = GetParam()->collective != Collective::kAlltoallv;
+  for (const bool two_sided : {false, has_two_sided}) {
+    const sim::Report first = time(11, 500, options, two_sided);
+    const sim::Report second = time(11, 500, options, two_sided);
+    const sim::Report third = time(11, 500, traced, two_sided);
+    EXPECT_GT(first.latency_ps, 0);
+    EXPECT_EQ(first.rank_ps, second.rank_ps);
+    EXPECT_EQ(first.rank_ps, third.rank_ps);
+    EXPECT_EQ(first.activity_ps, third.activity_ps);
+    EXPECT_EQ(first.messages, third.messages);
+  }
+  EXPECT_GT(spans, 0);
+}
+
+TEST_P(EveryAlgorithm, MoreBytesTakeNoLess) {
+  if (GetParam()->collective == Collective::kBarrier) return;
+  std::int64_t before = 0;
+  for (const std::int64_t count : {1, 16, 256, 4096}) {
+    const std::int64_t latency = time(8, count, {}).latency_ps;
+    EXPECT_GE(latency, before) << count;
+    before = latency;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm, testing::ValuesIn(all_algorithms()),
+                         name_of_algorithm);
+
+}  // namespace
+}  // namespace carillon::test
