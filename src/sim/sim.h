@@ -49,7 +49,7 @@ struct Options {
   bool critical_path = false;           ///< takes memory per message
   bool rank_times = false;              ///< fill Report::rank_ps
   std::function<void(const Span&)> on_span = {};
-  /// Called every few thousand events, with the number of messages so far; false: stop.
+  /// Called every few dozen events, with the number of messages so far; false: stop.
   std::function<bool(std::int64_t messages)> on_progress = {};
 };
 

@@ -134,7 +134,6 @@ Status Simulation<kTraced>::run_windows() {
   const auto node = [&](const Event& event) {
     return single_ ? event.rank : static_cast<std::uint32_t>(node_of(event.rank));
   };
-  std::int64_t untold = 0;  // events since on_progress
   while (status_.ok() && calendar_.take(&events)) {
     window_end_ = calendar_.window_end();
     sort_by(&events, &spare, last_node, node);
@@ -146,14 +145,7 @@ Status Simulation<kTraced>::run_windows() {
       if (single_) prefetch(events, i);
       node_ = static_cast<std::int32_t>(here);
       run_node(&events[i], events.data() + end);
-      untold += static_cast<std::int64_t>(end - i);
       i = end;
-      constexpr std::int64_t kOften = 1 << 13;
-      if (!options_.on_progress || untold < kOften) continue;
-      untold = 0;
-      if (!options_.on_progress(report_.messages)) {
-        return {Code::kTimeout, "the simulation was interrupted"};
-      }
     }
   }
   return status_;
@@ -199,6 +191,10 @@ std::int64_t Simulation<kTraced>::limit_of(const RankState& rank) const {
 template <bool kTraced>
 void Simulation<kTraced>::happen(const Event& event) {
   now_ = event.time;
+  constexpr std::uint32_t kOften = 64;
+  if (options_.on_progress && ++events_ % kOften == 0 && !options_.on_progress(report_.messages)) {
+    return fail({Code::kTimeout, "the simulation was interrupted"});
+  }
   switch (Subject::of(event.word).kind) {
     case EventKind::kRelease: return released(event);
     case EventKind::kDeliver: return deliver(event);

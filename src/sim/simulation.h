@@ -208,6 +208,7 @@ class Simulation {
   std::int64_t now_ = 0;  // the time of the event that is happening
   std::vector<PathNode> path_;
   std::vector<StrandParts> beginning_;
+  std::uint32_t events_ = 0;
   std::uint32_t ended_ = 0;
   std::int64_t first_begin_ = INT64_MAX, last_end_ = 0;
   std::uint32_t last_path_ = 0, last_rank_ = 0;
