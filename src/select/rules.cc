@@ -31,8 +31,11 @@ constexpr std::array kRows = {
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
 
+    Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=chain"},
+    Row{kNodes, kAnyRanks, 4 * kKiB, "bcast.hierarchical:leaders=knomial,k=4"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
-    Row{kNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=chain"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=scatter_allgather"},
     Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "bcast.flat"},
     // A tree's inner ranks write a copy for each child; to all is written once.
@@ -41,11 +44,12 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
     Row{kNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
-    Row{kNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=flat_blocks"},
-    Row{kNodes, kAnyRanks, kAnyBytes,
+    Row{kCrowdedNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=flat_blocks"},
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "reduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_gather"},
+    Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.hierarchical:node=flat_blocks"},
     // Operators that do not commute, on nodes whose ranks do not follow one another.
-    Row{kNodes, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
+    Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.degree_k:k=3"},
     Row{kNodes, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
     Row{kAnywhere, 2, kAnyBytes, "reduce.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "reduce.flat"},
@@ -55,10 +59,10 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
-    Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical"},
-    Row{kNodes, kAnyRanks, 16 * kKiB, "allreduce.hierarchical:node=flat_blocks"},
-    Row{kNodes, kAnyRanks, kAnyBytes,
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "allreduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_allgather"},
+    Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical"},
+    Row{kNodes, kAnyRanks, 4 * kKiB, "allreduce.hierarchical:node=flat_blocks"},
     // Operators that do not commute, on nodes whose ranks do not follow one another.
     Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
@@ -73,18 +77,22 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
-    Row{kNodes, kAnyRanks, 2 * kKiB, "allgather.hierarchical"},
-    Row{kNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical:leaders=ring"},
+    Row{kSingles, kAnyRanks, 16 * kKiB, "allgather.bruck"},
+    Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "allgather.bruck"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allgather.ring"},
 
     Row{kAnywhere, kFewRanks, kAnyBytes, "gather.flat"},
+    Row{kNodes, kAnyRanks, 256, "gather.binomial"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "gather.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "gather.binomial"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "gather.flat"},
 
     Row{kAnywhere, kFewRanks, kAnyBytes, "scatter.flat"},
+    Row{kNodes, kAnyRanks, 1 * kKiB, "scatter.binomial"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "scatter.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "scatter.binomial"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "scatter.flat"},
 
@@ -95,8 +103,9 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.flat"},
 
-    Row{kSingles, kAnyRanks, 256, "alltoall.bruck"},
-    Row{kNodes, kAnyRanks, 1 * kKiB, "alltoall.hierarchical"},
+    Row{kCrowdedNodes, kAnyRanks, 1 * kKiB, "alltoall.hierarchical"},
+    Row{kNodes, kFewRanks, kAnyBytes, "alltoall.pairwise"},
+    Row{kNodes, kAnyRanks, 64, "alltoall.bruck"},
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
