@@ -24,7 +24,8 @@ std::uint64_t hash_of(const std::vector<Step>& steps) {
 }
 
 bool same(const std::vector<Step>& a, const std::vector<Step>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Step)) == 0;
+  if (a.size() != b.size()) return false;
+  return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Step)) == 0;
 }
 
 std::int64_t length_of(const Buffer& buffer, const Tables& tables) {
