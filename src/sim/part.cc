@@ -89,7 +89,7 @@ std::uint64_t channel_key(const Op& op) {
 
 }  // namespace
 
-Shape* ShapeTable::get(const std::vector<Step>& steps) {
+Shape* ShapeTable::get(const std::vector<Step>& steps, std::size_t peers) {
   const std::uint64_t hash = hash_of(steps);
   Shape*& recent = recent_[hash >> 32 & (recent_.size() - 1)];
   if (recent != nullptr && same(recent->steps, steps)) {
@@ -103,7 +103,8 @@ Shape* ShapeTable::get(const std::vector<Step>& steps) {
     return recent = row->second.get();
   }
   if (shapes_.size() >= sweep_at_) sweep();
-  return recent = shapes_.emplace(hash, std::make_unique<Shape>(Shape{steps, 1}))->second.get();
+  return recent =
+             shapes_.emplace(hash, std::make_unique<Shape>(Shape{steps, peers, 1}))->second.get();
 }
 
 void ShapeTable::sweep() {
@@ -284,17 +285,15 @@ Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Loc
     mark_credited(context);
     link_releases(context);
   }
-  Part part{.shape = shapes_.get(steps_),
-            .peers = pool_.take(peers_.size()),
-            .peer_count = static_cast<std::uint32_t>(peers_.size())};
+  const Part part{.shape = shapes_.get(steps_, peers_.size()), .peers = pool_.take(peers_.size())};
   std::copy(peers_.begin(), peers_.end(), part.peers);
   return part;
 }
 
 void Compiler::give_back(Part* part) {
   if (part->shape == nullptr) return;
+  pool_.give_back(part->peers, part->shape->peers);
   ShapeTable::give_back(part->shape);
-  pool_.give_back(part->peers, part->peer_count);
   *part = {};
 }
 

@@ -40,6 +40,7 @@ static_assert(sizeof(Step) == 24);
 
 struct Shape {
   std::vector<Step> steps;
+  std::size_t peers = 0;  ///< how many its ranks name
   std::int64_t users = 0;
 };
 
@@ -47,7 +48,7 @@ struct Shape {
 class ShapeTable {
  public:
   /// The shape of these steps, with one more user.
-  Shape* get(const std::vector<Step>& steps);
+  Shape* get(const std::vector<Step>& steps, std::size_t peers);
   static void give_back(Shape* shape) { --shape->users; }
 
  private:
@@ -118,7 +119,6 @@ class PeerPool {
 struct Part {
   Shape* shape = nullptr;
   std::uint32_t* peers = nullptr;
-  std::uint32_t peer_count = 0;
 };
 
 /// Makes parts of schedules.

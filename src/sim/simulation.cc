@@ -22,13 +22,6 @@ std::uint64_t random_of(std::uint64_t seed, std::uint64_t rank) {
   return x ^ x >> 31;
 }
 
-std::int64_t start_of(const Options& options, std::uint32_t rank) {
-  if (!options.starts_ps.empty()) return options.starts_ps[rank];
-  if (options.skew_ps == 0) return 0;
-  const auto range = static_cast<std::uint64_t>(options.skew_ps) + 1;
-  return static_cast<std::int64_t>(random_of(options.seed, rank) % range);
-}
-
 std::int32_t node_count(const Job& job) {
   return job.call.limits.nodes ? job.call.limits.nodes->count() : 1;
 }
@@ -94,10 +87,18 @@ Status Simulation<kTraced>::check() const {
 }
 
 template <bool kTraced>
+std::int64_t Simulation<kTraced>::begin_of(std::uint32_t id) const {
+  if (!options_.starts_ps.empty()) return options_.starts_ps[id];
+  if (options_.skew_ps == 0) return 0;
+  const auto range = static_cast<std::uint64_t>(options_.skew_ps) + 1;
+  return static_cast<std::int64_t>(random_of(options_.seed, id) % range);
+}
+
+template <bool kTraced>
 void Simulation<kTraced>::begin_ranks() {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     Event event;
-    event.time = start_of(options_, rank);
+    event.time = begin_of(rank);
     event.rank = rank;
     event.word = Subject{.kind = EventKind::kBegin}.word();
     first_begin_ = std::min(first_begin_, event.time);
@@ -222,7 +223,7 @@ void Simulation<kTraced>::trace_path() {
     end = message.sent;
     node = message.previous;
   }
-  path.push_back({rank, rank, states_[static_cast<std::size_t>(rank)].begin, end});
+  path.push_back({rank, rank, begin_of(static_cast<std::uint32_t>(rank)), end});
   std::reverse(path.begin(), path.end());
 }
 

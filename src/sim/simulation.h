@@ -103,8 +103,7 @@ class Simulation {
   };
   struct RankState {
     StrandState first;
-    std::int64_t cpu = 0;  // busy until
-    std::int64_t begin = 0;
+    std::int64_t cpu = 0;           // busy until
     std::int64_t wake = INT64_MAX;  // the next wake event
     Inbox inbox;
     std::unique_ptr<More> more;
@@ -133,6 +132,7 @@ class Simulation {
   void prefetch(const std::vector<Event>& events, std::size_t at) const;
   void run_node(const Event* first, const Event* last);
   void push(const Event& event);
+  [[nodiscard]] std::int64_t begin_of(std::uint32_t id) const;
   [[nodiscard]] std::int64_t limit_of(const RankState& rank) const;
   void happen(const Event& event);
   Result<Report> report();

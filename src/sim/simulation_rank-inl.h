@@ -31,7 +31,6 @@ void Simulation<kTraced>::begin(std::uint32_t id, std::int64_t time) {
   if (Status status = emission_.begin(rank, &beginning_); !status.ok()) return fail(status);
   RankState& state = states_[id];
   const Local local = job_.locals.empty() ? Local{} : job_.locals[id];
-  state.begin = time;
   state.cpu =
       time + staging_ps(input_bytes(job_.call.shared, local, rank), machine_.one_sided.stage_input);
   report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += state.cpu - time;
@@ -208,9 +207,10 @@ void Simulation<kTraced>::finish(std::uint32_t id) {
                  machine_.one_sided.stage_output);
   report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += staging;
   const std::int64_t end = last->ready + staging;
-  report_.rank_sum_ps += end - state.begin;
-  report_.rank_max_ps = std::max(report_.rank_max_ps, end - state.begin);
-  if (options_.rank_times) report_.rank_ps[id] = end - state.begin;
+  const std::int64_t taken = end - begin_of(id);
+  report_.rank_sum_ps += taken;
+  report_.rank_max_ps = std::max(report_.rank_max_ps, taken);
+  if (options_.rank_times) report_.rank_ps[id] = taken;
   // Of several that end last the first rank: which one ends is then no matter of order.
   if (end > last_end_ || (end == last_end_ && id < last_rank_) || ended_ == 0) {
     last_end_ = end;
