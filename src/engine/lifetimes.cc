@@ -84,8 +84,9 @@ bool Lifetimes::lasts(std::size_t put, const Buffer& source,
   const auto bytes = bytes_of(source, place.rounds);
   if (!bytes) return false;
   // What is excepted brings those bytes in each round: then they must be others each time.
-  if (except && place.rounds > 1 && std::abs(source.range.stride) < source.range.length) {
-    return false;
+  if (except && place.rounds > 1) {
+    const std::int64_t brought = schedule_.dst(schedule_.ops[*except])[0].range.length;
+    if (std::abs(source.range.stride) < brought) return false;
   }
   for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
     const bool same_strand = places_[i].strand == place.strand;

@@ -158,7 +158,10 @@ bool Run::progress(int polls) {
   if (!finished) return false;
   if (!sent_.empty() && !sent()) return false;
   if (references_.empty() || references_released()) {
-    if (fetches_) fetches_->finish();
+    if (fetches_) {
+      if (!told_awaited()) return false;
+      fetches_->finish();
+    }
     prefetch_next_writes();
     return true;
   }
@@ -228,8 +231,11 @@ bool Run::wait(const Instruction& in, const Strand& strand, int polls) {
     return false;
   }
   if (received.exposure != nullptr) {
-    std::span<std::byte> landing;
-    if (in.count > 0) landing = {at(in.a, strand), static_cast<std::size_t>(in.count)};
+    Landing landing;
+    if (in.count > 0) {
+      landing.bytes = {at(in.a, strand), static_cast<std::size_t>(in.count)};
+      landing.extent = extent_of(landing.bytes, in.a, strand);
+    }
     if (!fetch(in, strand, number, landing, &received)) return false;
   }
   landed_[in.dst.base - kBaseSlots] = received.landed ? 1 : 0;
@@ -476,7 +482,9 @@ void Run::fail_unreachable(int rank, const Status& why) {
 void Run::fail(Status status) {
   status_ = std::move(status);
   state_ = State::kDone;
-  abandon_fetches();
+  // Somebody may still read what was exposed, or the network write where it was to: it all stays as
+  // it is, as the team's memory does.
+  if (fetches_) team_->engine().network()->keep(std::move(fetches_));
 }
 
 std::span<const std::int64_t> Run::learned() const {

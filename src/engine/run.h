@@ -116,6 +116,11 @@ class Run {
     bool landed = false;                  // and have been got to where they may stay
   };
 
+  struct Landing {  // where a message may be got to at once; no bytes: nowhere
+    std::span<std::byte> bytes;
+    std::span<std::byte> extent;  // known to the network with them
+  };
+
   void set_buffers();
   void prefetch_next_writes();
   bool advance(Strand& strand, int polls);
@@ -127,14 +132,14 @@ class Run {
   bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
                     std::uint64_t number, std::int64_t offset, std::int64_t length);
   net::Fetches& fetches();
-  [[nodiscard]] std::span<std::byte> extent_of(std::span<std::byte> bytes, bool output) const;
+  [[nodiscard]] std::span<std::byte> extent_of(std::span<std::byte> bytes, const Operand& operand,
+                                               const Strand& strand) const;
   std::optional<net::Exposure> exposure_of(const Instruction& in, const Strand& strand,
                                            std::int64_t offset, std::int64_t length);
-  Result<wire::Piece> fetch_to(std::span<std::byte> bytes, std::size_t place, std::uint64_t length,
+  Result<wire::Piece> fetch_to(const Landing& to, std::size_t place, std::uint64_t length,
                                bool* in_place);
-  bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number,
-             std::span<std::byte> to, Received* received);
-  void abandon_fetches();
+  bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
+             Received* received);
   bool wait(const Instruction& in, const Strand& strand, int polls);
   bool write_large(const Instruction& in, const Strand& strand, shm::Line& line,
                    std::uint64_t number, std::int64_t offset, std::int64_t length,
@@ -155,6 +160,7 @@ class Run {
                std::int64_t offset, std::int64_t length) const;
   void take_numbers();
   bool references_released();
+  bool told_awaited();
   bool sent();
   [[nodiscard]] std::byte* at(const Operand& operand, const Strand& strand) const;
   [[nodiscard]] std::int64_t length_of(const Operand& operand, std::int64_t length) const;

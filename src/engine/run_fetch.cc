@@ -18,9 +18,14 @@ net::Fetches& Run::fetches() {
   return *fetches_;
 }
 
-// All of the caller's buffer in which `bytes` lie, if its size is known: registered once, for all
-// messages from there or to there.
-std::span<std::byte> Run::extent_of(std::span<std::byte> bytes, bool output) const {
+// All of the caller's buffer in which `bytes` lie, or all of the operand, where a table says what
+// that is: registered once, for all messages from there or to there.
+std::span<std::byte> Run::extent_of(std::span<std::byte> bytes, const Operand& operand,
+                                    const Strand& strand) const {
+  if (operand.table != Table::kNone) {
+    return {at(operand, strand), static_cast<std::size_t>(length_of(operand, 0))};
+  }
+  const bool output = operand.base != kBaseInput;  // a message has landed there
   std::byte* const base = bases_[output ? kBaseOutput : kBaseInput];
   const std::int64_t size = output ? plan_->output_bytes : plan_->input_bytes;
   const bool inside = bytes.data() >= base && bytes.data() + bytes.size() <= base + size;
@@ -34,18 +39,18 @@ std::optional<net::Exposure> Run::exposure_of(const Instruction& in, const Stran
   if (!in.lasts || length < engine.fetch_from_bytes()) return std::nullopt;
   if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return std::nullopt;
   const std::span bytes(at(in.a, strand) + offset, static_cast<std::size_t>(length));
-  const auto where = fetches().regions().expose(bytes, extent_of(bytes, in.a.base != kBaseInput));
+  const auto where = fetches().regions().expose(bytes, extent_of(bytes, in.a, strand));
   if (where.ok()) return net::Exposure{where.value(), bytes.size()};
   engine.stop_fetching(where.status());
   return std::nullopt;
 }
 
 // The caller's memory if the network can write there, else some of its own.
-Result<wire::Piece> Run::fetch_to(std::span<std::byte> bytes, std::size_t place,
-                                  std::uint64_t length, bool* in_place) {
+Result<wire::Piece> Run::fetch_to(const Landing& to, std::size_t place, std::uint64_t length,
+                                  bool* in_place) {
   *in_place = false;
-  if (bytes.size() == length) {
-    auto piece = fetches().regions().find(bytes, extent_of(bytes, true));
+  if (to.bytes.size() == length) {
+    auto piece = fetches().regions().find(to.bytes, to.extent);
     *in_place = piece.ok();
     if (piece.ok()) return piece;
   }
@@ -54,7 +59,7 @@ Result<wire::Piece> Run::fetch_to(std::span<std::byte> bytes, std::size_t place,
 
 // Gets the message that `received` tells of. False: not there yet, or failed.
 bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t number,
-                std::span<std::byte> to, Received* received) {
+                const Landing& to, Received* received) {
   const int peer = plan_->uses[in.use].peer;
   net::Pair& pair = *team_->endpoint().peer(peer).remote;
   const auto index = static_cast<std::size_t>(&strand - strands_.data());
@@ -90,12 +95,19 @@ bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t numbe
   return true;
 }
 
-// Somebody may still read what was exposed, or the network write where it was to: it all stays as
-// it is, as the team's memory does.
-void Run::abandon_fetches() {
-  if (!fetches_) return;
-  fetches_->settle();
-  team_->engine().network()->keep(std::move(fetches_));
+// Writers that wait to hear of releases may have nothing else to go on: they have been told, and do
+// not depend on this process calling again. What is told covers earlier collectives, too.
+bool Run::told_awaited() {
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    if (!uses_[i].awaited) continue;
+    const auto count = static_cast<std::uint64_t>(uses_[i].count);
+    if (uses_[i].told < count) {
+      if (!team_->oldest(collective_)) return false;
+      tell(i, count);
+    }
+    if (team_->endpoint().peer(plan_->uses[i].peer).remote->owes()) return false;
+  }
+  return true;
 }
 
 }  // namespace carillon

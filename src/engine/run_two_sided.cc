@@ -52,9 +52,10 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls) {
       return false;
     }
     if (received.exposure != nullptr) {
-      std::span<std::byte> landing;
+      Landing landing;
       if (in.piece_count == 0) {
-        landing = {at(in.dst, strand) + offset, static_cast<std::size_t>(length)};
+        landing.bytes = {at(in.dst, strand) + offset, static_cast<std::size_t>(length)};
+        landing.extent = extent_of(landing.bytes, in.dst, strand);
       }
       if (!fetch(in, strand, number, landing, &received)) return false;
     }

@@ -211,7 +211,9 @@ void Team::fail(Status status) {
   if (!endpoint_) return;
   endpoint_->give_up(-static_cast<int>(status_.code()));
   wake_readers(*this, shm::Pool::kToAll);
-  if (links_) links_->give_up(endpoint_->done_word());
+  if (!links_) return;
+  links_->give_up(endpoint_->done_word());
+  engine_.network()->settle();
 }
 
 void Team::fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason) {

@@ -15,6 +15,9 @@ constexpr std::int64_t kKiB = 1024;
 // all others, which is one message each across nodes.
 // kCrowdedNodes: both; there the fewest messages win, not the fewest steps. kSingles: several nodes
 // of one rank each.
+//
+// On one node, and where ranks share cores, rows stand as they were measured; the others between
+// nodes as `carillon sim` compares the algorithms on the machine edr, for 3 to 64 ranks.
 enum Where { kAnywhere, kCrowded, kNodes, kCrowdedNodes, kSingles };
 
 struct Row {
@@ -27,6 +30,7 @@ struct Row {
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical:leaders=degree_k,k=1"},
+    Row{kSingles, 12, kAnyBytes, "barrier.flat"},
     Row{kNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
@@ -35,6 +39,7 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=chain"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "bcast.hierarchical:leaders=knomial,k=4"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
+    Row{kNodes, 64, kAnyBytes, "bcast.hierarchical:leaders=chain,segment=16384"},
     Row{kNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=scatter_allgather"},
     Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "bcast.flat"},
@@ -43,13 +48,17 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 1024 * kKiB, "bcast.chain:segment=8192"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
-    Row{kNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
+    Row{kCrowdedNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
     Row{kCrowdedNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=flat_blocks"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "reduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_gather"},
+    Row{kSingles, 8, 1 * kKiB, "reduce.flat"},
+    Row{kNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
+    Row{kSingles, 24, kAnyBytes, "reduce.flat_blocks"},
     Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.hierarchical:node=flat_blocks"},
     // Operators that do not commute, on nodes whose ranks do not follow one another.
     Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.degree_k:k=3"},
+    Row{kNodes, 12, kAnyBytes, "reduce.flat_blocks"},
     Row{kNodes, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
     Row{kAnywhere, 2, kAnyBytes, "reduce.flat:segment=16384"},
     Row{kAnywhere, kFewRanks, 2 * kKiB, "reduce.flat"},
@@ -61,10 +70,15 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "allreduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_allgather"},
+    Row{kSingles, 12, 64, "allreduce.flat"},
+    Row{kSingles, 7, 512, "allreduce.flat"},
+    Row{kSingles, 7, kAnyBytes, "allreduce.flat_blocks"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "allreduce.hierarchical:node=flat_blocks"},
     // Operators that do not commute, on nodes whose ranks do not follow one another.
     Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
+    Row{kSingles, 24, kAnyBytes, "allreduce.flat_blocks"},
+    Row{kNodes, 8, kAnyBytes, "allreduce.flat_blocks"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
     Row{kAnywhere, 2, 256 * kKiB, "allreduce.flat:segment=32768"},
     Row{kAnywhere, 2, kAnyBytes, "allreduce.flat_blocks:segment=16384"},
@@ -77,6 +91,9 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
+    Row{kSingles, 12, kAnyBytes, "allgather.flat"},
+    Row{kSingles, kFewRanks, 4 * kKiB, "allgather.bruck"},
+    Row{kSingles, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kSingles, kAnyRanks, 16 * kKiB, "allgather.bruck"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
@@ -96,7 +113,13 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "scatter.binomial"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "scatter.flat"},
 
+    Row{kCrowdedNodes, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
+    Row{kSingles, 12, 56, "reduce_scatter_block.pairwise"},
+    Row{kSingles, 12, kAnyBytes, "reduce_scatter_block.flat"},
+    Row{kNodes, 8, 4 * kKiB, "reduce_scatter_block.flat"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
+    Row{kSingles, 24, kAnyBytes, "reduce_scatter_block.flat"},
     Row{kNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce_scatter_block.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},

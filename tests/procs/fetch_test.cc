@@ -144,5 +144,27 @@ TEST_F(Fetch, ManyInFlight) {
   });
 }
 
+// Whoever returns from a call has done all that others need of it, and may stay away: here until
+// all have returned. Also where a word of what has been read may be overtaken.
+TEST_F(Fetch, NobodyWaitsForOneWhoHasReturned) {
+  for (const char* fault : {"", "reorder=0.5,delay=0.5,refuse=0.3,seed=3"}) {
+    setenv("CARILLON_FAULT", fault, 1);
+    constexpr int kRanks = 3;
+    Meeting outside(kRanks);
+    run(kRanks, "bcast=binomial", [&](crl_team_h team, int rank, const auto&) {
+      for (int round = 0; round < 20; ++round) {
+        const int root = round % kRanks;
+        std::vector<std::uint8_t> data(kBytes * 4);
+        if (rank == root) data = bytes_of(root, round, data.size());
+        expect_ok(crl_bcast(team, data.data(), data.size(), root));
+        outside.barrier(rank);
+        EXPECT_EQ(data, bytes_of(root, round, data.size()));
+      }
+    });
+    unsetenv("CARILLON_FAULT");
+    if (HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace carillon::test

@@ -55,20 +55,22 @@ TEST(Select, EveryProblemOnSeveralNodesGetsAnAlgorithmThatCanDoIt) {
 
 TEST(Select, SeveralNodesGetLevelsOrPairs) {
   const auto id = [](Collective collective, std::int64_t count, const test::Shape& shape,
-                     bool commutative = true) {
+                     bool commutative = true, bool crowded = false) {
     const Shared shared = problem(collective, shape.ranks(), count, commutative);
-    return select(shared, {.nodes = shape.nodes}, default_rules()).algorithm->id;
+    const Limits limits{.crowded = crowded, .nodes = shape.nodes};
+    return select(shared, limits, default_rules()).algorithm->id;
   };
   const test::Shape blocked = test::blocked({3, 1, 2});
   const test::Shape dealt = test::round_robin(6, 2);
-  for (const Collective collective :
-       {Collective::kBarrier, Collective::kBcast, Collective::kReduce, Collective::kAllreduce,
-        Collective::kAllgather, Collective::kAlltoall}) {
+  for (const Collective collective : {Collective::kBarrier, Collective::kBcast, Collective::kReduce,
+                                      Collective::kAllreduce, Collective::kAllgather}) {
     EXPECT_TRUE(id(collective, 1, blocked).ends_with(".hierarchical"));
     EXPECT_TRUE(id(collective, 1, dealt).ends_with(".hierarchical"));
     EXPECT_FALSE(id(collective, 1, test::blocked({6})).ends_with(".hierarchical"));
   }
-  EXPECT_EQ(id(Collective::kAlltoall, 1000, blocked), "alltoall.pairwise");
+  EXPECT_EQ(id(Collective::kAlltoall, 1, blocked), "alltoall.pairwise");
+  EXPECT_EQ(id(Collective::kAlltoall, 1, blocked, true, true), "alltoall.hierarchical");
+  EXPECT_EQ(id(Collective::kAlltoall, 1000, blocked, true, true), "alltoall.pairwise");
   EXPECT_EQ(id(Collective::kAllreduce, 1, blocked, false), "allreduce.hierarchical");
   EXPECT_EQ(id(Collective::kAllreduce, 1, dealt, false), "allreduce.recursive_doubling");
   EXPECT_EQ(id(Collective::kReduce, 1, dealt, false), "reduce.degree_k");

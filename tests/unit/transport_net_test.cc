@@ -259,5 +259,23 @@ TEST_F(Net, ABrokenConnectionFailsWhatIsBeingOpened) {
   EXPECT_EQ(a().pair().status().code(), Code::kPeerDead);
 }
 
+// Whoever gets a buffer has nothing to do with how its last use ended.
+TEST(Buffers, AnErrorBelongsToItsUse) {
+  MemoryNet net;
+  Side side(net, 0, "");
+  side.add_team();
+  net::Buffers& buffers = side.network->buffers();
+  net::Buffer* const first = buffers.take(8).value();
+  first->operation.begin();
+  first->operation.finish({Code::kPeerDead, "gone"});
+  net::Buffer* again = nullptr;
+  for (int i = 0; i < 100000 && again != first; ++i) again = buffers.take(8).value();
+  ASSERT_EQ(again, first);
+  again->owner = &side.pair();  // as one that is refused
+  again->held = true;
+  side.network->check_buffers();
+  EXPECT_TRUE(side.pair().status().ok()) << side.pair().status().to_string();
+}
+
 }  // namespace
 }  // namespace carillon::test

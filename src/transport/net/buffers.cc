@@ -15,7 +15,7 @@ constexpr std::uint64_t kGrowBytes = 256 << 10;  // a ring grows by so much, or 
 void tell_owner(Buffer& buffer) {
   if (buffer.owner == nullptr || !buffer.operation.done() || buffer.operation.status().ok()) return;
   buffer.owner->fail(buffer.operation.status());
-  buffer.owner = nullptr;
+  if (!buffer.held) buffer.owner = nullptr;
 }
 
 }  // namespace
@@ -50,6 +50,7 @@ Result<Buffer*> Buffers::take(std::uint64_t bytes) {
       if (buffer.held || !buffer.operation.done()) continue;
       tell_owner(buffer);
       buffer.owner = nullptr;
+      buffer.operation.finish({});  // how it went before is no concern of who takes it
       return &buffer;
     }
     if (Status status = grow(ring); !status.ok()) return status;

@@ -7,7 +7,8 @@ namespace carillon::net {
 
 Result<const Regions::Region*> Regions::region_of(std::span<std::byte> bytes,
                                                   std::span<std::byte> extent) {
-  for (const Region& region : regions_) {
+  for (std::size_t i = regions_.size(); i-- > 0;) {
+    const Region& region = regions_[i];
     const bool inside = bytes.data() >= region.memory.data() &&
                         bytes.data() + bytes.size() <= region.memory.data() + region.memory.size();
     if (inside) return &region;

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/net/fetches.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <chrono>
 
 #include "transport/net/network.h"
 
 namespace carillon::net {
-namespace {
-
-constexpr auto kSettleWithin = std::chrono::seconds(2);
-
-}  // namespace
-
 Fetches::Fetches(Network& network) : network_(network), regions_(network.wire()) {}
 
 Fetch& Fetches::of_strand(std::size_t strand) {
@@ -46,13 +37,6 @@ void Fetches::finish() {
 bool Fetches::idle() const {
   return std::all_of(by_strand_.begin(), by_strand_.end(),
                      [](const auto& fetch) { return fetch->operation.done(); });
-}
-
-void Fetches::settle() {
-  const auto end = std::chrono::steady_clock::now() + kSettleWithin;
-  while (!idle() && network_.progress().ok() && std::chrono::steady_clock::now() < end) {
-    sched_yield();
-  }
 }
 
 }  // namespace carillon::net

@@ -38,12 +38,10 @@ class Fetches {
   Result<wire::Piece> landing(std::size_t place, std::uint64_t bytes);
   /// In good order: nothing is under way. The network may reach none of it any more.
   void finish();
-  /// Not in good order: waits, for some time, until the network has written what it is about to.
-  void settle();
-
- private:
+  /// No get is under way.
   [[nodiscard]] bool idle() const;
 
+ private:
   Network& network_;
   Regions regions_;
   std::vector<std::unique_ptr<Fetch>> by_strand_;

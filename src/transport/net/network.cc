@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/net/network.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +14,7 @@
 namespace carillon::net {
 namespace {
 
+constexpr auto kSettleWithin = std::chrono::seconds(2);
 constexpr std::uint64_t kPlace = 2 * sizeof(Note);  // of a process in a lobby: request, reply
 
 std::uint64_t note_offset(int process, bool reply) {
@@ -170,6 +174,15 @@ void Network::give_up_on(int process, const Status& why) {
   for (Pair* const pair : pairs_) {
     if (pair != nullptr && pair->place().process == process) pair->fail(why);
   }
+}
+
+void Network::settle() {
+  const auto idle = [&] {
+    return std::all_of(kept_.begin(), kept_.end(),
+                       [](const auto& fetches) { return fetches->idle(); });
+  };
+  const auto end = std::chrono::steady_clock::now() + kSettleWithin;
+  while (!idle() && progress().ok() && std::chrono::steady_clock::now() < end) sched_yield();
 }
 
 void Network::check_buffers() {

@@ -137,6 +137,8 @@ class Network final : public wire::Listener {
   bool ready_to_wait() { return talking_.empty() && retries_.empty() && wire_->ready_to_wait(); }
   /// What may still be read or written by others stays as it is until the end.
   void keep(std::unique_ptr<Fetches> fetches) { kept_.push_back(std::move(fetches)); }
+  /// Waits, for some time, until the network has written what it is about to write to kept memory.
+  void settle();
   /// Is nothing under way from here?
   [[nodiscard]] bool idle() const;
 

@@ -220,7 +220,7 @@ bool Pair::retry() {
 // Where puts may overtake each other, an older status could land on a newer one, and what that one
 // said would be lost. So there the next one waits until the last has landed.
 bool Pair::status_under_way() {
-  if (last_status_ == nullptr) return false;
+  if (last_status_ == nullptr || !network_.overtakes()) return false;
   if (!last_status_->operation.done()) return true;
   std::exchange(last_status_, nullptr)->held = false;
   return false;
@@ -245,7 +245,8 @@ bool Pair::post_status() {
                                  Network::immediate(Network::Kind::kStatus, 0, place_.peer_id),
                                  buffer.value()->operation);
     if (posted.ok() && posted.value()) buffer.value()->owner = this;
-    if (posted.ok() && posted.value() && network_.overtakes()) {
+    if (posted.ok() && posted.value() && network_.puts_must_end()) {
+      if (last_status_ != nullptr) last_status_->held = false;
       last_status_ = buffer.value();
       last_status_->held = true;
     }
@@ -293,7 +294,7 @@ void Pair::on_message(std::uint32_t number, bool is_long) {
     Exposure exposure;
     if (is_long || length != sizeof exposure) return on_garbage();
     std::memcpy(&exposure, payload, sizeof exposure);
-    if (exposure.bytes > place_.slot_bytes) return on_garbage();
+    if (exposure.bytes == 0 || exposure.bytes > place_.slot_bytes) return on_garbage();
     kind = shm::kExposed;
   }
   if (!is_long) {

@@ -102,6 +102,11 @@ class Pair {
   void tell(std::uint64_t done, std::uint64_t call, bool covers_all);
   /// Has the member said that it has sent this message? Then it will come, if it has not.
   [[nodiscard]] bool was_sent(std::uint64_t number) const { return number < told_sent_; }
+  /// Has the member yet to be sent what it is to be told?
+  [[nodiscard]] bool owes() const {
+    const bool going = last_status_ != nullptr && !last_status_->operation.done();
+    return state_ == State::kOpen && (status_pending_ || going);
+  }
   /// How long it has been waiting for the member to answer; 0: it is not.
   [[nodiscard]] double opening_s() const;
   [[nodiscard]] bool is_open() const { return state_ == State::kOpen; }
@@ -172,7 +177,7 @@ class Pair {
   std::uint64_t prepared_bytes_ = 0;
   std::uint64_t prepared_number_ = 0;
   bool filled_ = false;
-  Buffer* last_status_ = nullptr;  // where none may overtake it
+  Buffer* last_status_ = nullptr;  // where it must end before something else
   struct Receive {
     Buffer* buffer = nullptr;
     bool posted = false;

@@ -136,7 +136,11 @@ Status Device::find_inline_bytes() {
 
 Result<std::unique_ptr<Memory>> Device::register_memory(void* memory, std::size_t bytes) {
   constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  ibv_mr* const mr = library_.reg_mr(domain_, memory, bytes, kAccess);
+  ibv_mr* mr = library_.reg_mr(domain_, memory, bytes, kAccess);
+  // Memory that may only be read, as the input of a collective may be.
+  if (mr == nullptr && errno == EFAULT) {
+    mr = library_.reg_mr(domain_, memory, bytes, IBV_ACCESS_REMOTE_READ);
+  }
   if (mr == nullptr) {
     return Status(Code::kNoMemory,
                   std::string(failure(name() + " could not register " + std::to_string(bytes) +
