@@ -31,12 +31,17 @@ struct Row {
 constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical:leaders=degree_k,k=1"},
     Row{kSingles, 12, kAnyBytes, "barrier.flat"},
+    Row{kSingles, kAnyRanks, kAnyBytes, "barrier.dissemination"},
     Row{kNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=chain"},
+    Row{kSingles, kAnyRanks, 4 * kKiB, "bcast.knomial:k=4"},
+    Row{kSingles, kAnyRanks, 64 * kKiB, "bcast.binomial"},
+    Row{kSingles, 64, kAnyBytes, "bcast.chain:segment=16384"},
+    Row{kSingles, kAnyRanks, kAnyBytes, "bcast.scatter_allgather"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "bcast.hierarchical:leaders=knomial,k=4"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
     Row{kNodes, 64, kAnyBytes, "bcast.hierarchical:leaders=chain,segment=16384"},
@@ -53,8 +58,10 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "reduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_gather"},
     Row{kSingles, 8, 1 * kKiB, "reduce.flat"},
-    Row{kNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
+    Row{kSingles, kAnyRanks, 2 * kKiB, "reduce.degree_k:k=3"},
     Row{kSingles, 24, kAnyBytes, "reduce.flat_blocks"},
+    Row{kSingles, kAnyRanks, 8 * kKiB, "reduce.degree_k:k=3"},
+    Row{kNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
     Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.hierarchical:node=flat_blocks"},
     // Operators that do not commute, on nodes whose ranks do not follow one another.
     Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.degree_k:k=3"},
@@ -73,6 +80,7 @@ constexpr std::array kRows = {
     Row{kSingles, 12, 64, "allreduce.flat"},
     Row{kSingles, 7, 512, "allreduce.flat"},
     Row{kSingles, 7, kAnyBytes, "allreduce.flat_blocks"},
+    Row{kSingles, kAnyRanks, 4 * kKiB, "allreduce.recursive_doubling"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "allreduce.hierarchical:node=flat_blocks"},
     // Operators that do not commute, on nodes whose ranks do not follow one another.
