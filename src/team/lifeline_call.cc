@@ -23,6 +23,9 @@ constexpr auto kLater = std::chrono::seconds(5);
 constexpr int kRefusedRounds = 3;
 constexpr int kHungUp = 3;
 
+// The node is there, and nobody on that port: or nobody any more, if it had taken the call in.
+bool is_refusal(int error) { return error == ECONNREFUSED || error == ECONNRESET; }
+
 }  // namespace
 
 void Lifeline::watch(int rank, const LifelineAddress& address) {
@@ -83,7 +86,7 @@ void Lifeline::call_next(int rank) {
   lifeline::watch_closely(fd);
   const int error = lifeline::start_connect(fd, ip, other.port);
   if (error != 0 && error != EINPROGRESS) {
-    return call_failed(rank, std::strerror(error), error == ECONNREFUSED);
+    return call_failed(rank, std::strerror(error), is_refusal(error));
   }
   const Id id =
       add_link(Link::Kind::kCalling, std::move(fd), EPOLLOUT, Clock::now() + kConnectWithin);
@@ -128,7 +131,7 @@ void Lifeline::on_called(Id id) {
   if (error == 0 && !say(link, {.world = world_, .from = rank_, .to = rank})) error = ECONNRESET;
   if (error != 0) {
     close_link(link);
-    return call_failed(rank, std::strerror(error), error == ECONNREFUSED);
+    return call_failed(rank, std::strerror(error), is_refusal(error));
   }
   // From here on the link is kept, however long the answer takes: the other process may be busy,
   // and if it found the hello and then an end, it would have to believe that this one has died.

@@ -362,6 +362,19 @@ TEST(Lifeline, ABlockedPortIsUnreachableNotDead) {
   EXPECT_TRUE(line->reason(1).ok());
 }
 
+// A process that ends after its node has taken a call in, and before it has, resets it: it has ended.
+TEST(Lifeline, WhoEndsUnderACallIsDeadSoon) {
+  auto line = make_line(0, 2);
+  LifelineAddress address = line->address();
+  UniqueFd listener = listen_on_loopback(16, address);
+  address.ips[1] = address.ips[0];
+  address.count = 2;
+  line->watch(1, address);
+  listener = UniqueFd();
+  EXPECT_TRUE(within(kSeen, {line.get()}, [&] { return line->state(1) == State::kDead; }))
+      << line->reason(1).to_string();
+}
+
 // An address that leads nowhere does not keep from trying the next.
 TEST(Lifeline, AddressesAreTriedInTurn) {
   auto line = make_line(0, 2), other = make_line(1, 2);
