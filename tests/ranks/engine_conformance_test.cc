@@ -372,47 +372,33 @@ TEST_P(NodesConformance, DefaultSlots) {
   }
 }
 
+// The rounds with messages of one slot and of many. The larger slots show no more of larger teams.
+void run_both_slots(const std::vector<std::vector<const Algorithm*>>& all, Plan plan) {
+  plan.ranks = plan.shape.ranks();
+  plan.every_root = false;
+  for (const auto& round : all) {
+    plan.algorithms = round;
+    plan.slot_bytes = "1024";
+    plan.counts = {0, 9, 129, 643};
+    run_as_processes(plan);
+    plan.slot_bytes = "65536";
+    plan.counts = {8193};
+    if (!testing::Test::HasFailure() && plan.ranks <= 3) run_as_processes(plan);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 class NodesTwoSided : public NodesConformance {};
 
 TEST_P(NodesTwoSided, BothSlots) {
-  const Shape& shape = GetParam();
-  for (const auto& round : two_sided_rounds()) {
-    for (const auto& [slot_bytes, counts] :
-         {std::pair{"1024", std::vector<std::int64_t>{0, 129, 643}},
-          std::pair{"65536", std::vector<std::int64_t>{8193}}}) {
-      run_as_processes({.ranks = shape.ranks(),
-                        .algorithms = round,
-                        .counts = counts,
-                        .slot_bytes = slot_bytes,
-                        .every_root = false,
-                        .shape = shape,
-                        .parameters = ":transfer=sendrecv"});
-      // The larger slots show no more of larger teams.
-      if (testing::Test::HasFailure() || shape.ranks() > 3) break;
-    }
-    if (testing::Test::HasFailure()) return;
-  }
+  run_both_slots(two_sided_rounds(), {.shape = GetParam(), .parameters = ":transfer=sendrecv"});
 }
 
 class NodesFetched : public NodesConformance {};
 
 // Messages are got from where they stand, all but the shortest.
 TEST_P(NodesFetched, BothSlots) {
-  const Shape& shape = GetParam();
-  for (const auto& round : rounds()) {
-    for (const auto& [slot_bytes, counts] :
-         {std::pair{"1024", std::vector<std::int64_t>{9, 129, 643}},
-          std::pair{"65536", std::vector<std::int64_t>{8193}}}) {
-      run_as_processes({.ranks = shape.ranks(),
-                        .algorithms = round,
-                        .counts = counts,
-                        .slot_bytes = slot_bytes,
-                        .every_root = false,
-                        .shape = shape,
-                        .fetch_bytes = "64"});
-      if (testing::Test::HasFailure()) return;
-    }
-  }
+  run_both_slots(rounds(), {.shape = GetParam(), .fetch_bytes = "64"});
 }
 
 std::string name_of(const testing::TestParamInfo<Shape>& param) {
