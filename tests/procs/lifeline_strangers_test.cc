@@ -362,7 +362,8 @@ TEST(Lifeline, ABlockedPortIsUnreachableNotDead) {
   EXPECT_TRUE(line->reason(1).ok());
 }
 
-// A process that ends after its node has taken a call in, and before it has, resets it: it has ended.
+// A process that ends after its node has taken a call in, and before it has, resets it: it has
+// ended.
 TEST(Lifeline, WhoEndsUnderACallIsDeadSoon) {
   auto line = make_line(0, 2);
   LifelineAddress address = line->address();
