@@ -228,8 +228,7 @@ bool Engine::move_on(Run& run, int polls) {
 
 void Engine::stop_fetching(const Status& why) {
   fetch_from_bytes_ = INT64_MAX;
-  log(LogLevel::kWarning, "long messages between nodes are copied from now on: " + why.to_string() +
-                              " (the limit on locked memory, ulimit -l, may be too low)");
+  log(LogLevel::kWarning, "long messages between nodes are copied from now on: " + why.to_string());
 }
 
 // Who lives on other nodes. Without, it is up to the network to tell.
