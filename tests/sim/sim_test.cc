@@ -300,7 +300,7 @@ TEST(Simulator, CanBeInterrupted) {
   const Algorithm& algorithm = *find_algorithm("allreduce.recursive_doubling");
   const Result<sim::Job> job =
       sim_job(algorithm, {.collective = Collective::kAllreduce, .ranks = 4096, .count = 1},
-              {.nodes = nodes_of(4096)});
+              {.nodes = predict::even_nodes(4096, 1)});
   ASSERT_TRUE(job.ok());
   sim::Options options;
   options.on_progress = [](std::int64_t) { return false; };
@@ -312,7 +312,7 @@ TEST(Simulator, TheCriticalPathIsWithoutGaps) {
   const Result<sim::Job> job =
       sim_job(algorithm,
               {.collective = Collective::kAllreduce, .ranks = 13, .count = 4, .element_bytes = 8},
-              {.nodes = nodes_of(13)});
+              {.nodes = predict::even_nodes(13, 1)});
   ASSERT_TRUE(job.ok());
   sim::Options options{.skew_ps = 2000 * kNs, .critical_path = true};
   const sim::Report report = simulated(job.value(), paper(), options);
@@ -332,7 +332,7 @@ TEST(Simulator, ManyRanks) {
   const Result<sim::Job> job = sim_job(
       *find_algorithm("allreduce.recursive_doubling"),
       {.collective = Collective::kAllreduce, .ranks = kRanks, .count = 1, .element_bytes = 8},
-      {.nodes = nodes_of(kRanks)});
+      {.nodes = predict::even_nodes(kRanks, 1)});
   ASSERT_TRUE(job.ok());
   const sim::Report together = simulated(job.value(), paper());
   EXPECT_EQ(together.messages, kRanks * 15);
@@ -351,7 +351,7 @@ TEST(Simulator, ManyMessagesToEachRank) {
   const Result<sim::Job> job =
       sim_job(*find_algorithm("alltoall.pairwise"),
               {.collective = Collective::kAlltoall, .ranks = kRanks, .count = 8},
-              {.nodes = nodes_of(kRanks)});
+              {.nodes = predict::even_nodes(kRanks, 1)});
   ASSERT_TRUE(job.ok());
   sim::Options options{.skew_ps = 5000 * kNs, .rank_times = true};
   const sim::Report windows = simulated(job.value(), paper(), options);
@@ -370,7 +370,7 @@ class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {
     const Result<sim::Job> job = sim_job(
         algorithm,
         {.collective = algorithm.collective, .ranks = ranks, .count = count, .element_bytes = 8},
-        {.slot_bytes = 1024, .nodes = nodes_of(ranks, 2)}, {.two_sided = two_sided},
+        {.slot_bytes = 1024, .nodes = predict::even_nodes(ranks, 2)}, {.two_sided = two_sided},
         {bytes, bytes, bytes, bytes});
     EXPECT_TRUE(job.ok()) << job.status().to_string();
     return job.ok() ? simulated(job.value(), paper(), options) : sim::Report{};

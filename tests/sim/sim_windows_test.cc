@@ -4,6 +4,7 @@
 // simulated by windows takes as long as what is emitted whole.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -103,8 +104,9 @@ TEST_P(Windows, TogetherAreTheSchedule) {
     const Uneven uneven(ranks);
     for (const std::int64_t count : counts()) {
       for (const Rank ppn : {1, 17}) {
-        const Result<sim::Job> job = sim_job(algorithm, shared(algorithm, ranks, count),
-                                             limits(nodes_of(ranks, ppn)), {}, uneven.tables());
+        const Result<sim::Job> job =
+            sim_job(algorithm, shared(algorithm, ranks, count),
+                    limits(predict::even_nodes(ranks, ppn)), {}, uneven.tables());
         ASSERT_TRUE(job.ok()) << job.status().to_string();
         Call call = job.value().call;
         for (call.rank = 0; call.rank < ranks; ++call.rank) {
@@ -136,9 +138,9 @@ TEST_P(Windows, TakeAsLongAsTheWhole) {
         for (const bool two_sided : {false, true}) {
           if (two_sided && algorithm.collective == Collective::kAlltoallv) continue;
           const std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks), count);
-          const Result<sim::Job> job =
-              sim_job(algorithm, shared(algorithm, ranks, count), limits(nodes_of(ranks, ppn)),
-                      {.two_sided = two_sided}, {bytes, bytes, bytes, bytes});
+          const Result<sim::Job> job = sim_job(
+              algorithm, shared(algorithm, ranks, count), limits(predict::even_nodes(ranks, ppn)),
+              {.two_sided = two_sided}, {bytes, bytes, bytes, bytes});
           ASSERT_TRUE(job.ok()) << job.status().to_string();
           sim::Options options{.skew_ps = 3'000'000};
           const sim::Report whole = simulated(job.value(), machine, options);

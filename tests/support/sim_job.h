@@ -6,20 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "algorithms/registry.h"
+#include "predict/predict.h"
 #include "sim/sim.h"
 
 namespace carillon::test {
-
-/// `ppn` ranks on each node, one after another.
-inline std::shared_ptr<const Nodes> nodes_of(Rank ranks, Rank ppn = 1) {
-  std::vector<std::int32_t> node_of;
-  for (Rank rank = 0; rank < ranks; ++rank) node_of.push_back(rank / ppn);
-  return std::make_shared<Nodes>(node_of);
-}
 
 /// The call by an algorithm of the registry, with `tables` if it is an alltoallv.
 inline Result<sim::Job> sim_job(const Algorithm& algorithm, const Shared& shared,
@@ -38,7 +31,7 @@ inline Result<sim::Job> sim_job(const Algorithm& algorithm, const Shared& shared
 inline sim::Job hand_job(Rank ranks, Rank ppn,
                          const std::function<void(const Call&, Builder&)>& emit) {
   Call call{.shared = {.collective = Collective::kAllreduce, .ranks = ranks, .count = 8}};
-  call.limits.nodes = nodes_of(ranks, ppn);
+  call.limits.nodes = predict::even_nodes(ranks, ppn);
   return {.call = call, .locals = {}, .emit = emit};
 }
 
