@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/copy.h"
 #include "reduce/kernels.h"
 
 namespace {
@@ -62,6 +63,25 @@ void copy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
+// From the beginning of a page to 16 bytes behind one, as from a slot to what malloc gives.
+void copy_behind(benchmark::State& state, void (*how)(void*, const void*, std::size_t)) {
+  constexpr std::size_t kBehind = 16;
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  std::vector<std::byte> memory(2 * (bytes + 2 * kPage));
+  const auto page_after = [&](std::size_t offset) {
+    auto* const at = memory.data() + offset;
+    return at + (kPage - reinterpret_cast<std::uintptr_t>(at) % kPage);
+  };
+  std::byte* const from = page_after(0);
+  std::byte* const to = page_after(bytes + kPage) + kBehind;
+  for (auto _ : state) {
+    how(to, from, bytes);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+void plain_memcpy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
 /// Bytes of the array x offset from a cache line.
 const std::vector<std::vector<std::int64_t>> kStreams = {{4 << 10, 64 << 10, 1 << 20}, {0, 16}};
 
@@ -72,6 +92,8 @@ BENCHMARK_CAPTURE(run, min_int8_tiny, CRL_MIN, CRL_INT8, true)
     ->ArgNames({"bytes", "offset"})
     ->ArgsProduct({{1, 7, 63}, {0}});
 BENCHMARK(copy)->ArgNames({"bytes", "offset"})->ArgsProduct(kStreams);
+BENCHMARK_CAPTURE(copy_behind, memcpy, plain_memcpy)->Range(1 << 10, 1 << 16);
+BENCHMARK_CAPTURE(copy_behind, ours, carillon::copy_memory)->Range(1 << 10, 1 << 16);
 BENCHMARK_CAPTURE(run, sum_float, CRL_SUM, CRL_FLOAT32, false)
     ->ArgNames({"bytes", "offset"})
     ->ArgsProduct(kStreams);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "bench_breakdown.h"
 #include "bench_job.h"
 #include "bench_nodes.h"
 #include "command.h"
@@ -22,11 +23,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kSizes = "8,4K,64K,1M";
+constexpr const char* kBreakdownSizes = "8,64,512,4K";
 constexpr const char* kNodesSizes = "4,64,1K,4K,16K,64K";
 
 struct Options {
   BenchJob job;
   NodesBench between_nodes;
+  bool breakdown = false;
+  std::vector<std::string> algorithms;
   std::string sizes = kSizes;
   bool sizes_given = false;
   std::string mpi, program;
@@ -129,8 +133,31 @@ int run_between_nodes(const Options& options) {
   return run_nodes_bench(std::move(job));
 }
 
+int run_of_breakdown(const Options& options) {
+  NodesBench job = options.between_nodes;
+  job.collectives = options.job.collectives;
+  if (job.collectives.size() != 1 || !job.collectives.front().starts_with("alltoall")) {
+    throw Failure(
+        "--breakdown measures alltoall or alltoallv: say carillon bench alltoall --breakdown",
+        kWrongUse);
+  }
+  if (job.nodes == 0) {
+    job.nodes = 1;
+    job.ranks_per_node = options.job.ranks;
+  }
+  job.sizes = parse_sizes(options.sizes_given ? options.sizes : kBreakdownSizes);
+  job.iterations = options.job.iterations;
+  job.json = options.json;
+  return run_breakdown(std::move(job), options.algorithms);
+}
+
 int run(Options options) {
   require_settings();
+  if (options.breakdown) return run_of_breakdown(options);
+  if (!options.algorithms.empty()) {
+    throw Failure("-a says which algorithms --breakdown measures; else set CARILLON_ALGORITHM",
+                  kWrongUse);
+  }
   const NodesBench& between_nodes = options.between_nodes;
   if (!between_nodes.compare.empty()) return run_between_nodes(options);
   if (between_nodes.nodes > 0 || between_nodes.one_machine || !between_nodes.network.empty()) {
@@ -183,8 +210,8 @@ void define_between_nodes(CLI::App& app, NodesBench& job) {
   app.add_option("--compare", job.compare,
                  "sendrecv,rdma: the same trees by both, between --nodes nodes")
       ->delimiter(',');
-  app.add_option("--nodes", job.nodes, "with --compare: nodes of a virtual cluster");
-  app.add_option("--ppn", job.ranks_per_node, "with --compare: ranks on each node")
+  app.add_option("--nodes", job.nodes, "with --compare or --breakdown: nodes of a virtual cluster");
+  app.add_option("--ppn", job.ranks_per_node, "with --nodes: ranks on each node")
       ->check(ranks_range())
       ->capture_default_str();
   app.add_option("--degrees", job.degrees, "with --compare: k of the trees; 1: binomial")
@@ -192,9 +219,9 @@ void define_between_nodes(CLI::App& app, NodesBench& job) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--network", job.network,
-                 "with --compare: as CARILLON_NETWORK; verbs: between ranks of this machine");
+                 "with --nodes: as CARILLON_NETWORK; verbs: between ranks of this machine");
   app.add_flag("--one-machine", job.one_machine,
-               "with --compare: no cluster, ranks of this machine count as nodes");
+               "with --nodes: no cluster, ranks of this machine count as nodes");
 }
 
 }  // namespace
@@ -212,6 +239,12 @@ Action define_bench(CLI::App& app) {
              "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")
           ->capture_default_str();
   define_between_nodes(app, options->between_nodes);
+  app.add_flag(
+      "--breakdown", options->breakdown,
+      "of alltoall or alltoallv: where the time goes (pack, unpack, rotate, reduce, post, wait)");
+  app.add_option(
+      "-a,--algorithm", options->algorithms,
+      "with --breakdown: which, e.g. alltoall.bruck_resident:transfer=sendrecv; default: all");
   app.add_option("--vs", options->vs, "what to compare with: the program's own MPI")
       ->check(CLI::IsMember({"native"}))
       ->capture_default_str();

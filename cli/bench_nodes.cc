@@ -47,17 +47,7 @@ void check(const NodesBench& job) {
                     kWrongUse);
     }
   }
-  if (!job.one_machine) {
-    Cluster cluster;
-    cluster.shape.ranks_per_node.assign(static_cast<std::size_t>(job.nodes), job.ranks_per_node);
-    if (job.nodes > kMaxNodes) {
-      fail("{} nodes are too many for one machine; at most {}", job.nodes, kMaxNodes);
-    }
-    require_cluster(cluster);
-  }
-  if (job.nodes * job.ranks_per_node > kMaxRanksStarted) {
-    fail("{} ranks are too many for one machine", job.nodes * job.ranks_per_node);
-  }
+  require_nodes(job);
 }
 
 template <typename List>
@@ -66,41 +56,9 @@ std::string comma_list(const List& list) {
 }
 
 Arguments command_of(const NodesBench& job) {
-  const Path program = own_path().parent_path() / "carillon-nodes-bench";
-  if (!std::filesystem::exists(program)) {
-    fail("{} is missing; build or install carillon again", program.string());
-  }
-  Arguments command;
-  if (!job.one_machine) {
-    command = {own_path().string(), "cluster", "exec", "--nodes", std::to_string(job.nodes), "--"};
-  }
-  const Arguments measure = {program.string(),
-                             std::to_string(job.nodes),
-                             std::to_string(job.ranks_per_node),
-                             job.one_machine ? "-1" : "0",
-                             job.one_machine ? "127.0.0.1" : "10.0.0.1",
-                             job.one_machine ? "0" : kPort,
-                             comma_list(job.collectives),
-                             comma_list(job.sizes),
-                             comma_list(job.degrees),
-                             std::to_string(job.iterations)};
-  command.insert(command.end(), measure.begin(), measure.end());
-  return command;
-}
-
-Environment environment_of(const NodesBench& job) {
-  Environment environment;
-  if (!job.network.empty()) environment.emplace_back("CARILLON_NETWORK", job.network);
-  if (job.one_machine) {
-    environment.emplace_back("CARILLON_NODE_RANKS", std::to_string(job.ranks_per_node));
-  }
-  // A node does not know what others do with the cores.
-  // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  if (std::getenv("CARILLON_CROWDED") == nullptr &&
-      job.nodes * job.ranks_per_node > usable_cores()) {
-    environment.emplace_back("CARILLON_CROWDED", "1");
-  }
-  return environment;
+  return on_nodes(job, "carillon-nodes-bench",
+                  {comma_list(job.collectives), comma_list(job.sizes), comma_list(job.degrees),
+                   std::to_string(job.iterations)});
 }
 
 Rows measure(const NodesBench& job) {
@@ -204,6 +162,55 @@ void print(const NodesBench& job, const Rows& rows, const Busy& busy) {
 }
 
 }  // namespace
+
+Arguments on_nodes(const NodesBench& job, const char* program, const Arguments& words) {
+  const Path path = own_path().parent_path() / program;
+  if (!std::filesystem::exists(path)) {
+    fail("{} is missing; build or install carillon again", path.string());
+  }
+  Arguments command;
+  if (!job.one_machine) {
+    command = {own_path().string(), "cluster", "exec", "--nodes", std::to_string(job.nodes), "--"};
+  }
+  const Arguments ranks = {path.string(),
+                           std::to_string(job.nodes),
+                           std::to_string(job.ranks_per_node),
+                           job.one_machine ? "-1" : "0",
+                           job.one_machine ? "127.0.0.1" : "10.0.0.1",
+                           job.one_machine ? "0" : kPort};
+  command.insert(command.end(), ranks.begin(), ranks.end());
+  command.insert(command.end(), words.begin(), words.end());
+  return command;
+}
+
+Environment environment_of(const NodesBench& job) {
+  Environment environment;
+  if (!job.network.empty()) environment.emplace_back("CARILLON_NETWORK", job.network);
+  if (job.one_machine) {
+    environment.emplace_back("CARILLON_NODE_RANKS", std::to_string(job.ranks_per_node));
+  }
+  // A node does not know what others do with the cores.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  if (std::getenv("CARILLON_CROWDED") == nullptr &&
+      job.nodes * job.ranks_per_node > usable_cores()) {
+    environment.emplace_back("CARILLON_CROWDED", "1");
+  }
+  return environment;
+}
+
+void require_nodes(const NodesBench& job) {
+  if (!job.one_machine) {
+    Cluster cluster;
+    cluster.shape.ranks_per_node.assign(static_cast<std::size_t>(job.nodes), job.ranks_per_node);
+    if (job.nodes > kMaxNodes) {
+      fail("{} nodes are too many for one machine; at most {}", job.nodes, kMaxNodes);
+    }
+    require_cluster(cluster);
+  }
+  if (job.nodes * job.ranks_per_node > kMaxRanksStarted) {
+    fail("{} ranks are too many for one machine", job.nodes * job.ranks_per_node);
+  }
+}
 
 int run_nodes_bench(NodesBench job) {
   // The virtual cluster's wires are of Ethernet.

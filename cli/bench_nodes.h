@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/process.h"
+
 namespace carillon::cli {
 
 struct NodesBench {
@@ -25,5 +27,12 @@ struct NodesBench {
 
 /// Measures and prints; the exit status.
 int run_nodes_bench(NodesBench job);
+
+/// What starts `program`, of this installation, on each node of the job, with these words after
+/// those that say which ranks there are; and what goes into its environment.
+Arguments on_nodes(const NodesBench& job, const char* program, const Arguments& words);
+Environment environment_of(const NodesBench& job);
+/// A failure if the cluster cannot be made.
+void require_nodes(const NodesBench& job);
 
 }  // namespace carillon::cli

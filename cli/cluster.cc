@@ -23,6 +23,7 @@ struct Options {
   std::string shape, rate;
   std::string loss, duplicate, reorder;
   bool json = false;
+  bool snooping = false;
   bool native = false;
   bool stats = false;
   std::string mpi, trace;
@@ -49,6 +50,7 @@ Cluster cluster_of(const Options& options) {
   }
   if (!options.rate.empty()) cluster.wires.bits_per_s = parse_rate(options.rate);
   if (!options.loss.empty()) cluster.wires.loss = parse_share("--loss", options.loss);
+  cluster.wires.snooping = options.snooping;
   require_cluster(cluster);
   return cluster;
 }
@@ -153,6 +155,8 @@ void add_cluster_options(CLI::App& app, Options* options) {
                  "of each node's wire, each way, e.g. 200mbit or 1gbit; default: no limit");
   app.add_option("--loss", options->loss,
                  "share of the packets that get lost on their way to each node, e.g. 1%");
+  app.add_flag("--snooping", options->snooping,
+               "the switch passes multicasts on to nodes that have joined only (IGMP snooping)");
   app.add_flag("--json", options->json, "the summary at the end of stderr as JSON");
 }
 

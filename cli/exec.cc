@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   bool stats = false;
-  std::string mpi, trace;
+  std::string mpi, trace, record;
 };
 
 void put_first(const std::string& library) {
@@ -41,6 +41,7 @@ int run(const Options& options, const Arguments& program) {
   put_first(require_interposer(abi).string());
   if (options.stats) setenv("CARILLON_STATS", "1", 1);
   if (!options.trace.empty()) setenv("CARILLON_TRACE", options.trace.c_str(), 1);
+  if (!options.record.empty()) setenv("CARILLON_RECORD", options.record.c_str(), 1);
   become(program);
 }
 
@@ -51,6 +52,7 @@ Action define_exec(CLI::App& app) {
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why");
   app.add_option("--trace", options->trace, kTraceHelp);
+  app.add_option("--record", options->record, kRecordHelp);
   app.add_option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
   return [options](const Arguments& program) { return run(*options, program); };

@@ -31,9 +31,11 @@ bool wanted(const Options& options, const Algorithm& algorithm) {
 std::string parameters(const Algorithm& algorithm) {
   std::string text;
   if (algorithm.k.max > 0) {
-    text = fmt::format("k={}..{} ({})", algorithm.k.min, algorithm.k.max, algorithm.k.fallback);
+    const std::string most = algorithm.traits.radix ? "P" : fmt::format("{}", algorithm.k.max);
+    text = fmt::format("k={}..{} ({})", algorithm.k.min, most, algorithm.k.fallback);
   }
   if (algorithm.has_segment) text += text.empty() ? "segment" : ", segment";
+  if (algorithm.traits.lists) text += ", memory (selective), copies (runs)";
   if (algorithm.has_levels()) text += text.empty() ? "node, leaders" : ", node, leaders";
   return text;
 }
@@ -46,6 +48,11 @@ Json levels(const Algorithm& algorithm) {
   }
   return {{"node", {{"default", node}}},
           {"leaders", {{"default", algorithm.levels[Algorithm::kLeaders]}}}};
+}
+
+Json lists() {
+  return {{"memory", {{"values", {"pack", "gather", "selective"}}, {"default", "selective"}}},
+          {"copies", {{"values", {"runs", "blocks"}}, {"default", "runs"}}}};
 }
 
 void print_json(const Options& options) {
@@ -61,8 +68,10 @@ void print_json(const Options& options) {
     if (algorithm.k.max > 0) {
       row["parameters"]["k"] = {
           {"min", algorithm.k.min}, {"max", algorithm.k.max}, {"default", algorithm.k.fallback}};
+      if (algorithm.traits.radix) row["parameters"]["k"]["max"] = "ranks";
     }
     if (algorithm.has_segment) row["parameters"]["segment"] = {{"unit", "bytes"}};
+    if (algorithm.traits.lists) row["parameters"].update(lists());
     if (algorithm.has_levels()) row["parameters"].update(levels(algorithm));
     list.push_back(std::move(row));
   }

@@ -29,7 +29,8 @@ struct Command {
 constexpr std::array kCommands = {
     Command{"run", "run an MPI program with carillon's collectives",
             "carillon run -n 4 ./app --its-own-option\n"
-            "  carillon run -n 4 python3 program.py",
+            "  carillon run -n 4 python3 program.py\n"
+            "  carillon run -n 4 --record app.program ./app",
             define_run, true},
     Command{"exec", "become an MPI program with carillon's collectives, under your own launcher",
             "mpirun -n 4 carillon exec ./app\n  srun carillon exec ./app", define_exec, true},
@@ -54,16 +55,18 @@ constexpr std::array kCommands = {
             "  carillon model bcast -a knomial:k=4,transfer=sendrecv -n 64 -b 8 -m clan_via\n"
             "  carillon model --machine edr --numbers",
             define_model},
-    Command{"sim", "simulate a collective on a machine, from the schedules that run",
+    Command{"sim", "simulate a collective, or a program, on a machine, from the schedules that run",
             "carillon sim allreduce --ranks 1024 --bytes 8 --machine edr\n"
             "  carillon sim bcast -a knomial:k=4 --machine fdr --ppn 16 --sweep ranks=16..4096 "
-            "bytes=8,64K --csv",
+            "bytes=8,64K --csv\n"
+            "  carillon sim --program app.program --machine edr --ppn 4 -a allreduce=ring\n"
+            "  carillon sim --validate -n 2",
             define_sim},
     Command{"reproduce", "put the figures that a paper published next to ours",
             "carillon reproduce gupta2003", define_reproduce},
     Command{"calibrate", "measure this machine and write its machine file",
             "carillon calibrate --output mine.toml --title 'my desk'\n"
-            "  carillon calibrate --validate ./mine.toml -n 2",
+            "  carillon calibrate --cluster --output cluster.toml",
             define_calibrate},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
@@ -114,7 +117,7 @@ int run(Arguments arguments) {
     chosen = &row;
     action = std::move(defined);
   }
-  if (chosen == nullptr && !arguments[0].starts_with("-")) {
+  if (chosen == nullptr && !arguments[0].starts_with('-')) {
     return refuse("there is no command " + arguments[0], "");
   }
   Arguments own(arguments.begin() + (chosen != nullptr ? 1 : 0), arguments.end());

@@ -109,8 +109,7 @@ std::vector<Row> evaluate_all(const Options& options, const machine::Machine& ma
     rows.push_back(evaluate(options, machine, {.algorithm = algorithm, .params = {}}));
   }
   if (rows.empty()) {
-    fail("no algorithm for \"{}\" has a closed form; bcast and allreduce have some",
-         options.collective);
+    fail("no algorithm for \"{}\" has a closed form; carillon sim takes all", options.collective);
   }
   return rows;
 }
@@ -169,7 +168,7 @@ int run(const Options& options) {
 
 Action define_model(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->collective, "bcast or allreduce");
+  app.add_option("COLLECTIVE", options->collective, "bcast, allreduce, ...");
   app.add_option("--algorithm,-a", options->algorithm,
                  "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; default: all that "
                  "have a closed form");

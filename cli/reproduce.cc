@@ -3,7 +3,8 @@
 // carillon reproduce: the figures that a paper published, next to ours.
 #include "predict/reproduce.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -52,15 +53,10 @@ std::vector<std::string> assumptions(const Paper& paper, const Reproduction& rep
   return list;
 }
 
-// From the nearer end of what was published.
-double deviation(const Figure& figure, const Reproduced& row) {
-  return row.ours - std::clamp(row.ours, figure.published_min, figure.published_max);
-}
-
 double rounded(double value) { return std::round(value * 100) / 100; }
 
 Json row_json(const Figure& figure, const Reproduced& row, const std::string& assumed) {
-  Json json{{"what", figure.what}, {"published", figure.published}};
+  Json json{{"what", figure.what}, {"bytes", row.bytes}, {"published", figure.published}};
   if (figure.published_min < figure.published_max) {
     json["published_min"] = figure.published_min;
     json["published_max"] = figure.published_max;
@@ -71,7 +67,7 @@ Json row_json(const Figure& figure, const Reproduced& row, const std::string& as
   json["ours_max"] = rounded(row.ours_max);
   json["unit"] = predict::unit_of(figure.quantity);
   json["model"] = row.model ? Json(rounded(*row.model)) : Json();
-  json["deviation"] = rounded(deviation(figure, row));
+  json["deviation"] = rounded(predict::deviation(figure, row.ours));
   json["k"] = row.k > 0 ? Json(row.k) : Json();
   json["assumed"] = assumed;
   json["source"] = figure.source;
@@ -102,21 +98,24 @@ void print_json(const Paper& paper, const Reproduction& reproduction) {
   std::printf("%s\n", json.dump(2).c_str());
 }
 
+std::string published_text(const Figure& figure) {
+  return figure.published_min < figure.published_max
+             ? fmt::format("{:g} to {:g}", figure.published_min, figure.published_max)
+             : fmt::format("{:g}", figure.published);
+}
+
 void print_text(const Paper& paper, const Reproduction& reproduction) {
-  Table table(
-      {"figure", ">published", ">ours", ">least", ">most", "unit", ">model", ">k", ">deviation"});
+  Table table({"figure", ">bytes", ">published", ">ours", ">least", ">most", "unit", ">model", ">k",
+               ">deviation"});
   const auto number = [](double value) { return fmt::format("{:.1f}", value); };
   for (std::size_t i = 0; i < paper.figures.size(); ++i) {
     const Figure& figure = paper.figures[i];
     const Reproduced& row = reproduction.figures[i];
-    const bool range = figure.published_min < figure.published_max;
-    table.add({figure.what + (figure.measured ? "" : " (modelled)"),
-               range ? fmt::format("{:g} to {:g}", figure.published_min, figure.published_max)
-                     : fmt::format("{:g}", figure.published),
-               number(row.ours), number(row.ours_min), number(row.ours_max),
+    table.add({figure.what + (figure.measured ? "" : " (modelled)"), fmt::format("{}", row.bytes),
+               published_text(figure), number(row.ours), number(row.ours_min), number(row.ours_max),
                std::string(predict::unit_of(figure.quantity)), row.model ? number(*row.model) : "-",
                row.k > 0 ? fmt::format("{}", row.k) : "-",
-               fmt::format("{:+.1f}", deviation(figure, row))});
+               fmt::format("{:+.1f}", predict::deviation(figure, row.ours))});
   }
   std::printf("%s\n\n%s\nassumed:\n", paper.title.c_str(), table.text().c_str());
   for (const std::string& each : assumptions(paper, reproduction)) {
@@ -128,14 +127,87 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
       paper.machine.c_str());
 }
 
+// Of a paper that does not say enough: by each of its candidates, and which comes closest.
+void print_candidates_json(const Paper& paper, const Reproduction& reproduction) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < paper.candidates.size(); ++i) {
+    const predict::Candidate& candidate = paper.candidates[i];
+    const predict::Tried& tried = reproduction.tried[i];
+    Json row{{"algorithm", candidate.algorithm},
+             {"way", candidate.way},
+             {"base", to_text(candidate.base)},
+             {"ours", to_text(candidate.ours)},
+             {"ranks_per_node", candidate.ppn},
+             {"gather_entries", candidate.gather_entries},
+             {"deviation", rounded(tried.deviation)},
+             {"closest", i == reproduction.closest},
+             {"figures", Json::array()}};
+    for (std::size_t j = 0; j < paper.figures.size(); ++j) {
+      const Figure& figure = paper.figures[j];
+      row["figures"].push_back({{"what", figure.what},
+                                {"published", figure.published},
+                                {"ours", rounded(tried.ours[j])},
+                                {"unit", predict::unit_of(figure.quantity)},
+                                {"source", figure.source}});
+    }
+    rows.push_back(std::move(row));
+  }
+  const Json json{{"paper", paper.name},
+                  {"title", paper.title},
+                  {"machine", paper.machine},
+                  {"assumed", paper.assumed},
+                  {"rows", rows}};
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
+void print_candidates(const Paper& paper, const Reproduction& reproduction) {
+  std::vector<std::string> head{"algorithm", "way", ">ranks a node"};
+  std::vector<std::string> published{"published", "", ""};
+  for (const Figure& figure : paper.figures) {
+    head.push_back(">" + figure.what);
+    published.push_back(published_text(figure));
+  }
+  head.emplace_back(">apart");
+  published.emplace_back();
+  Table table(head);
+  table.add(published);
+  const auto add = [&](std::size_t i) {
+    const predict::Candidate& candidate = paper.candidates[i];
+    std::vector<std::string> row{candidate.algorithm, candidate.way,
+                                 fmt::format("{}", candidate.ppn)};
+    for (const double ours : reproduction.tried[i].ours) row.push_back(fmt::format("{:.1f}", ours));
+    row.push_back(fmt::format("{:.1f}", reproduction.tried[i].deviation));
+    table.add(row);
+  };
+  for (std::size_t i = 0; i < paper.candidates.size(); ++i) add(i);
+  const predict::Candidate& closest = paper.candidates[reproduction.closest];
+  std::printf("%s\n\n%s\nin %%; apart: the root of the mean square of the deviations\n",
+              paper.title.c_str(), table.text().c_str());
+  std::printf("closest: %s, %s, %d ranks on a node: %s against %s\n", closest.algorithm.c_str(),
+              closest.way.c_str(), closest.ppn, to_text(closest.ours).c_str(),
+              to_text(closest.base).c_str());
+  std::printf("\nassumed:\n");
+  for (const std::string& each : assumptions(paper, reproduction)) {
+    std::printf("  %s\n", each.c_str());
+  }
+}
+
+void show_progress(std::size_t done, std::size_t of) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r\033[K");
+  if (done < of) std::fprintf(stderr, "%zu of %zu combinations", done, of);
+}
+
 int run(const Options& options) {
   if (options.paper.empty()) {
     list_papers(options.json);
     return 0;
   }
   const Paper paper = value_or_fail(predict::load_paper(options.paper));
-  const Reproduction reproduction = value_or_fail(predict::reproduce(paper));
-  if (options.json) {
+  const Reproduction reproduction = value_or_fail(predict::reproduce(paper, show_progress));
+  if (!paper.candidates.empty()) {
+    (options.json ? print_candidates_json : print_candidates)(paper, reproduction);
+  } else if (options.json) {
     print_json(paper, reproduction);
   } else {
     print_text(paper, reproduction);

@@ -22,7 +22,7 @@ struct Options {
   int ranks = 0;
   bool stats = false;
   bool dry_run = false;
-  std::string mpi, trace;
+  std::string mpi, trace, record;
   std::string launcher_options;
 };
 
@@ -39,6 +39,9 @@ int run(const Options& options, const Arguments& program) {
   if (!options.trace.empty()) {
     rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
   }
+  if (!options.record.empty()) {
+    rank.insert(rank.end(), {"--record", std::filesystem::absolute(options.record)});
+  }
   rank.emplace_back("--");
   rank.insert(rank.end(), program.begin(), program.end());
   std::istringstream words(options.launcher_options);
@@ -51,6 +54,7 @@ int run(const Options& options, const Arguments& program) {
     return 0;
   }
   if (!options.trace.empty()) require_trace(options.trace);
+  if (!options.record.empty()) require_recording(options.record);
   become(command);
 }
 
@@ -63,6 +67,7 @@ Action define_run(CLI::App& app) {
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why");
   app.add_option("--trace", options->trace, kTraceHelp);
+  app.add_option("--record", options->record, kRecordHelp);
   app.add_option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
   app.add_option("--launcher-options", options->launcher_options,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// carillon sim: what a collective would cost on a machine, simulated from the schedules that run.
+// carillon sim: what a collective, or a program, would cost on a machine, simulated from the
+// schedules that run.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,10 +11,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "calibrate/validate.h"
 #include "command.h"
 #include "machine/sheet.h"
 #include "select/select.h"
 #include "sim_output.h"
+#include "sim_program.h"
 #include "support/failure.h"
 #include "support/options.h"
 #include "support/sim_call.h"
@@ -24,11 +27,15 @@ namespace {
 constexpr Rank kMaxRanks = 1 << 20;
 
 struct Options {
-  std::string collective, algorithm, nodes, timeline;
+  std::string collective, nodes, timeline;
   std::string machine = "edr";
-  std::vector<std::string> sweep;
+  bool validate = false;
+  ValidateOptions validation;
+  std::vector<std::string> algorithms, sweep;
+  ProgramOptions program;
   Rank ranks = 16, ppn = 0, root = 0;
   std::int64_t bytes = 8;
+  std::int32_t gather_entries = 1;
   double skew_us = 0;
   std::uint64_t seed = 1;
   bool json = false, csv = false, path = false;
@@ -58,9 +65,9 @@ class Progress {
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void row(std::size_t done, const SimRow& row) {
+  void row(std::size_t done, const std::string& what) {
     done_ = done;
-    what_ = fmt::format("{} ranks, {} bytes", row.ranks, row.bytes);
+    what_ = what;
     show(0);
   }
   void show(std::int64_t messages) {
@@ -110,12 +117,15 @@ Limits limits_of(const Options& options, const machine::Machine& machine, Rank r
     }
     limits.nodes = even_nodes(ranks, ppn);
   }
+  limits.gather_entries = options.gather_entries;
+  limits.list_costs = predict::list_costs(machine);
   return limits;
 }
 
 AlgorithmChoice choose(const Options& options, const Shared& shared, const Limits& limits) {
-  if (options.algorithm.empty()) return select(shared, limits, default_rules());
-  return value_or_fail(predict::algorithm_of(options.collective, options.algorithm));
+  if (options.algorithms.empty()) return select(shared, limits, default_rules());
+  if (options.algorithms.size() > 1) fail("-a is given more than once: a call has one algorithm");
+  return value_or_fail(predict::algorithm_of(options.collective, options.algorithms.front()));
 }
 
 // The numbers of a sweep: "2,3,5", or "2..4096", which doubles.
@@ -185,7 +195,46 @@ bool fill(const Options& options, const machine::Machine& machine, Collective co
   return true;
 }
 
+std::vector<Rank> program_sizes(const Options& options) {
+  std::vector<Rank> sizes;
+  if (options.sweep.empty()) return sizes;
+  if (options.sweep.size() > 1 || !options.sweep.front().starts_with("ranks=")) {
+    fail("--sweep of a program: ranks only, as in --sweep ranks=16..4096");
+  }
+  for (const SimRow& row : rows_of(options)) sizes.push_back(row.ranks);
+  return sizes;
+}
+
+int run_program(const Options& options) {
+  using Form = ProgramRequest::Form;
+  const machine::Machine machine = value_or_fail(machine::load(options.machine));
+  Progress progress(1);
+  progress.row(0, options.program.file);
+  std::signal(SIGINT, on_interrupt);
+  return simulate_program({.program = options.program,
+                           .machine = machine,
+                           .algorithms = options.algorithms,
+                           .limits = [&](Rank ranks) { return limits_of(options, machine, ranks); },
+                           .skew_us = options.skew_us,
+                           .seed = options.seed,
+                           .timeline = options.timeline,
+                           .path = options.path,
+                           .sweep = program_sizes(options),
+                           .form = options.json  ? Form::kJson
+                                   : options.csv ? Form::kCsv
+                                                 : Form::kText,
+                           .on_progress =
+                               [&](std::int64_t messages) {
+                                 progress.show(messages);
+                                 return g_interrupted == 0;
+                               }});
+}
+
 int run(const Options& options) {
+  if (!options.program.file.empty()) return run_program(options);
+  if (options.validate) return validate(options.validation);
+  if (options.collective.empty())
+    throw Failure("which collective, or program? See --help", kWrongUse);
   Collective collective{};
   if (!collective_from_name(options.collective, &collective)) {
     fail("there is no collective \"{}\"; carillon list names them", options.collective);
@@ -206,7 +255,7 @@ int run(const Options& options) {
   {
     Progress progress(rows.size());
     for (SimRow row : rows) {
-      progress.row(done, row);
+      progress.row(done, fmt::format("{} ranks, {} bytes", row.ranks, row.bytes));
       if (g_interrupted != 0 ||
           !fill(options, machine, collective, &progress, timeline.get(), &row)) {
         break;
@@ -222,20 +271,65 @@ int run(const Options& options) {
   return 128 + SIGINT;
 }
 
+void define_validation(CLI::App& app, const std::shared_ptr<Options>& options) {
+  ValidateOptions* const validation = &options->validation;
+  auto* const validate =
+      app.add_flag("--validate", options->validate,
+                   "no simulation of its own: bcast, allreduce and alltoall are measured here, on "
+                   "-n ranks, beside what -m (default: this machine, calibrated anew) predicts");
+  app.add_option("--sizes", validation->sizes, "bytes of their blocks")
+      ->needs(validate)
+      ->capture_default_str();
+  app.add_option("--rounds", validation->rounds, "of calibrating and measuring")
+      ->needs(validate)
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
+  auto* const apart = app.add_flag("--apart", validation->nodes, "each rank counts as a node");
+  apart->needs(validate);
+  app.add_flag("--cluster", validation->cluster, "each rank is a node of a virtual cluster")
+      ->needs(validate)
+      ->excludes(apart);
+  app.callback([&app, options, validation] {
+    validation->ranks = app.count("--ranks") > 0 ? options->ranks : 2;
+    if (app.count("--machine") > 0) validation->machine = options->machine;
+    validation->json = options->json;
+  });
+}
+
 }  // namespace
 
 Action define_sim(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->collective, "e.g. allreduce")->required();
-  app.add_option("--algorithm,-a", options->algorithm,
-                 "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; default: what "
-                 "selection chooses");
-  app.add_option("--ranks,-n", options->ranks, "ranks of the team")
-      ->check(CLI::Range(1, kMaxRanks))
+  auto* const collective = app.add_option("COLLECTIVE", options->collective, "e.g. allreduce");
+  ProgramOptions& program = options->program;
+  auto* const file = app.add_option("--program", program.file,
+                                    "simulate a whole program: one that carillon run --record has "
+                                    "written, or that is written by hand (docs/simulator.md)");
+  file->excludes(collective);
+  app.add_option("--algorithm,-a", options->algorithms,
+                 "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; of a program one "
+                 "for each collective, e.g. -a allreduce=ring -a bcast=binomial; default: what "
+                 "selection chooses")
+      ->expected(1)
+      ->take_all();
+  app.add_option_function<Rank>(
+         "--ranks,-n", [options](Rank ranks) { options->ranks = options->program.ranks = ranks; },
+         "ranks of the team; default: 16, or the program's")
+      ->check(CLI::Range(1, kMaxRanks));
+  app.add_option("--compute-scale", program.compute_scale,
+                 "computations of the program take so many times as long")
+      ->check(CLI::Range(0.0, 1e6))
+      ->needs(file);
+  app.add_option("--progress", program.progress,
+                 "who progresses what is in flight: caller (in start and wait only) or thread (one "
+                 "with a core of its own, for each rank)")
+      ->check(CLI::IsMember({"caller", "thread"}))
+      ->needs(file)
       ->capture_default_str();
-  app.add_option("--bytes,-b", options->bytes, "bytes of a block (carillon show --help)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
-      ->capture_default_str();
+  auto* const bytes =
+      app.add_option("--bytes,-b", options->bytes, "bytes of a block (carillon show --help)")
+          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
+          ->capture_default_str();
   app.add_option("--machine,-m", options->machine,
                  "a machine by its name (carillon model --list) or its file's path")
       ->capture_default_str();
@@ -244,10 +338,14 @@ Action define_sim(CLI::App& app) {
   app.add_option("--nodes", options->nodes,
                  "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
       ->excludes(ppn);
-  app.add_option("--root", options->root, "the root, where there is one")
-      ->check(CLI::Range(0, kMaxRanks));
+  auto* const root = app.add_option("--root", options->root, "the root, where there is one");
+  root->check(CLI::Range(0, kMaxRanks));
+  app.add_option("--gather-entries", options->gather_entries,
+                 "longest list that a put to another node takes without a copy; 1: none")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--sweep", options->sweep,
-                 "ranks=2..4096 (doubling) or ranks=3,5,7, and the same with bytes=")
+                 "ranks=2..4096 (doubling) or ranks=3,5,7, and, of a call, the same with bytes=")
       ->expected(1, 2);
   app.add_option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
       ->check(CLI::Range(0.0, 1e9));
@@ -257,6 +355,8 @@ Action define_sim(CLI::App& app) {
   app.add_flag("--path", options->path, "print the critical path");
   app.add_flag("--json", options->json, "print JSON");
   app.add_flag("--csv", options->csv, "print comma-separated values");
+  define_validation(app, options);
+  for (auto* const of_calls : {bytes, root}) of_calls->excludes(file);
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -38,17 +38,6 @@ Json phases(const SimRow& row) {
   return json;
 }
 
-Json path_json(const SimRow& row) {
-  Json list = Json::array();
-  for (const sim::PathStep& step : row.report.critical_path) {
-    list.push_back({{"from", step.from},
-                    {"rank", step.rank},
-                    {"begin_us", us(step.begin_ps)},
-                    {"end_us", us(step.end_ps)}});
-  }
-  return list;
-}
-
 Json json_of(const SimRow& row) {
   Json one{{"algorithm", row.algorithm},
            {"ranks", row.ranks},
@@ -65,8 +54,22 @@ Json json_of(const SimRow& row) {
            {"cpu_s", row.cpu_s},
            {"peak_rss_mb", megabytes(row.peak_rss_bytes)},
            {"phases", phases(row)}};
-  if (!row.report.critical_path.empty()) one["critical_path"] = path_json(row);
+  if (!row.report.critical_path.empty()) one["critical_path"] = path_json(row.report.critical_path);
   return one;
+}
+
+}  // namespace
+
+Json path_json(const std::vector<sim::PathStep>& path) {
+  Json list = Json::array();
+  for (const sim::PathStep& step : path) {
+    list.push_back({{"from", step.from},
+                    {"rank", step.rank},
+                    {"begin_us", us(step.begin_ps)},
+                    {"end_us", us(step.end_ps)}});
+    if (!step.what.empty()) list.back()["what"] = step.what;
+  }
+  return list;
 }
 
 void print_path(const std::vector<sim::PathStep>& path) {
@@ -76,16 +79,15 @@ void print_path(const std::vector<sim::PathStep>& path) {
     const sim::PathStep& step = path[i];
     table.add({fmt::format("{:.3f}", us(step.begin_ps)), fmt::format("{:.3f}", us(step.end_ps)),
                fmt::format("{:.3f}", us(step.end_ps - step.begin_ps)),
-               step.from == step.rank ? fmt::format("rank {}", step.rank)
-                                      : fmt::format("{} -> {}", step.from, step.rank)});
+               (step.from == step.rank ? fmt::format("rank {}", step.rank)
+                                       : fmt::format("{} -> {}", step.from, step.rank)) +
+                   (step.what.empty() ? "" : fmt::format(": {}", step.what))});
   }
   std::printf("%s", table.text().c_str());
   if (path.size() > kPathShown) {
     std::printf("... %zu more; --json prints all\n", path.size() - kPathShown);
   }
 }
-
-}  // namespace
 
 SimOutput::SimOutput(Form form, SimCommon common) : form_(form), common_(std::move(common)) {
   if (form_ != Form::kCsv) return;
@@ -155,12 +157,21 @@ Timeline::Timeline(const std::string& path) : path_(path), file_(path) {
 
 void Timeline::add(const sim::Span& span) {
   const std::string peer = span.peer < 0 ? "" : fmt::format(",\"peer\":{}", span.peer);
-  file_ << (first_ ? "\n" : ",\n")
-        << fmt::format(
-               "{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
-               "\"args\":{{\"bytes\":{}{}}}}}",
-               op_name(span.op), span.rank, span.strand, us(span.begin_ps),
-               us(span.end_ps - span.begin_ps), span.bytes, peer);
+  add(
+      fmt::format("{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
+                  "\"args\":{{\"bytes\":{}{}}}}}",
+                  op_name(span.op), span.rank, span.strand, us(span.begin_ps),
+                  us(span.end_ps - span.begin_ps), span.bytes, peer));
+}
+
+void Timeline::add(const sim::StepSpan& span) {
+  add(fmt::format(
+      "{{\"name\":{},\"ph\":\"X\",\"pid\":{},\"tid\":\"program\",\"ts\":{},\"dur\":{}}}",
+      Json(span.what).dump(), span.rank, us(span.begin_ps), us(span.end_ps - span.begin_ps)));
+}
+
+void Timeline::add(const std::string& event) {
+  file_ << (first_ ? "\n" : ",\n") << event;
   first_ = false;
 }
 

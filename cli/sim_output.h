@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <fstream>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "sim/replay.h"
 #include "sim/sim.h"
 
 namespace carillon::cli {
@@ -48,14 +50,22 @@ class SimOutput {
   std::vector<SimRow> rows_;
 };
 
+/// Of a call or a program.
+nlohmann::ordered_json path_json(const std::vector<sim::PathStep>& path);
+void print_path(const std::vector<sim::PathStep>& path);
+
 /// A file of spans in Chrome's trace format, written as they come.
 class Timeline {
  public:
   explicit Timeline(const std::string& path);
   void add(const sim::Span& span);
+  /// Of a program: above what its collectives do.
+  void add(const sim::StepSpan& span);
   void end();
 
  private:
+  void add(const std::string& event);
+
   std::string path_;
   std::ofstream file_;
   bool first_ = true;

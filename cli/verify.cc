@@ -149,6 +149,7 @@ void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place
 
 std::vector<AlgorithmChoice> choices_of(const Options& options) {
   std::vector<AlgorithmChoice> choices;
+  choices.reserve(options.ids.size());
   for (const std::string& id : options.ids) choices.push_back(value_or_fail(parse_choice(id)));
   if (!options.ids.empty()) return choices;
   for (const Algorithm& algorithm : algorithms()) choices.push_back({&algorithm, {}});

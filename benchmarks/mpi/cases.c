@@ -49,6 +49,33 @@ static void run_alltoallv(const struct call* c, enum side side) {
   (c->in, c->counts, c->offsets, c->type, c->out, c->counts, c->offsets, c->type, MPI_COMM_WORLD);
 }
 
+static void run_scan(const struct call* c, enum side side) {
+  PICK(side, Scan)(c->in, c->out, c->count, c->type, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void run_exscan(const struct call* c, enum side side) {
+  PICK(side, Exscan)(c->in, c->out, c->count, c->type, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void run_allgatherv(const struct call* c, enum side side) {
+  PICK(side, Allgatherv)
+  (c->in, c->count, c->type, c->out, c->counts, c->offsets, c->type, MPI_COMM_WORLD);
+}
+
+static void run_gatherv(const struct call* c, enum side side) {
+  PICK(side, Gatherv)
+  (c->in, c->count, c->type, c->out, c->counts, c->offsets, c->type, 0, MPI_COMM_WORLD);
+}
+
+static void run_scatterv(const struct call* c, enum side side) {
+  PICK(side, Scatterv)
+  (c->in, c->counts, c->offsets, c->type, c->out, c->count, c->type, 0, MPI_COMM_WORLD);
+}
+
+static void run_reduce_scatter(const struct call* c, enum side side) {
+  PICK(side, Reduce_scatter)(c->in, c->out, c->counts, c->type, MPI_SUM, MPI_COMM_WORLD);
+}
+
 const struct collective collectives[] = {
     {"barrier", 0, 0, 0, run_barrier},
     {"bcast", 0, 0, 0, run_bcast},
@@ -60,6 +87,12 @@ const struct collective collectives[] = {
     {"reduce_scatter_block", 1, 0, 1, run_reduce_scatter_block},
     {"alltoall", 1, 1, 0, run_alltoall},
     {"alltoallv", 1, 1, 0, run_alltoallv},
+    {"scan", 0, 0, 1, run_scan},
+    {"exscan", 0, 0, 1, run_exscan},
+    {"allgatherv", 0, 1, 0, run_allgatherv},
+    {"gatherv", 0, 1, 0, run_gatherv},
+    {"scatterv", 1, 0, 0, run_scatterv},
+    {"reduce_scatter", 1, 0, 1, run_reduce_scatter},
 };
 const int collective_count = (int)(sizeof(collectives) / sizeof(collectives[0]));
 

@@ -11,19 +11,15 @@
 // Each call stands between two readings of the clock, after a barrier; the two ways take turns. Of
 // a call the slowest rank counts, of the calls the median. The work is counted apart, over calls
 // that follow one another.
-#include <arpa/inet.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <random>
-#include <sstream>
 
 #include "floor.h"
+#include "ranks.h"
 #include "sides.h"
 
 namespace carillon::bench {
@@ -34,12 +30,10 @@ constexpr std::size_t kLongBytes = 8192;
 constexpr std::array<std::size_t, 4> kFloorSizes = {8, 64, 512, 1024};
 
 struct Options {
-  int nodes = 2, ranks_per_node = 1, node = 0;
-  sockaddr_in rank_0 = {};
+  Place place;
   std::vector<std::string> collectives;
   std::vector<std::size_t> sizes, ks;
   int iterations = 300;
-  [[nodiscard]] int ranks() const { return nodes * ranks_per_node; }
 };
 
 // The job as one rank sees it.
@@ -154,7 +148,7 @@ void Job::compare(Sides& sides, std::size_t k, const std::string& collective, st
   std::printf(
       "{\"collective\":\"%s\",\"algorithm\":\"%s\",\"k\":%zu,\"ranks\":%d,\"bytes\":%zu,"
       "\"repetitions\":%d,\"sendrecv_us\":%.2f,\"rdma_us\":%.2f",
-      collective.c_str(), sides.algorithm(kRdma).c_str(), k, options_.ranks(), bytes,
+      collective.c_str(), sides.algorithm(kRdma).c_str(), k, options_.place.ranks(), bytes,
       iterations(bytes), medians[kSendRecv], medians[kRdma]);
   print_work("sendrecv", two_sided);
   print_work("rdma", one_sided);
@@ -172,7 +166,8 @@ void Job::compare_with_floor(Sides& sides, std::size_t bytes) {
     } else {
       std::fill(values.begin(), values.end(), 1.0F);
       sockets_.allreduce(values.data(), values.size());
-      if (values[0] != static_cast<float>(options_.ranks())) give_up("a wrong sum on bare sockets");
+      if (values[0] != static_cast<float>(options_.place.ranks()))
+        give_up("a wrong sum on bare sockets");
     }
   });
   if (!speaks()) return;
@@ -200,60 +195,13 @@ void Job::run() {
   barrier();
 }
 
-std::vector<std::string> words_of(const char* list) {
-  std::istringstream input(list);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(input, word, ',');) words.push_back(word);
-  return words;
-}
-
-std::vector<std::size_t> numbers_of(const char* list) {
-  std::vector<std::size_t> numbers;
-  for (const std::string& word : words_of(list)) {
-    numbers.push_back(std::strtoull(word.c_str(), nullptr, 10));
-  }
-  return numbers;
-}
-
 Options parse(char** words) {
-  Options options;
-  options.nodes = std::atoi(words[1]);
-  options.ranks_per_node = std::atoi(words[2]);
-  options.node = std::atoi(words[3]);
-  options.rank_0.sin_family = AF_INET;
-  inet_pton(AF_INET, words[4], &options.rank_0.sin_addr);
-  options.rank_0.sin_port = htons(static_cast<std::uint16_t>(std::atoi(words[5])));
+  Options options{.place = parse_place(words + 1)};
   options.collectives = words_of(words[6]);
   options.sizes = numbers_of(words[7]);
   options.ks = numbers_of(words[8]);
   options.iterations = std::atoi(words[9]);
-  // Each node's own number is in its environment.
-  if (const char* const node = std::getenv("CARILLON_NODE"); options.node == 0 && node != nullptr) {
-    options.node = std::atoi(node);
-  }
   return options;
-}
-
-int run_ranks(Options options) {
-  Socket listening;
-  if (options.node <= 0) listening = listen_at(&options.rank_0);
-  const int first = std::max(options.node, 0) * options.ranks_per_node;
-  const int here = options.node < 0 ? options.ranks() : options.ranks_per_node;
-  for (int rank = first; rank < first + here; ++rank) {
-    if (fork() != 0) continue;
-    {
-      Bootstrap bootstrap(rank, options.ranks(), options.rank_0,
-                          rank == 0 ? std::move(listening) : Socket());
-      Job(bootstrap, options).run();
-    }
-    std::exit(0);
-  }
-  listening = Socket();
-  int result = 0;
-  for (int status = 0; wait(&status) > 0;) {
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) result = 1;
-  }
-  return result;
 }
 
 }  // namespace
@@ -266,5 +214,8 @@ int main(int argc, char** argv) {
                  argv[0]);
     return 2;
   }
-  return carillon::bench::run_ranks(carillon::bench::parse(argv));
+  const auto options = carillon::bench::parse(argv);
+  return carillon::bench::run_ranks(options.place, [&](carillon::bench::Bootstrap& bootstrap) {
+    carillon::bench::Job(bootstrap, options).run();
+  });
 }

@@ -36,7 +36,7 @@ std::size_t receive_some(const Socket& socket, void* data, std::size_t bytes) {
 
 // The launcher of the program reads this line; the others of the job are ended with this process.
 void give_up(const std::string& why) {
-  std::fprintf(stderr, "carillon-nodes-bench: %s\n", why.c_str());
+  std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, why.c_str());
   std::exit(1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the ranks of carillon-nodes-bench find each other without a launcher: all connect to rank 0,
+// How ranks on nodes find each other without a launcher: all connect to rank 0,
 // which gathers and hands out (crl_oob_t).
 #pragma once
 

@@ -19,7 +19,7 @@ void check(crl_status_t status, const char* what) {
   if (status != CRL_OK) give_up(std::string(what) + ": " + crl_last_error());
 }
 
-crl_context_h make_context(Bootstrap& bootstrap) {
+crl_context_h make_any_context(Bootstrap& bootstrap) {
   crl_context_config_t config = {};
   config.struct_bytes = sizeof config;
   config.oob = bootstrap.oob();
@@ -27,6 +27,11 @@ crl_context_h make_context(Bootstrap& bootstrap) {
   check(crl_context_create(&config, &context), "context");
   const auto& network_status = context->engine->network_status();
   if (!network_status.ok()) give_up(network_status.to_string());
+  return context;
+}
+
+crl_context_h make_context(Bootstrap& bootstrap) {
+  crl_context_h context = make_any_context(bootstrap);
   if (context->engine->network() == nullptr) give_up("all ranks are on one node");
   return context;
 }

@@ -24,7 +24,9 @@ struct Work {
 /// Ends the program with carillon's own words if it is one.
 void check(crl_status_t status, const char* what);
 
+/// One of several nodes, or a failure.
 crl_context_h make_context(Bootstrap& bootstrap);
+crl_context_h make_any_context(Bootstrap& bootstrap);
 crl_team_h make_team(crl_context_h context, Bootstrap& bootstrap);
 
 /// One collective of so many bytes, root 0.

@@ -20,6 +20,9 @@ struct Cluster {
 inline constexpr const char* kRemoteShell = "/dev/shm/tmp/rsh";
 inline constexpr const char* kMachineFile = "/dev/shm/tmp/machines";
 
+/// The environment of a job on the front has in it the processes that hold the nodes' namespaces.
+inline constexpr const char* kNodeProcesses = "CARILLON_NODE_PROCESSES";
+
 struct Job {
   Arguments command;
   Environment environment = {};

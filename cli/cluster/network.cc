@@ -69,6 +69,14 @@ std::string lose(double share) {
       kAll, share * kAll);
 }
 
+// Times are hundredths of a second: the switch asks again and again, and passes multicasts on by
+// what it was told from a tenth of a second after it was told to ask. In this order: for the
+// default of ten seconds everybody would get everything.
+constexpr const char* kSnooping =
+    "link set switch type bridge mcast_snooping 1 mcast_query_response_interval 10 "
+    "mcast_query_interval 100 mcast_startup_query_interval 100\nlink set switch type bridge "
+    "mcast_querier 1\n";
+
 std::string limit(const std::string& device, std::int64_t bits_per_s) {
   return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {}\n", device, bits_per_s,
                      kBurst, kQueue);
@@ -92,9 +100,9 @@ std::string hosts_file(int nodes) {
 
 void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires) {
   std::string links = fmt::format(
-      "link set lo up\nlink add switch type bridge\nlink set switch addrgenmode none\n"
+      "link set lo up\nlink add switch type bridge\nlink set switch addrgenmode none\n{}"
       "addr add {}/16 dev switch\nlink set switch up\n",
-      kFrontAddress);
+      wires.snooping ? kSnooping : "", kFrontAddress);
   std::string limits;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::string port = fmt::format("port{}", i);

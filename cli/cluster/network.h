@@ -18,6 +18,7 @@ inline constexpr const char* kFrontName = "front";
 struct Wires {
   std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
   double loss = 0;              ///< share of the packets to each node that are dropped
+  bool snooping = false;  ///< the switch asks who has joined a group (IGMP), and only they hear
 };
 
 /// Fails, with what to install, if ip, tc (for a rate) or nft (for loss) is missing.

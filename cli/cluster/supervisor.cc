@@ -41,7 +41,10 @@ void write_launcher_files(const Shape& shape, const std::vector<pid_t>& nodes) {
 std::vector<pid_t> start_job(const Job& job, const std::vector<pid_t>& nodes) {
   Spawn what{.command = job.command, .environment = job.environment};
   what.environment.emplace_back("TMPDIR", kNodeTemporary);
-  if (!job.on_every_node) return {spawn(what)};
+  if (!job.on_every_node) {
+    what.environment.emplace_back(kNodeProcesses, fmt::format("{}", fmt::join(nodes, ",")));
+    return {spawn(what)};
+  }
   what.environment.emplace_back("CARILLON_NODES", std::to_string(nodes.size()));
   what.environment.emplace_back("CARILLON_NODE", "");
   std::vector<pid_t> commands;

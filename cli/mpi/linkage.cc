@@ -27,7 +27,7 @@ Loaded parse_line(const std::string& line) {
   Loaded loaded;
   std::string arrow, path;
   words >> loaded.soname >> arrow >> path;
-  if (arrow == "=>" && path.starts_with("/")) loaded.path = path;
+  if (arrow == "=>" && path.starts_with('/')) loaded.path = path;
   loaded.soname = Path(loaded.soname).filename();
   return loaded;
 }
@@ -113,7 +113,7 @@ std::string interpreter_of(const Arguments& words, const Path& script) {
   if (Path(words[0]).filename() == "env") {
     i = 1;
     while (i < words.size() &&
-           (words[i].starts_with("-") || words[i].find('=') != std::string::npos)) {
+           (words[i].starts_with('-') || words[i].find('=') != std::string::npos)) {
       ++i;
     }
     if (i == words.size()) return words[0];

@@ -24,7 +24,7 @@ std::vector<Path> run_python(const std::string& interpreter, const char* code) {
   options.drop_stderr = true;
   std::vector<Path> paths;
   options.line = [&](std::string_view line) {
-    if (line.starts_with("/")) paths.emplace_back(line);
+    if (line.starts_with('/')) paths.emplace_back(line);
   };
   run_program({interpreter, "-c", code}, options);
   return paths;

@@ -10,12 +10,12 @@
 
 namespace carillon::cli {
 
-/// The tables of an alltoallv in which every rank sends `bytes` bytes to every other, one after
-/// another. Empty for other collectives.
+/// Tables by which every rank sends `bytes` bytes to every other, one after
+/// another. Empty for collectives without tables.
 class EvenTables {
  public:
   EvenTables(const Shared& shared, std::int64_t bytes) {
-    if (shared.collective != Collective::kAlltoallv) return;
+    if (!has_tables(shared.collective)) return;
     for (Rank peer = 0; peer < shared.ranks; ++peer) {
       bytes_.push_back(bytes);
       offsets_.push_back(peer * bytes);
@@ -27,11 +27,20 @@ class EvenTables {
   std::vector<std::int64_t> bytes_, offsets_;
 };
 
-/// The tables of `rank` in an alltoallv of uneven blocks, some of them empty, with gaps between.
+/// The tables of `rank` for uneven blocks, some of them empty, with gaps between, except for
+/// reduce_scatter, where all give a rank the same.
 class UnevenTables {
  public:
   UnevenTables(const Shared& shared, std::int64_t bytes, Rank rank) {
-    if (shared.collective != Collective::kAlltoallv) return;
+    if (!has_tables(shared.collective)) return;
+    if (shared.collective == Collective::kReduceScatter) {
+      fill(
+          shared.ranks, bytes, [](Rank peer) { return block(0, peer); }, &send_bytes_,
+          &send_offsets_, 0);
+      recv_bytes_.assign(send_bytes_.size(), send_bytes_[static_cast<std::size_t>(rank)]);
+      recv_offsets_.assign(send_bytes_.size(), 0);
+      return;
+    }
     fill(
         shared.ranks, bytes, [rank](Rank peer) { return block(rank, peer); }, &send_bytes_,
         &send_offsets_);
@@ -47,11 +56,12 @@ class UnevenTables {
   using List = std::vector<std::int64_t>;
   static std::int64_t block(Rank from, Rank to) { return (from + 2 * to) % 3; }
   template <typename Block>
-  static void fill(Rank ranks, std::int64_t bytes, Block block, List* sizes, List* offsets) {
+  static void fill(Rank ranks, std::int64_t bytes, Block block, List* sizes, List* offsets,
+                   std::int64_t gap = 1) {
     std::int64_t offset = 0;
     for (Rank peer = 0; peer < ranks; ++peer) {
       sizes->push_back(block(peer) * bytes);
-      offsets->push_back(++offset);
+      offsets->push_back(offset += gap);
       offset += sizes->back();
     }
   }

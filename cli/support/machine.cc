@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/median.h"
+
 namespace carillon::cli {
 namespace {
 
@@ -21,11 +23,6 @@ constexpr std::size_t kCopyBytes = 1 << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 std::vector<int> allowed_cores() {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -36,7 +38,7 @@ Arguments cut_program(const CLI::App& command, Arguments* arguments) {
     return option != nullptr && option->get_items_expected_max() > 0;
   };
   std::size_t at = 0;
-  for (; at < arguments->size() && (*arguments)[at].starts_with("-"); ++at) {
+  for (; at < arguments->size() && (*arguments)[at].starts_with('-'); ++at) {
     const std::string& word = (*arguments)[at];
     if (word == "--") break;
     if (word == "-h" || word == "--help") return {};
@@ -70,7 +72,9 @@ void warn_of_unknown_settings() {
     const std::string_view text(*variable);
     const std::string_view name = text.substr(0, text.find('='));
     if (!name.starts_with("CARILLON_")) continue;
-    if (name == "CARILLON_NODE" || name == "CARILLON_NODES") continue;  // of carillon cluster exec
+    // Of carillon cluster.
+    if (name == "CARILLON_NODE" || name == "CARILLON_NODES") continue;
+    if (name == "CARILLON_NODE_PROCESSES") continue;
     const auto known = all_settings();
     if (std::any_of(known.begin(), known.end(), [&](const Setting& s) { return s.name == name; })) {
       continue;
@@ -83,6 +87,14 @@ void warn_of_unknown_settings() {
 
 void require_trace(const std::string& file) {
   if (const Status status = empty_trace_file(file); !status.ok()) fail("{}", status.message());
+}
+
+void require_recording(const std::string& file) {
+  std::error_code error;
+  const bool was_there = std::filesystem::exists(file, error);
+  const bool can_write = std::ofstream(file, std::ios::app).is_open();
+  if (!can_write) fail("the recording {} cannot be written; choose another file", file);
+  if (!was_there) std::filesystem::remove(file, error);
 }
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {

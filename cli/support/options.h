@@ -36,6 +36,13 @@ inline constexpr const char* kTraceHelp =
 /// Makes the file a trace without events; fails if it cannot be written.
 void require_trace(const std::string& file);
 
+/// What --record does, for --help.
+inline constexpr const char* kRecordHelp =
+    "write which collectives the program calls, and how long it computes between them, to this "
+    "file, for carillon sim --program";
+/// Fails if the file cannot be written; leaves none.
+void require_recording(const std::string& file);
+
 /// "8,4096,64K,1M": sizes in bytes; fails if they are not.
 std::vector<std::int64_t> parse_sizes(const std::string& text);
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 
 #include "support/failure.h"
@@ -59,7 +60,7 @@ std::optional<Path> find_in_path(std::string_view name) {
   const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
   std::istringstream folders(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const Path file = Path(folder.empty() ? "." : folder) / name;
+    Path file = Path(folder.empty() ? "." : folder) / name;
     if (access(file.c_str(), X_OK) == 0 && !std::filesystem::is_directory(file, ignored)) {
       return file;
     }
@@ -99,6 +100,14 @@ void become(const Arguments& command) {
   const int error = errno;
   throw Failure(fmt::format("cannot run {}: {}", command[0], std::strerror(error)),
                 error == ENOENT ? kNotFound : kNotExecutable);
+}
+
+Arguments own_arguments() {
+  std::ifstream file("/proc/self/cmdline");
+  Arguments arguments;
+  for (std::string word; std::getline(file, word, '\0');) arguments.push_back(std::move(word));
+  if (!arguments.empty()) arguments.erase(arguments.begin());
+  return arguments;
 }
 
 Path own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }

@@ -40,6 +40,8 @@ Captured run_program(const Arguments& command, const RunOptions& options = {});
 
 /// This very program, and the folder of its libraries (in the build tree and when installed).
 Path own_path();
+/// Its arguments, as it was started with.
+Arguments own_arguments();
 Path library_folder();
 
 /// "a b 'c d'", to be pasted into a shell.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All settings there are: the library's table (base/config.h) and the interposer's own two.
+// All settings there are: the library's table (base/config.h) and the interposer's own.
 #pragma once
 
 #include <vector>

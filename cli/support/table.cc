@@ -9,7 +9,7 @@ namespace carillon::cli {
 
 Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {
   for (std::string& heading : headings_) {
-    numbers_.push_back(heading.starts_with(">"));
+    numbers_.push_back(heading.starts_with('>'));
     if (numbers_.back()) heading.erase(0, 1);
     widths_.push_back(heading.size());
   }

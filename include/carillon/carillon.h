@@ -121,6 +121,8 @@ CRL_API void crl_team_destroy(crl_team_h team);
  * ones, end with the same code within crl_context_config_t.dead_peer_ms. Local; blocks while the
  * team is made. On a team that has failed already, changes nothing. */
 CRL_API void crl_team_fail(crl_team_h team, crl_status_t status);
+/* What messages for people call the team; copied. */
+CRL_API void crl_team_set_name(crl_team_h team, const char* name);
 CRL_API int crl_team_rank(crl_team_h team);
 CRL_API int crl_team_size(crl_team_h team);
 /* Id of the algorithm of the team's last started collective, e.g. "allreduce.flat"; "" if none. */
@@ -199,11 +201,13 @@ CRL_API int crl_op_supports(crl_op_t op, crl_dtype_t dtype);
 /* ---- Collectives ------------------------------------------------------------------------ */
 
 /* As input: the data stands in the output, where the result of this rank goes (allgather, gather
- * at the root: in this rank's block; scatter, as output at the root: the root's block stays). */
+ * at the root, and their forms with tables: in this rank's block; scatter and scatterv, as output
+ * at the root: the root's block stays). */
 #define CRL_IN_PLACE ((void*)(intptr_t)-1)
 
-/* Blocking. `bytes` and `count` are one block: the whole vector for bcast, reduce and allreduce,
- * one rank's share otherwise (so that the large side holds team size blocks in rank order). */
+/* Blocking. `bytes` and `count` are one block: the whole vector for bcast, reduce, allreduce, scan
+ * and exscan, one rank's share otherwise (so that the large side holds team size blocks in rank
+ * order). */
 CRL_API crl_status_t crl_barrier(crl_team_h team);
 CRL_API crl_status_t crl_bcast(crl_team_h team, void* buffer, size_t bytes, int root);
 CRL_API crl_status_t crl_reduce(crl_team_h team, const void* in, void* out, size_t count,
@@ -222,6 +226,24 @@ CRL_API crl_status_t crl_alltoall(crl_team_h team, const void* in, void* out, si
 CRL_API crl_status_t crl_alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
                                    const int64_t* send_offsets, void* out,
                                    const int64_t* recv_bytes, const int64_t* recv_offsets);
+
+/* The same with blocks of different lengths: byte counts and byte offsets per peer, which only the
+ * root needs of gatherv and scatterv (elsewhere they may be NULL); `bytes`: this rank's own. */
+CRL_API crl_status_t crl_allgatherv(crl_team_h team, const void* in, size_t bytes, void* out,
+                                    const int64_t* recv_bytes, const int64_t* recv_offsets);
+CRL_API crl_status_t crl_gatherv(crl_team_h team, const void* in, size_t bytes, void* out,
+                                 const int64_t* recv_bytes, const int64_t* recv_offsets, int root);
+CRL_API crl_status_t crl_scatterv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                                  const int64_t* send_offsets, void* out, size_t bytes, int root);
+/* counts: elements of each rank's block, the same on all ranks. */
+CRL_API crl_status_t crl_reduce_scatter(crl_team_h team, const void* in, void* out,
+                                        const int64_t* counts, crl_dtype_t dtype, crl_op_t op);
+/* Rank r gets the reduction of ranks 0 to r; of exscan: to r-1, and rank 0 nothing (its out may be
+ * NULL, and with CRL_IN_PLACE stays as it is). */
+CRL_API crl_status_t crl_scan(crl_team_h team, const void* in, void* out, size_t count,
+                              crl_dtype_t dtype, crl_op_t op);
+CRL_API crl_status_t crl_exscan(crl_team_h team, const void* in, void* out, size_t count,
+                                crl_dtype_t dtype, crl_op_t op);
 
 /* Non-blocking: the same, and a request that crl_request_test or crl_request_wait completes. */
 CRL_API crl_status_t crl_ibarrier(crl_team_h team, crl_request_h* request_p);
@@ -247,6 +269,23 @@ CRL_API crl_status_t crl_ialltoallv(crl_team_h team, const void* in, const int64
                                     const int64_t* send_offsets, void* out,
                                     const int64_t* recv_bytes, const int64_t* recv_offsets,
                                     crl_request_h* request_p);
+
+CRL_API crl_status_t crl_iallgatherv(crl_team_h team, const void* in, size_t bytes, void* out,
+                                     const int64_t* recv_bytes, const int64_t* recv_offsets,
+                                     crl_request_h* request_p);
+CRL_API crl_status_t crl_igatherv(crl_team_h team, const void* in, size_t bytes, void* out,
+                                  const int64_t* recv_bytes, const int64_t* recv_offsets, int root,
+                                  crl_request_h* request_p);
+CRL_API crl_status_t crl_iscatterv(crl_team_h team, const void* in, const int64_t* send_bytes,
+                                   const int64_t* send_offsets, void* out, size_t bytes, int root,
+                                   crl_request_h* request_p);
+CRL_API crl_status_t crl_ireduce_scatter(crl_team_h team, const void* in, void* out,
+                                         const int64_t* counts, crl_dtype_t dtype, crl_op_t op,
+                                         crl_request_h* request_p);
+CRL_API crl_status_t crl_iscan(crl_team_h team, const void* in, void* out, size_t count,
+                               crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p);
+CRL_API crl_status_t crl_iexscan(crl_team_h team, const void* in, void* out, size_t count,
+                                 crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p);
 
 /* CRL_IN_PROGRESS, or the collective's status; the request is then gone and *request_p NULL.
  * Makes progress. */

@@ -4,40 +4,78 @@
 #include <climits>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "thread_cache.h"
 
 namespace carillon::shim {
 namespace {
 
+struct Gathering {
+  Bootstrap* bootstrap;
+  const void* in;
+  void* out;
+  int bytes;
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool posted = false;
+};
+
+// Once the copy is there. The host's status.
+int post_when_ready(Gathering& gathering) {
+  Bootstrap& bootstrap = *gathering.bootstrap;
+  if (gathering.posted) return MPI_SUCCESS;
+  int ready = 1;
+  if (bootstrap.copied) {
+    const int status = host().Test(&bootstrap.copying, &ready, MPI_STATUS_IGNORE);
+    if (status != MPI_SUCCESS || ready == 0) return status;
+  }
+  gathering.posted = true;
+  return host().Iallgather(gathering.in, gathering.bytes, g_host.byte, gathering.out,
+                           gathering.bytes, g_host.byte, bootstrap.comm, &gathering.request);
+}
+
 int post(void* arg, const void* in, void* out, std::size_t bytes, void** request_p) {
-  const auto& bootstrap = *static_cast<const Bootstrap*>(arg);
+  auto& bootstrap = *static_cast<Bootstrap*>(arg);
   *request_p = nullptr;
-  if (bootstrap.size == 1) {
+  if (bootstrap.size == 1 && !bootstrap.copied) {
     std::memcpy(out, in, bytes);
     return 0;
   }
   if (bytes > INT_MAX) return -1;
   const InsideHost guard;
-  auto request = std::make_unique<MPI_Request>();
-  const auto count = static_cast<int>(bytes);
-  const int status = host().Iallgather(in, count, g_host.byte, out, count, g_host.byte,
-                                       bootstrap.comm, request.get());
-  if (status == MPI_SUCCESS) *request_p = request.release();
+  auto gathering =
+      std::make_unique<Gathering>(Gathering{&bootstrap, in, out, static_cast<int>(bytes)});
+  const int status = post_when_ready(*gathering);
+  if (status == MPI_SUCCESS) *request_p = gathering.release();
   return status == MPI_SUCCESS ? 0 : -1;
 }
 
 int test(void* /*arg*/, void* request) {
   if (request == nullptr) return 0;
   const InsideHost guard;
+  auto* const gathering = static_cast<Gathering*>(request);
   int done = 0;
-  const int status = host().Test(static_cast<MPI_Request*>(request), &done, MPI_STATUS_IGNORE);
+  int status = post_when_ready(*gathering);
+  if (status == MPI_SUCCESS && gathering->posted) {
+    status = host().Test(&gathering->request, &done, MPI_STATUS_IGNORE);
+  }
   if (status == MPI_SUCCESS && done == 0) return 1;
-  delete static_cast<MPI_Request*>(request);
+  delete gathering;
   return status == MPI_SUCCESS ? 0 : -1;
 }
 
 }  // namespace
+
+bool Bootstrap::copy(MPI_Comm original) {
+  copied = host().Comm_idup(original, &comm, &copying) == MPI_SUCCESS;
+  return copied;
+}
+
+void Bootstrap::release() {
+  if (!std::exchange(copied, false)) return;
+  const InsideHost guard;
+  host().Comm_free(&comm);
+}
 
 crl_oob_t Bootstrap::oob() {
   return {.arg = this, .rank = rank, .size = size, .allgather_post = post, .allgather_test = test};

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "carillon/carillon.h"
 #include "host.h"
@@ -30,20 +31,24 @@ enum class Collective : std::uint8_t {
   kScan,
   kExscan,
   kAlltoallw,
-  kIbarrier,
-  kIbcast,
-  kIreduce,
-  kIallreduce,
-  kIallgather,
-  kIalltoall,
-  kIalltoallv,
 };
-inline constexpr std::size_t kCollectives = 24;
+inline constexpr std::size_t kCollectives = 17;
 
-/// Why a call was left to the host. Every reason but the last two is the same on all ranks.
+/// Of each collective: MPI_Bcast and MPI_Ibcast.
+enum class Form : std::uint8_t { kBlocking, kStarted };
+inline constexpr std::size_t kForms = 2;
+
+/// What is counted: a collective in one of its forms.
+inline constexpr std::size_t kCalls = kForms * kCollectives;
+constexpr std::size_t call_index(Collective collective, Form form = Form::kBlocking) {
+  return static_cast<std::size_t>(form) * kCollectives + static_cast<std::size_t>(collective);
+}
+/// E.g. "Bcast" or "Ibcast".
+std::string call_name(std::size_t index);
+
+/// Why a call was left to the host. Every reason but the last three is the same on all ranks.
 enum class Reason : std::uint8_t {
   kNone,            // it was not left
-  kNotTaken,        // carillon does not do this collective yet
   kOff,             // CARILLON=off on some rank, or carillon could not start
   kNotInitialised,  // before MPI_Init or after carillon's end in MPI_Finalize
   kIntercommunicator,
@@ -52,10 +57,19 @@ enum class Reason : std::uint8_t {
   kReduction,   // an operator and type that only the host may know
   kNested,      // the host called it while carillon called the host
   kSuspect,     // wrong arguments: the host answers
+  kRecorded,    // it is taken or left elsewhere, and recorded
 };
 inline constexpr std::size_t kReasons = 10;
 
-enum class Kind : std::uint8_t { kNotTaken, kBarrier, kData, kReduction, kBlocks };
+/// How its arguments are looked at. kLists: both sides list a block per rank; kOneList: one does.
+enum class Kind : std::uint8_t {
+  kBarrier,
+  kData,
+  kReduction,
+  kReduceScatter,
+  kLists,
+  kOneList,
+};
 
 /// On which ranks a buffer counts.
 enum class At : std::uint8_t { kNone, kAll, kRoot, kNotRoot };
@@ -69,20 +83,29 @@ struct Side {
   bool block_per_rank = false;
 };
 
+/// Blocking, or with a place for the request.
 using DataCall = crl_status_t (*)(crl_team_h, const void* in, void* out, std::size_t bytes,
-                                  int root);
+                                  int root, crl_request_h* request);
 using ReductionCall = crl_status_t (*)(crl_team_h, const void* in, void* out, std::size_t count,
-                                       crl_dtype_t, crl_op_t, int root);
+                                       crl_dtype_t, crl_op_t, int root, crl_request_h* request);
 
 struct Rule {
   const char* name;
-  Kind kind = Kind::kNotTaken;
+  Kind kind = Kind::kBarrier;
   bool rooted = false;
   Side in, out;
   InPlace in_place = InPlace::kNever;
   DataCall data = nullptr;
   ReductionCall reduction = nullptr;
 };
+
+/// A reduction without a root: carillon's blocking call, or its other form.
+template <auto kBlocking, auto kStarted>
+crl_status_t reduce_for_all(crl_team_h team, const void* in, void* out, std::size_t count,
+                            crl_dtype_t dtype, crl_op_t op, int /*root*/, crl_request_h* request) {
+  return request == nullptr ? kBlocking(team, in, out, count, dtype, op)
+                            : kStarted(team, in, out, count, dtype, op, request);
+}
 
 inline constexpr Rule kRules[kCollectives] = {
     {"Barrier", Kind::kBarrier},
@@ -92,8 +115,11 @@ inline constexpr Rule kRules[kCollectives] = {
      {At::kRoot},
      {At::kNotRoot},
      InPlace::kNever,
-     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int root) {
-       return crl_bcast(team, out != nullptr ? out : const_cast<void*>(in), bytes, root);
+     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int root,
+        crl_request_h* request) {
+       void* const buffer = out != nullptr ? out : const_cast<void*>(in);
+       return request == nullptr ? crl_bcast(team, buffer, bytes, root)
+                                 : crl_ibcast(team, buffer, bytes, root, request);
      }},
     {"Reduce",
      Kind::kReduction,
@@ -103,7 +129,10 @@ inline constexpr Rule kRules[kCollectives] = {
      InPlace::kInput,
      nullptr,
      [](crl_team_h team, const void* in, void* out, std::size_t count, crl_dtype_t dtype,
-        crl_op_t op, int root) { return crl_reduce(team, in, out, count, dtype, op, root); }},
+        crl_op_t op, int root, crl_request_h* request) {
+       return request == nullptr ? crl_reduce(team, in, out, count, dtype, op, root)
+                                 : crl_ireduce(team, in, out, count, dtype, op, root, request);
+     }},
     {"Allreduce",
      Kind::kReduction,
      false,
@@ -111,8 +140,7 @@ inline constexpr Rule kRules[kCollectives] = {
      {At::kAll},
      InPlace::kInput,
      nullptr,
-     [](crl_team_h team, const void* in, void* out, std::size_t count, crl_dtype_t dtype,
-        crl_op_t op, int /*root*/) { return crl_allreduce(team, in, out, count, dtype, op); }},
+     reduce_for_all<crl_allreduce, crl_iallreduce>},
     {"Reduce_scatter_block",
      Kind::kReduction,
      false,
@@ -120,44 +148,73 @@ inline constexpr Rule kRules[kCollectives] = {
      {At::kAll},
      InPlace::kInput,
      nullptr,
-     [](crl_team_h team, const void* in, void* out, std::size_t count, crl_dtype_t dtype,
-        crl_op_t op,
-        int /*root*/) { return crl_reduce_scatter_block(team, in, out, count, dtype, op); }},
+     reduce_for_all<crl_reduce_scatter_block, crl_ireduce_scatter_block>},
     {"Allgather",
      Kind::kData,
      false,
      {At::kAll},
      {At::kAll, true},
      InPlace::kInput,
-     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int /*root*/) {
-       return crl_allgather(team, in, out, bytes);
+     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int /*root*/,
+        crl_request_h* request) {
+       return request == nullptr ? crl_allgather(team, in, out, bytes)
+                                 : crl_iallgather(team, in, out, bytes, request);
      }},
-    {"Gather", Kind::kData, true, {At::kAll}, {At::kRoot, true}, InPlace::kInput, &crl_gather},
-    {"Scatter", Kind::kData, true, {At::kRoot, true}, {At::kAll}, InPlace::kOutput, &crl_scatter},
+    {"Gather",
+     Kind::kData,
+     true,
+     {At::kAll},
+     {At::kRoot, true},
+     InPlace::kInput,
+     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int root,
+        crl_request_h* request) {
+       return request == nullptr ? crl_gather(team, in, out, bytes, root)
+                                 : crl_igather(team, in, out, bytes, root, request);
+     }},
+    {"Scatter",
+     Kind::kData,
+     true,
+     {At::kRoot, true},
+     {At::kAll},
+     InPlace::kOutput,
+     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int root,
+        crl_request_h* request) {
+       return request == nullptr ? crl_scatter(team, in, out, bytes, root)
+                                 : crl_iscatter(team, in, out, bytes, root, request);
+     }},
     {"Alltoall",
      Kind::kData,
      false,
      {At::kAll, true},
      {At::kAll, true},
      InPlace::kInput,
-     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int /*root*/) {
-       return crl_alltoall(team, in, out, bytes);
+     [](crl_team_h team, const void* in, void* out, std::size_t bytes, int /*root*/,
+        crl_request_h* request) {
+       return request == nullptr ? crl_alltoall(team, in, out, bytes)
+                                 : crl_ialltoall(team, in, out, bytes, request);
      }},
-    {"Alltoallv", Kind::kBlocks, false, {At::kAll, true}, {At::kAll, true}, InPlace::kInput},
-    {"Allgatherv"},
-    {"Gatherv"},
-    {"Scatterv"},
-    {"Reduce_scatter"},
-    {"Scan"},
-    {"Exscan"},
-    {"Alltoallw"},
-    {"Ibarrier"},
-    {"Ibcast"},
-    {"Ireduce"},
-    {"Iallreduce"},
-    {"Iallgather"},
-    {"Ialltoall"},
-    {"Ialltoallv"},
+    {"Alltoallv", Kind::kLists, false, {At::kAll, true}, {At::kAll, true}, InPlace::kInput},
+    {"Allgatherv", Kind::kOneList, false, {At::kAll}, {At::kAll, true}, InPlace::kInput},
+    {"Gatherv", Kind::kOneList, true, {At::kAll}, {At::kRoot, true}, InPlace::kInput},
+    {"Scatterv", Kind::kOneList, true, {At::kRoot, true}, {At::kAll}, InPlace::kOutput},
+    {"Reduce_scatter", Kind::kReduceScatter, false, {At::kAll, true}, {At::kAll}, InPlace::kInput},
+    {"Scan",
+     Kind::kReduction,
+     false,
+     {At::kAll},
+     {At::kAll},
+     InPlace::kInput,
+     nullptr,
+     reduce_for_all<crl_scan, crl_iscan>},
+    {"Exscan",
+     Kind::kReduction,
+     false,
+     {At::kAll},
+     {At::kAll},
+     InPlace::kInput,
+     nullptr,
+     reduce_for_all<crl_exscan, crl_iexscan>},
+    {"Alltoallw", Kind::kLists, false, {At::kAll, true}, {At::kAll, true}, InPlace::kInput},
 };
 
 constexpr const Rule& rule_of(Collective collective) {
@@ -180,6 +237,7 @@ struct Blocks {
   const void* counts = nullptr;
   const void* offsets = nullptr;
   bool wide = false;
+  const MPI_Datatype* types = nullptr;  // of each block; its displacement is then in bytes
 
   [[nodiscard]] std::int64_t count(int rank) const { return at(counts, rank); }
   [[nodiscard]] std::int64_t offset(int rank) const { return at(offsets, rank); }

@@ -3,13 +3,17 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "errors.h"
+#include "flight.h"
 #include "process.h"
+#include "record.h"
 
 namespace carillon::shim {
 namespace {
@@ -18,7 +22,7 @@ struct Communicators {
   std::mutex mutex;  // of the lists; never held while the host or carillon is called
   std::vector<std::unique_ptr<Communicator>> known;
   std::vector<std::unique_ptr<Communicator>> freed;  // their teams still to be destroyed
-  std::uint64_t taken[kCollectives] = {};            // by communicators that are gone
+  std::uint64_t taken[kCalls] = {};                  // by communicators that are gone
   Communicator* world = nullptr;
   Communicator* self = nullptr;
   int keyval = MPI_KEYVAL_INVALID;
@@ -45,8 +49,9 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
   Communicators& all = communicators();
   const std::lock_guard lock(all.mutex);
   if (all.known.empty()) return MPI_SUCCESS;  // carillon has already ended
-  const auto& communicator = *static_cast<const Communicator*>(value);
-  for (std::size_t i = 0; i < kCollectives; ++i) all.taken[i] += communicator.taken[i];
+  auto& communicator = *static_cast<Communicator*>(value);
+  communicator.handle = g_host.comm_world;  // what is still in flight may fail
+  for (std::size_t i = 0; i < kCalls; ++i) all.taken[i] += communicator.taken[i];
   const std::size_t place = communicator.place;
   all.freed.push_back(std::move(all.known[place]));
   all.known[place] = std::move(all.known.back());
@@ -56,13 +61,24 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
   return MPI_SUCCESS;
 }
 
+void destroy(Communicator& communicator) {
+  crl_team_destroy(communicator.team);
+  communicator.bootstrap.release();
+}
+
 void destroy_freed_teams() {
   std::vector<std::unique_ptr<Communicator>> freed;
   {
-    const std::lock_guard lock(communicators().mutex);
-    freed.swap(communicators().freed);
+    Communicators& all = communicators();
+    const std::lock_guard lock(all.mutex);
+    const auto unused = std::partition(all.freed.begin(), all.freed.end(), [](const auto& one) {
+      return one->agreeing.load(std::memory_order_acquire) ||
+             one->in_flight.load(std::memory_order_acquire) > 0;
+    });
+    std::move(unused, all.freed.end(), std::back_inserter(freed));
+    all.freed.erase(unused, all.freed.end());
   }
-  for (const auto& communicator : freed) crl_team_destroy(communicator->team);
+  for (const auto& communicator : freed) destroy(*communicator);
 }
 
 // Whether all members are of this process's MPI_COMM_WORLD: only those are known to have an
@@ -83,29 +99,46 @@ bool within_world(const Communicator& communicator) {
   return true;
 }
 
-// Collective over the communicator, if it can be served at all.
-void make_team(Communicator& communicator) {
+// Local. Collective over the communicator, if it can be served at all; then its team is in the
+// making.
+bool begin_team(Communicator& communicator, MayWait may_wait) {
   int is_inter = 0;
   host().Comm_test_inter(communicator.handle, &is_inter);
   if (is_inter != 0) {
     communicator.reason = Reason::kIntercommunicator;
-    return;
+    return false;
   }
   host().Comm_rank(communicator.handle, &communicator.rank);
   host().Comm_size(communicator.handle, &communicator.size);
   if (!within_world(communicator)) {
     communicator.reason = Reason::kOtherWorld;
-    return;
+    return false;
   }
   communicator.bootstrap = {communicator.handle, communicator.rank, communicator.size};
+  if (may_wait == MayWait::kNo && !communicator.bootstrap.copy(communicator.handle)) {
+    communicator.broken = CRL_ERR_SYSTEM;
+    return false;
+  }
   communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size));
   const crl_oob_t oob = communicator.bootstrap.oob();
-  crl_status_t status = crl_team_create(process().context, &oob, &communicator.team);
-  while (status == CRL_OK) {
-    status = crl_team_test(communicator.team);
-    if (status != CRL_IN_PROGRESS) break;
+  const crl_status_t status = crl_team_create(process().context, &oob, &communicator.team);
+  if (status != CRL_OK) {
+    communicator.broken = status;
+    return false;
+  }
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  host().Comm_get_name(communicator.handle, name, &length);
+  crl_team_set_name(communicator.team, name);
+  return true;
+}
+
+// The first collective is a blocking one.
+void wait_for_team(Communicator& communicator) {
+  crl_status_t status = CRL_IN_PROGRESS;
+  while ((status = crl_team_test(communicator.team)) == CRL_IN_PROGRESS) {
+    advance_flights();
     sched_yield();
-    status = CRL_OK;
   }
   if (status == CRL_OK) return;
   crl_team_destroy(std::exchange(communicator.team, nullptr));
@@ -158,14 +191,14 @@ void stop_communicators() {
     const std::lock_guard lock(all.mutex);
     known.swap(all.known);
     for (const auto& communicator : known) {
-      for (std::size_t i = 0; i < kCollectives; ++i) all.taken[i] += communicator->taken[i];
+      for (std::size_t i = 0; i < kCalls; ++i) all.taken[i] += communicator->taken[i];
     }
     all.world = all.self = nullptr;
   }
-  for (const auto& communicator : known) crl_team_destroy(communicator->team);
+  for (const auto& communicator : known) destroy(*communicator);
 }
 
-Communicator& find_communicator_slow(MPI_Comm comm) {
+Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
   if (t_cache.depth > 0) return unserved(Reason::kNested);
   switch (process().phase.load(std::memory_order_acquire)) {
     case Phase::kNotStarted:
@@ -173,6 +206,7 @@ Communicator& find_communicator_slow(MPI_Comm comm) {
     case Phase::kOff: return unserved(Reason::kOff);
     case Phase::kRunning: break;
   }
+  if (records()) return unserved(Reason::kRecorded);
   if (comm == g_host.comm_null) return unserved(Reason::kSuspect);
   const std::uint64_t generation = g_communicators.now();
   ThreadCache::Comm& remembered = t_cache.comms[hash_of(comm) >> 60];
@@ -186,23 +220,39 @@ Communicator& find_communicator_slow(MPI_Comm comm) {
   Communicator* found = known_communicator(comm, &status);
   if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
   if (found == nullptr) {
-    const InsideHost guard;
-    destroy_freed_teams();
     auto fresh = std::make_unique<Communicator>();
     fresh->handle = comm;
-    make_team(*fresh);
+    bool begun = false;
+    {
+      const InsideHost guard;
+      destroy_freed_teams();
+      begun = begin_team(*fresh, may_wait);
+    }
+    if (begun && may_wait == MayWait::kYes) wait_for_team(*fresh);
+    if (begun && may_wait == MayWait::kNo) {
+      fresh->agreeing = true;
+      watch_agreement(*fresh);
+    }
+    const InsideHost guard;
     found = &keep(std::move(fresh));
+  }
+  if (found->agreeing) {
+    advance_flights();
+    while (may_wait == MayWait::kYes && found->agreeing) {
+      sched_yield();
+      advance_flights();
+    }
+    if (found->agreeing) return *found;
   }
   remembered = t_cache.last = {comm, generation, found};
   return *found;
 }
 
-std::uint64_t taken_calls(Collective collective) {
+std::uint64_t taken_calls(std::size_t call) {
   Communicators& all = communicators();
   const std::lock_guard lock(all.mutex);
-  const auto index = static_cast<std::size_t>(collective);
-  std::uint64_t sum = all.taken[index];
-  for (const auto& communicator : all.known) sum += communicator->taken[index];
+  std::uint64_t sum = all.taken[call];
+  for (const auto& communicator : all.known) sum += communicator->taken[call];
   return sum;
 }
 

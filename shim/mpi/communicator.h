@@ -24,30 +24,42 @@ struct Communicator {
   crl_team_h team = nullptr;  // null: left to the host
   Reason reason = Reason::kNone;
   crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
+  int recorded_team = -1;        // its number among those of the recording
   Bootstrap bootstrap;
-  std::size_t place = 0;             // in the list of all
-  HostReduction host_reduction;      // of one call at a time
-  std::vector<std::int64_t> tables;  // of byte counts and offsets, for one call at a time
-  std::atomic<std::uint64_t> taken[kCollectives] = {};  // one writer at a time
+  std::atomic<bool> agreeing = false;  // the team is in the making, and already used
+  std::atomic<int> in_flight = 0;      // collectives that need this, though it be freed
+  std::size_t place = 0;               // in the list of all
+  HostReduction host_reduction;        // of one call at a time
+  std::vector<std::int64_t> tables;    // of byte counts and offsets, for one call at a time
+  std::atomic<std::uint64_t> taken[kCalls] = {};  // one writer at a time
 
-  void count(Collective collective) {
-    auto& counter = taken[static_cast<std::size_t>(collective)];
+  void count(std::size_t call) {
+    auto& counter = taken[call];
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!g_collective_since_probe.load(std::memory_order_relaxed)) [[unlikely]] {
       g_collective_since_probe.store(true, std::memory_order_relaxed);
     }
   }
+  /// What had begun is left to the host after all.
+  void uncount(std::size_t call) { taken[call].fetch_sub(1, std::memory_order_relaxed); }
+  /// Where the host does what is left to it. What it alone can do it does on the original on all
+  /// ranks, also while some do not know yet whether the team is served.
+  [[nodiscard]] MPI_Comm for_host(MPI_Comm asked, Reason left) const {
+    return bootstrap.copied && left == Reason::kNotServed ? bootstrap.comm : asked;
+  }
 };
 
-Communicator& find_communicator_slow(MPI_Comm comm);
+enum class MayWait : bool { kNo, kYes };
+Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait);
 
-/// Never fails: a communicator that carillon does not serve says why.
-inline Communicator& find_communicator(MPI_Comm comm) {
+/// Never fails: a communicator that carillon does not serve says why. One whose team is in the
+/// making is returned only to those who may not wait for that.
+inline Communicator& find_communicator(MPI_Comm comm, MayWait may_wait = MayWait::kYes) {
   const ThreadCache::Comm& last = t_cache.last;
   if (last.handle == comm && last.generation == g_communicators.now()) [[likely]] {
     return *last.communicator;
   }
-  return find_communicator_slow(comm);
+  return find_communicator_slow(comm, may_wait);
 }
 
 /// After MPI_Init, and in MPI_Finalize before the context goes.
@@ -55,6 +67,6 @@ inline Communicator& find_communicator(MPI_Comm comm) {
 void stop_communicators();
 
 /// How many calls of a collective were taken, over all communicators that ever were.
-std::uint64_t taken_calls(Collective collective);
+std::uint64_t taken_calls(std::size_t call);
 
 }  // namespace carillon::shim

@@ -25,7 +25,9 @@ int peer_error_code() {
   return code;
 }
 
-int code_of(crl_status_t status) {
+}  // namespace
+
+int error_of(crl_status_t status) {
   switch (status) {
     case CRL_ERR_NO_MEMORY: return MPI_ERR_NO_MEM;
     case CRL_ERR_PEER_DEAD:
@@ -36,6 +38,8 @@ int code_of(crl_status_t status) {
     default: return MPI_ERR_OTHER;
   }
 }
+
+namespace {
 
 #if !defined(OPEN_MPI)
 // MPICH's setting, which it reads from the environment.
@@ -72,12 +76,16 @@ int alias_error() {
 #endif
 }
 
-int raise_carillon_error(MPI_Comm comm, crl_status_t status) {
+void say_carillon_error(crl_status_t status) {
   static std::atomic<crl_status_t> said{CRL_OK};
   if (said.exchange(status) != status) {  // once, not for every call on a broken communicator
     say("rank %d: %s", process().world_rank, crl_last_error());
   }
-  return raise_error(comm, code_of(status));
+}
+
+int raise_carillon_error(MPI_Comm comm, crl_status_t status) {
+  say_carillon_error(status);
+  return raise_error(comm, error_of(status));
 }
 
 }  // namespace carillon::shim

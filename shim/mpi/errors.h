@@ -11,6 +11,10 @@ namespace carillon::shim {
 /// Calls the error handler for a failed call of the C API; returns the error code, if it returns.
 [[gnu::cold]] int raise_carillon_error(MPI_Comm comm, crl_status_t status);
 
+/// Its parts: the error code, and a line for the user.
+int error_of(crl_status_t status);
+[[gnu::cold]] void say_carillon_error(crl_status_t status);
+
 /// The same for an error MPI has a class for.
 [[gnu::cold]] int raise_error(MPI_Comm comm, int error_class);
 

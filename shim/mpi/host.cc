@@ -95,11 +95,15 @@ void find_host() {
         "one?");
   }
 #define CARILLON_LOOK_UP(name) look_up(g_host.name, "PMPI_" #name);
-#define CARILLON_COLLECTIVE(name, ...) CARILLON_LOOK_UP(name)
+#define CARILLON_COLLECTIVE(name, started, ...) CARILLON_LOOK_UP_BOTH(name, started)
+#define CARILLON_LOOK_UP_BOTH(name, started) \
+  CARILLON_LOOK_UP(name)                     \
+  CARILLON_LOOK_UP(started)
   CARILLON_HOST_FUNCTIONS(CARILLON_LOOK_UP)
   CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_LOOK_UP)
 #include "collectives.def"
 #undef CARILLON_COLLECTIVE
+#undef CARILLON_LOOK_UP_BOTH
 #undef CARILLON_LOOK_UP
   g_host.ready = true;
   if (const char* const misfit = find_misfit()) give_up(misfit);
@@ -110,6 +114,7 @@ void find_host() {
   g_host.byte = MPI_BYTE;
   g_host.packed = MPI_PACKED;
   g_host.op_null = MPI_OP_NULL;
+  g_host.request_null = MPI_REQUEST_NULL;
 }
 
 }  // namespace carillon::shim

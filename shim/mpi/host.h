@@ -33,19 +33,26 @@ void* host_data(const char* symbol);
 #define CARILLON_HOST_FUNCTIONS(X)                                                             \
   X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Cancel)     \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval)   \
-  X(Comm_get_attr) X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler)          \
-  X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_library_version) X(Group_free)             \
-  X(Group_translate_ranks) X(Improbe) X(Init) X(Init_thread) X(Iprobe) X(Irecv)                \
-  X(Op_commutative) X(Op_free) X(Pack) X(Query_thread) X(Reduce_local) X(Request_get_status)   \
-  X(Sendrecv) X(T_cvar_get_index) X(T_cvar_handle_alloc) X(T_cvar_handle_free) X(T_cvar_read)  \
-  X(T_finalize) X(T_init_thread) X(Test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)                  \
+  X(Comm_get_attr) X(Comm_get_name) X(Comm_group) X(Comm_idup) X(Comm_rank) X(Comm_set_attr)                    \
+  X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_library_version)    \
+  X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe)     \
+  X(Imrecv) X(Init) X(Init_thread) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Mprobe)   \
+  X(Mrecv) X(Op_commutative) X(Op_free) X(Pack) X(Probe) X(Query_thread) X(Recv)               \
+  X(Reduce_local) X(Request_free) X(Request_get_status) X(Rsend) X(Send) X(Sendrecv) X(Ssend)                  \
+  X(Status_set_cancelled) X(Status_set_elements) X(T_cvar_get_index) X(T_cvar_handle_alloc)    \
+  X(T_cvar_handle_free) X(T_cvar_read) X(T_finalize) X(T_init_thread) X(Test) X(Testall)       \
+  X(Testany) X(Testsome) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
   X(Type_create_struct) X(Type_free) X(Type_get_contents) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x) X(Wait)           \
-  X(Win_test)
+  X(Waitall) X(Waitany) X(Waitsome) X(Win_test)
 // clang-format on
 
 #ifdef CARILLON_LARGE_COUNTS
-#define CARILLON_HOST_LARGE_FUNCTIONS(X) X(Type_get_envelope_c)
+// clang-format off
+#define CARILLON_HOST_LARGE_FUNCTIONS(X)                                                       \
+  X(Irecv_c) X(Irsend_c) X(Isend_c) X(Issend_c) X(Recv_c) X(Rsend_c) X(Send_c) X(Sendrecv_c)   \
+  X(Ssend_c) X(Type_get_envelope_c)
+// clang-format on
 #else
 #define CARILLON_HOST_LARGE_FUNCTIONS(X)
 #endif
@@ -57,8 +64,12 @@ struct Host {
 #define CARILLON_POINTER(name) decltype(&PMPI_##name) name = nullptr;
   CARILLON_HOST_FUNCTIONS(CARILLON_POINTER)
   CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_POINTER)  // null where an older library lacks them
-#define CARILLON_COLLECTIVE(name, ...) CARILLON_POINTER(name)
+#define CARILLON_COLLECTIVE(name, started, ...) CARILLON_COLLECTIVE_POINTERS(name, started)
+#define CARILLON_COLLECTIVE_POINTERS(name, started) \
+  CARILLON_POINTER(name)                            \
+  CARILLON_POINTER(started)
 #include "collectives.def"
+#undef CARILLON_COLLECTIVE_POINTERS
 #undef CARILLON_COLLECTIVE
 #undef CARILLON_POINTER
 
@@ -66,6 +77,7 @@ struct Host {
   MPI_Comm comm_world{}, comm_self{}, comm_null{};
   MPI_Datatype type_null{}, byte{}, packed{};
   MPI_Op op_null{};
+  MPI_Request request_null{};
 
   bool ready = false;
 };

@@ -5,6 +5,7 @@
 
 #include "communicator.h"
 #include "process.h"
+#include "record.h"
 #include "reduction.h"
 #include "run.h"
 #include "stats.h"
@@ -21,18 +22,52 @@ namespace {
 
 template <Collective kCollective, typename HostCall>
 inline int intercept(const Call& call, HostCall call_host) {
-  const Outcome outcome = run<kCollective>(find_communicator(call.comm), call);
+  Communicator& communicator = find_communicator(call.comm);
+  const Outcome outcome = run<kCollective>(communicator, call, nullptr);
   if (outcome.left == Reason::kNone) [[likely]]
     return outcome.code;
-  count_left(kCollective, outcome.left);
-  return call_host();
+  if (records()) return run_recorded<kCollective>(call, call_host);
+  count_left(call_index(kCollective), outcome.left);
+  return call_host(communicator.for_host(call.comm, outcome.left));
 }
 
-bool find_collective(const char* name, Collective* collective) {
-  for (std::size_t i = 0; i < kCollectives; ++i) {
-    if (strcasecmp(kRules[i].name, name) != 0) continue;
-    *collective = static_cast<Collective>(i);
-    return true;
+// The non-blocking forms. call_host(communicator, place for the request), which may be kept.
+template <Collective kCollective, typename HostCall>
+int intercept_started(const Call& call, MPI_Request* request, HostCall call_host) {
+  constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
+  Communicator& communicator = find_communicator(call.comm, MayWait::kNo);
+  Reason reason = Reason::kSuspect;
+  if (communicator.team == nullptr && communicator.broken == CRL_OK) {
+    reason = communicator.reason;
+  } else if (request != nullptr) {
+    Flight* const flight = new_flight(communicator, kCounted);
+    const Outcome outcome = run<kCollective>(communicator, call, flight);
+    if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
+      if (communicator.agreeing) flight->host_call = call_host;
+      return launch_flight(flight, request);
+    }
+    drop_flight(flight);
+    if (outcome.left == Reason::kNone) return outcome.code;
+    reason = outcome.left;
+  }
+  if (records()) {
+    const RecordedCall recorded;
+    carillon::shim::t_launched = nullptr;
+    const int code = intercept_started<kCollective>(call, request, call_host);
+    if (Flight* const flight = t_launched; flight != nullptr) {
+      recorded.write_start(kCounted, call, flight);
+    } else {
+      recorded.write(kCounted, communicator, call, {code});
+    }
+    return code;
+  }
+  count_left(kCounted, reason);
+  return call_host(communicator.for_host(call.comm, reason), request);
+}
+
+bool find_call(const char* name, std::size_t* call) {
+  for (*call = 0; *call < kCalls; ++*call) {
+    if (strcasecmp(call_name(*call).c_str(), name) == 0) return true;
   }
   return false;
 }
@@ -44,19 +79,31 @@ using carillon::shim::Call;
 using carillon::shim::Collective;
 using carillon::shim::host;
 using carillon::shim::intercept;
+using carillon::shim::intercept_started;
 
 extern "C" {
 
-#define CARILLON_COLLECTIVE(symbol, collective, parameters, arguments, ...) \
-  CARILLON_INTERCEPT(symbol, collective, parameters, arguments, __VA_ARGS__)
-#define CARILLON_INTERCEPT(symbol, collective, parameters, arguments, ...)                \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                           \
-    return intercept<Collective::k##collective>(Call{__VA_ARGS__},                        \
-                                                [&] { return host().symbol arguments; }); \
+// The lambdas' `comm` and `request` stand for the functions' in the arguments.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#define CARILLON_LIST(...) __VA_ARGS__
+#define CARILLON_COLLECTIVE(symbol, started, collective, parameters, arguments, ...) \
+  CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
+#define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)   \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                       \
+    return intercept<Collective::k##collective>(                                      \
+        Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; });   \
+  }                                                                                   \
+  CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) { \
+    return intercept_started<Collective::k##collective>(                              \
+        Call{__VA_ARGS__}, request, [=](MPI_Comm comm, MPI_Request* request) {        \
+          return host().started(CARILLON_LIST arguments, request);                    \
+        });                                                                           \
   }
 #include "collectives.def"
 #undef CARILLON_INTERCEPT
 #undef CARILLON_COLLECTIVE
+#pragma GCC diagnostic pop
 
 CARILLON_EXPORT int MPI_Init(int* argc, char*** argv) {
   carillon::shim::prepare_process();
@@ -80,19 +127,16 @@ CARILLON_EXPORT int MPI_Type_free(MPI_Datatype* type) {
   return type != nullptr ? carillon::shim::free_type(type) : host().Type_free(type);
 }
 
-// For tests, and for tools that want to know: calls of a collective, e.g. "allreduce", that
-// carillon took, or left to the MPI, in this process.
+// For tests, and for tools that want to know: calls of a collective, e.g. "allreduce" or
+// "iallreduce", that carillon took, or left to the MPI, in this process.
 CARILLON_EXPORT unsigned long long carillon_shim_taken(const char* name) {
-  Collective collective{};
-  return carillon::shim::find_collective(name, &collective)
-             ? carillon::shim::taken_calls(collective)
-             : 0;
+  std::size_t call = 0;
+  return carillon::shim::find_call(name, &call) ? carillon::shim::taken_calls(call) : 0;
 }
 
 CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
-  Collective collective{};
-  return carillon::shim::find_collective(name, &collective) ? carillon::shim::left_calls(collective)
-                                                            : 0;
+  std::size_t call = 0;
+  return carillon::shim::find_call(name, &call) ? carillon::shim::left_calls(call) : 0;
 }
 
 // The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.

@@ -12,11 +12,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bootstrap.h"
 #include "communicator.h"
 #include "datatype.h"
+#include "flight.h"
+#include "record.h"
 #include "settings.h"
 #include "stats.h"
 
@@ -33,6 +36,7 @@ struct Hello {
   std::uint32_t magic = kMagic;
   std::uint16_t on = 1;
   std::uint16_t started = 0;  // of the second round: carillon's context is there
+  std::uint32_t records = 0;  // CARILLON_RECORD is set
 };
 
 [[noreturn]] void end_job() {
@@ -98,6 +102,7 @@ int first_rank(const std::vector<Hello>& all, Predicate predicate) {
 // completes. (A probe on a communicator of one process makes none in MPICH; any number of threads
 // may look at one request.)
 void progress_host(void* /*arg*/) {
+  if (settles_slowly()) advance_flights();
   const InsideHost guard;
   int done = 0;
   host().Request_get_status(process().never_received, &done, MPI_STATUS_IGNORE);
@@ -105,9 +110,13 @@ void progress_host(void* /*arg*/) {
 
 int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
   Process& state = process();
+  if (state.phase == Phase::kRunning) finish_flights();
   const bool running = state.phase.exchange(Phase::kFinished) == Phase::kRunning;
   const InsideHost guard;
-  if (running) stop_communicators();
+  if (running) {
+    finish_recording();
+    stop_communicators();
+  }
   print_stats();
   if (!running) return MPI_SUCCESS;
   crl_context_destroy(state.context);
@@ -135,7 +144,8 @@ crl_status_t make_context(Process& state, int thread_level) {
   config.struct_bytes = sizeof(config);
   config.oob = bootstrap.oob();
   config.idle = progress_host;
-  config.threaded = thread_level == MPI_THREAD_MULTIPLE ? 1 : 0;
+  state.threaded = thread_level == MPI_THREAD_MULTIPLE;
+  config.threaded = state.threaded ? 1 : 0;
   return crl_context_create(&config, &state.context);
 }
 
@@ -160,13 +170,18 @@ bool agree_to_start(const Process& state, const Settings& settings) {
   return off < 0;
 }
 
-bool start_together(Process& state, const Settings& settings, int thread_level) {
+bool start_together(Process& state, Settings& settings, int thread_level) {
   const crl_status_t status =
       make_host_objects(state) ? make_context(state, thread_level) : CRL_ERR_SYSTEM;
   // The library may have found this before it met the other ranks: they would wait.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
-  const auto all = exchange(state, settings, {.started = status == CRL_OK});
+  const auto all = exchange(
+      state, settings, {.started = status == CRL_OK, .records = settings.record.empty() ? 0U : 1U});
   const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
+  const int silent = first_rank(all, [](const Hello& hello) { return hello.records == 0; });
+  if (silent >= 0 && !std::exchange(settings.record, {}).empty() && state.world_rank < 2) {
+    say("nothing is recorded, because CARILLON_RECORD is not set on rank %d", silent);
+  }
   if (failed < 0) return true;
   if (failed == state.world_rank) say("off on all ranks: %s", crl_last_error());
   if (status == CRL_OK) crl_context_destroy(state.context);
@@ -186,7 +201,7 @@ void start_process() {
   Process& state = process();
   if (state.phase != Phase::kNotStarted) return;
   const InsideHost guard;
-  const Settings settings = read_settings();
+  Settings settings = read_settings();
   int thread_level = MPI_THREAD_SINGLE;
   host().Query_thread(&thread_level);
   host().Comm_rank(g_host.comm_world, &state.world_rank);
@@ -194,6 +209,10 @@ void start_process() {
   const bool on = agree_to_start(state, settings) && start_together(state, settings, thread_level);
   set_stats(settings.stats);
   if (!watch_finalize()) end_job();
+  if (!settings.record.empty()) {
+    if (on) start_recording(settings.record);
+    if (!on && state.world_rank == 0) say("nothing is recorded, because carillon is off");
+  }
   state.phase.store(on ? Phase::kRunning : Phase::kOff, std::memory_order_release);
 }
 

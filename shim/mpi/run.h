@@ -8,12 +8,20 @@
 // MPI_IN_PLACE, on addresses: those only decide how this rank's bytes get in and out. Only wrong
 // arguments (Reason::kSuspect) go to the host for what they locally are: those that any host
 // refuses.
+//
+// A collective that is only started has a Flight, which keeps what it needs until it has ended. A
+// blocking one has none: null here.
 #pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "call.h"
 #include "communicator.h"
 #include "datatype.h"
 #include "errors.h"
+#include "flight.h"
 #include "reduction.h"
 
 namespace carillon::shim {
@@ -40,6 +48,31 @@ struct Operand {
   }
 };
 
+/// What a call needs until its collective has ended: kept here while a blocking one runs, by the
+/// flight of another.
+template <typename Thing>
+class Held {
+ public:
+  template <typename... Arguments>
+  explicit Held(Flight* flight, Arguments&&... arguments) {
+    if (flight == nullptr) {
+      thing_ = &here_.emplace(std::forward<Arguments>(arguments)...);
+    } else {
+      auto kept = std::make_shared<Thing>(std::forward<Arguments>(arguments)...);
+      thing_ = kept.get();
+      flight->kept = std::move(kept);
+    }
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  Thing* operator->() const { return thing_; }
+  Thing& operator*() const { return *thing_; }
+
+ private:
+  std::optional<Thing> here_;
+  Thing* thing_ = nullptr;
+};
+
 struct DataArguments {
   Operand in, out;
   bool in_place = false;
@@ -55,16 +88,30 @@ struct Placing {
 
 // The rare ways, out of line.
 Outcome run_data_packed(Collective collective, Communicator& communicator,
-                        const DataArguments& arguments);
+                        const DataArguments& arguments, Flight* flight);
 Outcome run_reduction_by_host(Collective collective, Communicator& communicator, const Call& call,
-                              const Placing& placing, const Reduction& reduction);
-Outcome run_blocks(Communicator& communicator, const Call& call);
+                              const Placing& placing, const Reduction& reduction, Flight* flight);
+/// Where a call of each side lists the blocks of all ranks, or only one side.
+Outcome run_lists(Collective collective, Communicator& communicator, const Call& call,
+                  Flight* flight);
+Outcome run_one_list(Collective collective, Communicator& communicator, const Call& call,
+                     Flight* flight);
+/// For run_reduction_by_host: the counts stand in the tables, in.count is all of them, out.count
+/// this rank's.
+Outcome run_reduce_scatter(Communicator& communicator, const Call& call, Flight* flight);
 /// The team could not be made.
 Outcome answer_broken(Communicator& communicator);
 
-inline Outcome finish(Collective collective, Communicator& communicator, crl_status_t status) {
+/// The place for carillon's request; none if the call blocks.
+inline crl_request_h* place_of_request(Flight* flight) {
+  return flight == nullptr ? nullptr : &flight->request;
+}
+
+/// A blocking collective has ended, or another has begun.
+inline Outcome finish(Collective collective, Communicator& communicator, crl_status_t status,
+                      const Flight* flight) {
   if (status == CRL_OK) [[likely]] {
-    communicator.count(collective);
+    communicator.count(flight == nullptr ? call_index(collective) : flight->counted);
     return {};
   }
   return {raise_carillon_error(communicator.handle, status)};
@@ -109,7 +156,7 @@ inline bool same_bytes(const Operand& in, const Operand& out) {
 }
 
 template <Collective kCollective>
-Outcome run_data(Communicator& communicator, const Call& call) {
+Outcome run_data(Communicator& communicator, const Call& call, Flight* flight) {
   constexpr Rule kRule = rule_of(kCollective);
   bool is_root = false;
   if constexpr (kRule.rooted) {
@@ -146,20 +193,21 @@ Outcome run_data(Communicator& communicator, const Call& call) {
       }
     }
   }
-  if (bytes == 0) return finish(kCollective, communicator, CRL_OK);
+  if (bytes == 0) return finish(kCollective, communicator, CRL_OK, flight);
   if (!in.ready() || !out.ready()) [[unlikely]] {
-    return run_data_packed(kCollective, communicator, {in, out, in_place, call.root});
+    return run_data_packed(kCollective, communicator, {in, out, in_place, call.root}, flight);
   }
   const bool place_in = in_place && kRule.in_place == InPlace::kInput;
   const bool place_out = in_place && kRule.in_place == InPlace::kOutput;
   return finish(kCollective, communicator,
                 kRule.data(communicator.team, place_in ? CRL_IN_PLACE : in.first_byte(),
                            place_out ? CRL_IN_PLACE : out.first_byte(),
-                           static_cast<std::size_t>(bytes), call.root));
+                           static_cast<std::size_t>(bytes), call.root, place_of_request(flight)),
+                flight);
 }
 
 template <Collective kCollective>
-Outcome run_reduction(Communicator& communicator, const Call& call) {
+Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flight) {
   constexpr Rule kRule = rule_of(kCollective);
   Reduction* const reduction = find_reduction(call.op, call.in.type);
   if (reduction == nullptr) return leave(Reason::kSuspect);
@@ -176,42 +224,51 @@ Outcome run_reduction(Communicator& communicator, const Call& call) {
     return leave(Reason::kSuspect);
   }
   if (call.in.count == 0 || reduction->element_bytes == 0) [[unlikely]] {
-    return finish(kCollective, communicator, CRL_OK);
+    return finish(kCollective, communicator, CRL_OK, flight);
   }
   if (has_out && call.in.address == call.out.address) [[unlikely]] {
     if (refused_alias(call.in, call.out)) return raised(communicator, alias_error());
     in_place = true;
   }
-  if ((call.in.address == nullptr || (has_out && call.out.address == nullptr)) &&
+  if constexpr (kCollective == Collective::kExscan) has_out = communicator.rank > 0;
+  if ((call.in.address == nullptr || ((has_out || in_place) && call.out.address == nullptr)) &&
       reduction->type->true_lower_bound == 0) {
     return leave(Reason::kSuspect);
   }
   if (reduction->by_host) [[unlikely]] {
-    return run_reduction_by_host(kCollective, communicator, call, {in_place, has_out}, *reduction);
+    return run_reduction_by_host(kCollective, communicator, call, {in_place, has_out}, *reduction,
+                                 flight);
   }
   return finish(kCollective, communicator,
                 kRule.reduction(communicator.team, in_place ? CRL_IN_PLACE : call.in.address,
-                                has_out ? const_cast<void*>(call.out.address) : nullptr,
+                                has_out || in_place ? const_cast<void*>(call.out.address) : nullptr,
                                 static_cast<std::size_t>(call.in.count), reduction->dtype,
-                                reduction->crl_op, call.root));
+                                reduction->crl_op, call.root, place_of_request(flight)),
+                flight);
 }
 
 template <Collective kCollective>
-inline Outcome run(Communicator& communicator, const Call& call) {
+inline Outcome run(Communicator& communicator, const Call& call, Flight* flight) {
   constexpr Rule kRule = rule_of(kCollective);
-  if constexpr (kRule.kind == Kind::kNotTaken) {
-    return leave(Reason::kNotTaken);
-  } else if (communicator.team == nullptr) [[unlikely]] {
+  if (communicator.team == nullptr) [[unlikely]] {
     if (communicator.broken != CRL_OK) return answer_broken(communicator);
     return leave(communicator.reason);
-  } else if constexpr (kRule.kind == Kind::kBarrier) {
-    return finish(kCollective, communicator, crl_barrier(communicator.team));
+  }
+  if constexpr (kRule.kind == Kind::kBarrier) {
+    return finish(kCollective, communicator,
+                  flight == nullptr ? crl_barrier(communicator.team)
+                                    : crl_ibarrier(communicator.team, &flight->request),
+                  flight);
   } else if constexpr (kRule.kind == Kind::kData) {
-    return run_data<kCollective>(communicator, call);
+    return run_data<kCollective>(communicator, call, flight);
   } else if constexpr (kRule.kind == Kind::kReduction) {
-    return run_reduction<kCollective>(communicator, call);
+    return run_reduction<kCollective>(communicator, call, flight);
+  } else if constexpr (kRule.kind == Kind::kLists) {
+    return run_lists(kCollective, communicator, call, flight);
+  } else if constexpr (kRule.kind == Kind::kOneList) {
+    return run_one_list(kCollective, communicator, call, flight);
   } else {
-    return run_blocks(communicator, call);
+    return run_reduce_scatter(communicator, call, flight);
   }
 }
 

@@ -32,6 +32,7 @@ Settings read_settings() {
   if (!is_one_of(stats, {"", "off", "0", "no", "false"})) {
     settings.stats = is_one_of(stats, {"on", "1", "yes", "true"}) ? "1" : std::string(stats);
   }
+  settings.record = value_of("CARILLON_RECORD");
   const std::string timeout(value_of("CARILLON_JOIN_TIMEOUT_S"));
   if (!timeout.empty()) {
     char* end = nullptr;

@@ -14,7 +14,7 @@
 namespace carillon::shim {
 namespace {
 
-std::atomic<std::uint64_t> g_left[kCollectives][kReasons];
+std::atomic<std::uint64_t> g_left[kCalls][kReasons];
 std::string& where() {
   static std::string& path = *new std::string();
   return path;
@@ -23,7 +23,6 @@ std::string& where() {
 const char* text_of(Reason reason) {
   switch (reason) {
     case Reason::kNone: return "";
-    case Reason::kNotTaken: return "not done by carillon yet";
     case Reason::kOff: return "carillon is off";
     case Reason::kNotInitialised: return "outside MPI_Init ... MPI_Finalize";
     case Reason::kIntercommunicator: return "intercommunicator";
@@ -32,6 +31,7 @@ const char* text_of(Reason reason) {
     case Reason::kReduction: return "operator and datatype only the MPI knows";
     case Reason::kNested: return "called by the MPI itself";
     case Reason::kSuspect: return "wrong arguments";
+    case Reason::kRecorded: return "recorded";
   }
   return "";
 }
@@ -46,11 +46,11 @@ void print_table() {
   char line[256];
   std::snprintf(line, sizeof(line), "  %-22s%12s%12s\n", "collective", "taken", "left");
   text += line;
-  for (std::size_t i = 0; i < kCollectives; ++i) {
-    const std::uint64_t taken = taken_calls(static_cast<Collective>(i));
-    const std::uint64_t all_left = left_calls(static_cast<Collective>(i));
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const std::uint64_t taken = taken_calls(i);
+    const std::uint64_t all_left = left_calls(i);
     if (taken + all_left == 0) continue;
-    std::snprintf(line, sizeof(line), "  %-22s%12llu%12llu", kRules[i].name,
+    std::snprintf(line, sizeof(line), "  %-22s%12llu%12llu", call_name(i).c_str(),
                   static_cast<unsigned long long>(taken),
                   static_cast<unsigned long long>(all_left));
     text += line;
@@ -61,7 +61,7 @@ void print_table() {
       text += std::to_string(left(i, reason)) + " " + text_of(static_cast<Reason>(reason));
       separator = ", ";
     }
-    text += "\n";
+    text += '\n';
   }
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -76,11 +76,11 @@ void write_file() {
   std::fprintf(file, "{\"rank\":%d,\"ranks\":%d,\"collectives\":[", process().world_rank,
                process().world_size);
   const char* comma = "";
-  for (std::size_t i = 0; i < kCollectives; ++i) {
-    const std::uint64_t taken = taken_calls(static_cast<Collective>(i));
-    if (taken + left_calls(static_cast<Collective>(i)) == 0) continue;
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const std::uint64_t taken = taken_calls(i);
+    if (taken + left_calls(i) == 0) continue;
     std::fprintf(file, "%s\n{\"collective\":\"%s\",\"taken\":%llu,\"left\":{", comma,
-                 kRules[i].name, static_cast<unsigned long long>(taken));
+                 call_name(i).c_str(), static_cast<unsigned long long>(taken));
     comma = ",";
     const char* inner_comma = "";
     for (std::size_t reason = 0; reason < kReasons; ++reason) {
@@ -97,15 +97,23 @@ void write_file() {
 
 }  // namespace
 
-void count_left(Collective collective, Reason reason) {
-  g_left[static_cast<std::size_t>(collective)][static_cast<std::size_t>(reason)].fetch_add(
-      1, std::memory_order_relaxed);
+std::string call_name(std::size_t index) {
+  std::string name = kRules[index % kCollectives].name;
+  if (index >= call_index(Collective::kBarrier, Form::kStarted)) {
+    name[0] = static_cast<char>(name[0] - 'A' + 'a');
+    name.insert(0, 1, 'I');
+  }
+  return name;
 }
 
-std::uint64_t left_calls(Collective collective) {
+void count_left(std::size_t call, Reason reason) {
+  g_left[call][static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t left_calls(std::size_t call) {
   std::uint64_t sum = 0;
   for (std::size_t reason = 0; reason < kReasons; ++reason) {
-    sum += left(static_cast<std::size_t>(collective), reason);
+    sum += left(call, reason);
   }
   return sum;
 }

@@ -10,8 +10,8 @@
 
 namespace carillon::shim {
 
-void count_left(Collective collective, Reason reason);
-std::uint64_t left_calls(Collective collective);
+void count_left(std::size_t call, Reason reason);
+std::uint64_t left_calls(std::size_t call);
 
 /// Empty: none; "1": rank 0 prints a table on stderr; else each rank writes <prefix>.<rank>.json.
 void set_stats(const std::string& destination);

@@ -19,6 +19,10 @@ void emit_bcast_knomial(const Call& call, Builder& b);
 void emit_bcast_chain(const Call& call, Builder& b);
 void emit_bcast_scatter_allgather(const Call& call, Builder& b);
 void emit_bcast_hierarchical(const Call& call, Builder& b);
+void emit_bcast_multicast(const Call& call, Builder& b);
+void emit_bcast_multicast_coroots(const Call& call, Builder& b);
+void emit_bcast_multicast_leader(const Call& call, Builder& b);
+void emit_bcast_multicast_dynamic(const Call& call, Builder& b);
 
 void emit_reduce_flat(const Call& call, Builder& b);
 void emit_reduce_flat_blocks(const Call& call, Builder& b);
@@ -33,17 +37,20 @@ void emit_allreduce_recursive_doubling(const Call& call, Builder& b);
 void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b);
 void emit_allreduce_ring(const Call& call, Builder& b);
 void emit_allreduce_hierarchical(const Call& call, Builder& b);
+void emit_allreduce_multicast(const Call& call, Builder& b);
 
 void emit_allgather_flat(const Call& call, Builder& b);
 void emit_allgather_recursive_doubling(const Call& call, Builder& b);
 void emit_allgather_bruck(const Call& call, Builder& b);
 void emit_allgather_ring(const Call& call, Builder& b);
 void emit_allgather_hierarchical(const Call& call, Builder& b);
+void emit_allgather_multicast(const Call& call, Builder& b);
 
 void emit_gather_flat(const Call& call, Builder& b);
 void emit_gather_binomial(const Call& call, Builder& b);
 
 void emit_scatter_flat(const Call& call, Builder& b);
+void emit_scatter_broadcast(const Call& call, Builder& b);
 void emit_scatter_binomial(const Call& call, Builder& b);
 
 void emit_reduce_scatter_block_flat(const Call& call, Builder& b);
@@ -52,9 +59,28 @@ void emit_reduce_scatter_block_recursive_halving(const Call& call, Builder& b);
 
 void emit_alltoall_flat(const Call& call, Builder& b);
 void emit_alltoall_pairwise(const Call& call, Builder& b);
-void emit_alltoall_bruck(const Call& call, Builder& b);
+void emit_alltoall_bruck_inplace(const Call& call, Builder& b);
+void emit_alltoall_bruck_resident(const Call& call, Builder& b);
+void emit_alltoall_bruck_reversed(const Call& call, Builder& b);
+void emit_alltoall_bruck_zerocopy(const Call& call, Builder& b);
 void emit_alltoall_hierarchical(const Call& call, Builder& b);
 
 void emit_alltoallv_pairwise(const Call& call, Builder& b);
+void emit_alltoallv_bruck_two_phase(const Call& call, Builder& b);
+
+void emit_scan_chain(const Call& call, Builder& b);
+void emit_scan_recursive_doubling(const Call& call, Builder& b);
+
+void emit_exscan_chain(const Call& call, Builder& b);
+void emit_exscan_recursive_doubling(const Call& call, Builder& b);
+
+void emit_allgatherv_pairwise(const Call& call, Builder& b);
+
+void emit_gatherv_flat(const Call& call, Builder& b);
+
+void emit_scatterv_flat(const Call& call, Builder& b);
+
+void emit_reduce_scatter_flat(const Call& call, Builder& b);
+void emit_reduce_scatter_pairwise(const Call& call, Builder& b);
 
 }  // namespace carillon

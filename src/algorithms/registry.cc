@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "algorithms/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -10,6 +11,10 @@ namespace carillon {
 namespace {
 
 using enum Collective;
+
+constexpr Algorithm::KRange kRadix{2, INT32_MAX, 2};  // at most the number of ranks, as check says
+constexpr Algorithm::KRange kRadixOfFour{2, INT32_MAX, 4};
+constexpr Algorithm::Traits kBruck{.radix = true, .lists = true};
 
 // Columns: id, description, collective, emit, needs_commutative, k (min, max, default), segments,
 // traits (registry.h), levels.
@@ -37,6 +42,15 @@ constexpr std::array kAlgorithms = {
               emit_bcast_scatter_allgather, false, {}, true},
     Algorithm{"bcast.hierarchical", "to one rank per node, then within the nodes", kBcast,
               emit_bcast_hierarchical, false, {}, true, {}, {"", "bcast.knomial", "bcast.flat"}},
+    Algorithm{"bcast.multicast", "one multicast to every process", kBcast, emit_bcast_multicast,
+              false, {}, true, {.multicast = true}},
+    Algorithm{"bcast.multicast_coroots", "one multicast, and copies to one in k; k: in a co-root's care",
+              kBcast, emit_bcast_multicast_coroots, false, {2, 1024, 8}, true,
+              {.multicast = true}},
+    Algorithm{"bcast.multicast_leader", "one multicast to a process per node, which tells its node",
+              kBcast, emit_bcast_multicast_leader, false, {}, true, {.multicast = true}},
+    Algorithm{"bcast.multicast_dynamic", "one multicast to the process of each node that comes first",
+              kBcast, emit_bcast_multicast_dynamic, false, {}, true, {.multicast = true}},
 
     Algorithm{"reduce.flat", "the root reads and reduces everything", kReduce, emit_reduce_flat,
               false, {}, true},
@@ -65,18 +79,24 @@ constexpr std::array kAlgorithms = {
     Algorithm{"allreduce.hierarchical", "reduce in nodes, allreduce of leaders, bcast in nodes",
               kAllreduce, emit_allreduce_hierarchical, false, {}, true, {},
               {"reduce.flat", "allreduce.recursive_doubling", "bcast.flat"}},
+    Algorithm{"allreduce.multicast", "reduce in nodes, reduce of leaders, multicast of the result",
+              kAllreduce, emit_allreduce_multicast, false, {}, true, {.multicast = true},
+              {"reduce.flat", "reduce.degree_k", "bcast.multicast_dynamic"}},
 
     Algorithm{"allgather.flat", "everybody reads everybody's block", kAllgather,
               emit_allgather_flat, false, {}, true, {.weights = true}},
     Algorithm{"allgather.recursive_doubling", "partners at distances 1, 2, 4, ... exchange blocks",
               kAllgather, emit_allgather_recursive_doubling, false, {}, true, {.weights = true}},
-    Algorithm{"allgather.bruck", "log2 P steps for any P", kAllgather, emit_allgather_bruck, false,
-              {}, true, {.weights = true}},
+    Algorithm{"allgather.bruck", "logk P steps for any P; k: radix", kAllgather, emit_allgather_bruck,
+              false, kRadix, true, {.weights = true, .radix = true}},
     Algorithm{"allgather.ring", "blocks travel around the ring", kAllgather, emit_allgather_ring,
               false, {}, true, {.weights = true}},
     Algorithm{"allgather.hierarchical", "gather in nodes, allgather of leaders, bcast in nodes",
               kAllgather, emit_allgather_hierarchical, false, {}, true, {},
               {"gather.flat", "allgather.bruck", "bcast.flat"}},
+    Algorithm{"allgather.multicast", "gather in nodes, a multicast of each leader, bcast in nodes",
+              kAllgather, emit_allgather_multicast, false, {}, true, {.multicast = true},
+              {"gather.flat", "", "bcast.flat"}},
 
     Algorithm{"gather.flat", "everybody puts to the root", kGather, emit_gather_flat, false, {},
               true},
@@ -85,6 +105,8 @@ constexpr std::array kAlgorithms = {
 
     Algorithm{"scatter.flat", "the root puts to everybody", kScatter, emit_scatter_flat, false, {},
               true},
+    Algorithm{"scatter.broadcast", "the root writes all blocks once, everybody reads its own",
+              kScatter, emit_scatter_broadcast, false, {}, true},
     Algorithm{"scatter.binomial", "down a binomial tree", kScatter, emit_scatter_binomial, false,
               {}, true},
 
@@ -99,16 +121,51 @@ constexpr std::array kAlgorithms = {
               emit_alltoall_flat, false, {}, true},
     Algorithm{"alltoall.pairwise", "one partner per step", kAlltoall, emit_alltoall_pairwise,
               false, {}, true, {.weights = true}},
-    Algorithm{"alltoall.bruck", "log2 P steps, blocks travel together", kAlltoall,
-              emit_alltoall_bruck, false, {}, true},
+    Algorithm{"alltoall.bruck_inplace", "log P steps; rotated, exchanged in place, turned; k: radix",
+              kAlltoall, emit_alltoall_bruck_inplace, false, kRadix, true, kBruck},
+    Algorithm{"alltoall.bruck_resident", "log P steps, blocks stay where they land; k: radix",
+              kAlltoall, emit_alltoall_bruck_resident, false, kRadix, true, kBruck},
+    Algorithm{"alltoall.bruck_reversed", "log P steps, turned first, no rotation after; k: radix",
+              kAlltoall, emit_alltoall_bruck_reversed, false, kRadix, true, kBruck},
+    Algorithm{"alltoall.bruck_zerocopy", "log P steps between two buffers, no rotation; k: radix",
+              kAlltoall, emit_alltoall_bruck_zerocopy, false, kRadix, true, kBruck},
     Algorithm{"alltoall.hierarchical", "gather in nodes, alltoall of leaders, scatter in nodes",
               kAlltoall, emit_alltoall_hierarchical, false, {}, true, {},
               {"gather.flat", "alltoall.pairwise", "scatter.flat"}},
 
     Algorithm{"alltoallv.pairwise", "one partner per step, send and receive", kAlltoallv,
               emit_alltoallv_pairwise},
+    Algorithm{"alltoallv.bruck_two_phase", "log P steps for lengths, then for short blocks; k: radix",
+              kAlltoallv, emit_alltoallv_bruck_two_phase, false, kRadixOfFour, false,
+              {.radix = true, .stages = true}},
+
+    Algorithm{"scan.chain", "from rank to rank, pipelined by segments", kScan, emit_scan_chain,
+              false, {}, true},
+    Algorithm{"scan.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums", kScan,
+              emit_scan_recursive_doubling, false, {}, true},
+
+    Algorithm{"exscan.chain", "from rank to rank, pipelined by segments", kExscan,
+              emit_exscan_chain, false, {}, true},
+    Algorithm{"exscan.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
+              kExscan, emit_exscan_recursive_doubling, false, {}, true},
+
+    Algorithm{"allgatherv.pairwise", "one partner per step, send and receive", kAllgatherv,
+              emit_allgatherv_pairwise},
+
+    Algorithm{"gatherv.flat", "everybody sends to the root", kGatherv, emit_gatherv_flat},
+
+    Algorithm{"scatterv.flat", "the root sends to everybody", kScatterv, emit_scatterv_flat},
+
+    Algorithm{"reduce_scatter.flat", "one block after another, reduced by its rank",
+              kReduceScatter, emit_reduce_scatter_flat, false, {}, true},
+    Algorithm{"reduce_scatter.pairwise", "one partner per step", kReduceScatter,
+              emit_reduce_scatter_pairwise, true, {}, true},
 };
 // clang-format on
+
+constexpr std::array<std::string_view, 2> kTransfers{"put", "sendrecv"};
+constexpr std::array<std::string_view, 3> kMemories{"pack", "gather", "selective"};
+constexpr std::array<std::string_view, 2> kCopies{"runs", "blocks"};
 
 Status bad(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
 
@@ -157,7 +214,25 @@ Status parse_level(std::string_view text, std::string_view value, std::string_vi
   return bad(quoted(text) + ": no collective has an algorithm of that name, as in leaders=flat");
 }
 
-// "k=4", "segment=8192", "node=flat", "leaders=ring" or "transfer=sendrecv".
+// One of the words that the parameter can be.
+template <std::size_t N>
+Status parse_word(std::string_view text, std::string_view value,
+                  const std::array<std::string_view, N>& words, std::string_view* word) {
+  std::string known;
+  for (const std::string_view each : words) {
+    if (each == value) {
+      *word = each;
+      return {};
+    }
+    const std::string name(text.substr(0, text.find('=')));
+    known += known.empty() ? "" : each == words.back() ? " and " : ", ";
+    known += name + "=" + std::string(each);
+  }
+  return bad(quoted(text) + ": there are " + known);
+}
+
+// "k=4", "segment=8192", "node=flat", "leaders=ring", "memory=pack", "copies=blocks" or
+// "transfer=sendrecv".
 Status parse_param(std::string_view text, Params* params) {
   const std::size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
@@ -166,20 +241,32 @@ Status parse_param(std::string_view text, Params* params) {
   if (name == "k" || name == "segment") return parse_number(text, name, value, params);
   if (name == "node") return parse_level(text, value, &params->node);
   if (name == "leaders") return parse_level(text, value, &params->leaders);
+  std::string_view word;
   if (name == "transfer") {
-    params->two_sided = value == "sendrecv";
-    if (value == "sendrecv" || value == "put") return {};
-    return bad(quoted(text) + ": there are transfer=put and transfer=sendrecv");
+    Status status = parse_word(text, value, kTransfers, &word);
+    params->two_sided = word == kTransfers.back();
+    return status;
+  }
+  if (name == "memory") return parse_word(text, value, kMemories, &params->memory);
+  if (name == "copies") {
+    Status status = parse_word(text, value, kCopies, &word);
+    params->copy_blocks = word == kCopies.back();
+    return status;
   }
   return bad("unknown parameter " + quoted(text) +
-             "; there are k=NUMBER and segment=BYTES, transfer=put and transfer=sendrecv, and for "
-             "hierarchical algorithms node=NAME and leaders=NAME");
+             "; there are k=NUMBER and segment=BYTES, transfer=put and transfer=sendrecv, for "
+             "hierarchical algorithms node=NAME and leaders=NAME, and for those with lists "
+             "memory=pack|gather|selective and copies=runs|blocks");
 }
 
 Status check_k(const Algorithm& algorithm, const Params& params) {
   const std::string id(algorithm.id);
   const Algorithm::KRange& k = algorithm.k;
   if (params.k != 0 && k.max == 0) return bad(id + " has no parameter k; leave it out");
+  if (algorithm.traits.radix && params.k != 0 && params.k < k.min) {
+    return bad(id + ": k=" + std::to_string(params.k) +
+               "; a radix is from 2 to the number of ranks");
+  }
   if (params.k != 0 && (params.k < k.min || params.k > k.max)) {
     return bad(id + ": k=" + std::to_string(params.k) + " is not in " + std::to_string(k.min) +
                ".." + std::to_string(k.max));
@@ -190,9 +277,10 @@ Status check_k(const Algorithm& algorithm, const Params& params) {
 Status check_transfer(const Algorithm& algorithm, const Params& params) {
   if (!params.two_sided) return {};
   const std::string id(algorithm.id);
-  if (algorithm.collective == kAlltoallv) {
+  if (sends_by_tables(algorithm.collective)) {
     return bad(id + " sends and receives as it is; leave transfer out");
   }
+  if (algorithm.traits.multicast) return bad(id + " is sent to all at once; leave transfer out");
   return {};
 }
 
@@ -218,6 +306,10 @@ Status check_levels(const Algorithm& algorithm, const Params& params) {
   for (std::size_t level = 0; level < algorithm.levels.size(); ++level) {
     if (algorithm.levels[level].empty()) continue;
     const AlgorithmChoice choice = level_choice(algorithm, level, params);
+    if (choice.algorithm->traits.multicast &&
+        (!algorithm.traits.multicast || level != Algorithm::kAfter)) {
+      return bad(id + ": " + std::string(choice.algorithm->id) + " is for whole teams");
+    }
     if (Status status = check_k(*choice.algorithm, choice.params); !status.ok()) return status;
     if (Status status = check_transfer(*choice.algorithm, params); !status.ok()) return status;
     k_found = k_found || choice.params.k != 0;
@@ -241,6 +333,9 @@ Status check_params(const Algorithm& algorithm, const Params& params) {
   }
   if (params.segment_bytes < 0) return bad(id + ": a segment must have at least one byte");
   if (Status status = check_transfer(algorithm, params); !status.ok()) return status;
+  if ((!params.memory.empty() || params.copy_blocks) && !algorithm.traits.lists) {
+    return bad(id + " has no parameters memory and copies; leave them out");
+  }
   if (algorithm.has_levels()) return check_levels(algorithm, params);
   if (!params.node.empty() || !params.leaders.empty()) {
     return bad(id + " has no levels; leave node and leaders out");
@@ -248,18 +343,13 @@ Status check_params(const Algorithm& algorithm, const Params& params) {
   return check_k(algorithm, params);
 }
 
-// What is left of each collective in a team of one.
-void emit_alone(const Call& call, Builder& b) {
-  if (call.shared.collective == kBarrier || call.shared.collective == kBcast) return;
-  if (call.shared.collective == kAlltoallv) {
-    b.copy(b.output_of(0), b.input_of(0));
-    return;
-  }
-  Range all{0, call.shared.block_bytes()};
-  for (const Rank weight : call.weights) {
-    all.length *= call.shared.collective == kAlltoall ? weight * weight : weight;
-  }
-  b.copy(b.output(all), b.input(all));
+// A team of one does nothing with it.
+bool fits_radix(const AlgorithmChoice& choice, Rank ranks) {
+  return !choice.algorithm->traits.radix || choice.params.k <= std::max(ranks, 2);
+}
+
+bool lacks_multicast(const Algorithm& algorithm, const Limits& limits) {
+  return algorithm.traits.multicast && limits.multicast_bytes == 0;
 }
 
 // Whether a reduction is in rank order.
@@ -317,6 +407,8 @@ std::string to_text(const AlgorithmChoice& choice) {
   if (params.segment_bytes != 0) add("segment=" + std::to_string(params.segment_bytes));
   if (!params.node.empty()) add("node=" + std::string(params.node));
   if (!params.leaders.empty()) add("leaders=" + std::string(params.leaders));
+  if (!params.memory.empty()) add("memory=" + std::string(params.memory));
+  if (params.copy_blocks) add("copies=blocks");
   if (params.two_sided) add("transfer=sendrecv");
   return std::string(choice.algorithm->id) + list;
 }
@@ -335,6 +427,8 @@ AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, cons
 
 bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits) {
   if (choice.algorithm->collective != shared.collective) return false;
+  if (lacks_multicast(*choice.algorithm, limits)) return false;
+  if (!fits_radix(choice, shared.ranks)) return false;
   return !has_reduction(shared.collective) || shared.commutative || keeps_order(choice, limits);
 }
 
@@ -358,69 +452,15 @@ Status check(const Algorithm& algorithm, const Shared& shared, const Params& par
                std::to_string(shared.ranks));
   }
   if (Status status = check_params(algorithm, params); !status.ok()) return status;
+  if (!fits_radix({&algorithm, params}, shared.ranks)) {
+    return bad(id + ": k=" + std::to_string(params.k) + " in a team of " +
+               std::to_string(shared.ranks) + " ranks; a radix is from 2 to the number of ranks");
+  }
   if (suits({&algorithm, params}, shared, limits)) return {};
-  return {Code::kUnsupported, id + " reorders operands and this operator does not commute; use " +
-                                  std::string(collective_name(shared.collective)) + ".flat"};
-}
-
-Result<Call> prepare(const Algorithm& algorithm, const Call& call) {
-  if (Status status = check(algorithm, call.shared, call.params, call.limits); !status.ok()) {
-    return status;
-  }
-  if (call.rank < 0 || call.rank >= call.shared.ranks) {
-    return bad("rank " + std::to_string(call.rank) + " is not in 0.." +
-               std::to_string(call.shared.ranks - 1));
-  }
-  if (has_reduction(call.shared.collective) && call.shared.element_bytes > call.limits.slot_bytes) {
-    return Status(Code::kUnsupported, "an element of " + std::to_string(call.shared.element_bytes) +
-                                          " bytes does not fit in a slot of " +
-                                          std::to_string(call.limits.slot_bytes) +
-                                          "; raise CARILLON_SLOT_BYTES");
-  }
-  Call filled = call;
-  if (filled.shared.element_bytes > filled.limits.slot_bytes) {  // nobody minds where it is cut
-    filled.shared.count = filled.shared.block_bytes();
-    filled.shared.element_bytes = 1;
-  }
-  if (filled.params.k == 0) filled.params.k = algorithm.k.fallback;
-  return filled;
-}
-
-void emit_prepared(const Algorithm& algorithm, const Call& call, Builder& builder) {
-  if (call.shared.ranks == 1) {
-    emit_alone(call, builder);
-  } else {
-    algorithm.emit(call, builder);
-  }
-}
-
-Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
-  const Result<Call> prepared = prepare(algorithm, call);
-  if (!prepared.ok()) return prepared.status();
-  Builder builder(prepared.value());
-  emit_prepared(algorithm, prepared.value(), builder);
-  return builder.finish();
-}
-
-void emit_on(const GroupCall& group, const AlgorithmChoice& choice, const Call& call, Builder& b) {
-  Call own{.shared = group.shared,
-           .local = {},
-           .rank = group.rank,
-           .limits = call.limits,
-           .params = choice.params,
-           .stage = 0,
-           .learned = {},
-           .weights = group.weights};
-  own.shared.ranks = static_cast<Rank>(group.members.size());
-  own.limits.nodes = nullptr;  // of the team; the Builder knows who can read what
-  if (Status status = check(*choice.algorithm, own.shared, own.params, own.limits); !status.ok()) {
-    b.fail(status);
-    return;
-  }
-  own = b.enter(own, group.members, group.input, group.output);
-  if (own.params.k == 0) own.params.k = choice.algorithm->k.fallback;
-  emit_prepared(*choice.algorithm, own, b);
-  b.leave();
+  const std::string why = lacks_multicast(algorithm, limits)
+                              ? " needs multicast, which the team does not have; use "
+                              : " reorders operands and this operator does not commute; use ";
+  return {Code::kUnsupported, id + why + std::string(collective_name(shared.collective)) + ".flat"};
 }
 
 }  // namespace carillon

@@ -28,13 +28,22 @@ struct Algorithm {
   } k = {};
   bool has_segment = false;  ///< takes Params::segment_bytes
   struct Traits {
-    bool weights = false;  ///< takes Call::weights
+    bool weights = false;    ///< takes Call::weights
+    bool radix = false;      ///< k is a radix: at most the number of ranks (of two and more)
+    bool lists = false;      ///< takes Params::memory and Params::copy_blocks
+    bool stages = false;     ///< may have several stages: cannot be simulated
+    bool multicast = false;  ///< only where the team has it (Limits::multicast_bytes)
   } traits = {};
   /// An algorithm made of levels: the ids of what is done within a node, then between the leaders,
-  /// then within a node again, by default; "" for nothing. Params::node and Params::leaders name
-  /// others; k and segment go to those that have such a parameter.
+  /// then within a node again, or, if it multicasts, among all, by default; "" for nothing.
+  /// Params::node and Params::leaders name others; k and segment go to those that have such a
+  /// parameter.
   std::array<std::string_view, 3> levels = {};
 
+  /// Takes Params::two_sided.
+  [[nodiscard]] bool has_transfer() const {
+    return !sends_by_tables(collective) && !traits.multicast;
+  }
   [[nodiscard]] bool has_levels() const { return !levels[kLeaders].empty(); }
   static constexpr std::size_t kBefore = 0, kLeaders = 1, kAfter = 2;
 };
@@ -63,8 +72,8 @@ AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, cons
 /// would do.
 Status check(const Algorithm& algorithm, const Shared& shared, const Params& params,
              const Limits& limits = {});
-/// The part of check that selection asks: the operator and the nodes, not the parameters. Says
-/// nothing but yes or no.
+/// The part of check that selection asks: the operator, the nodes and the radix. Says nothing but
+/// yes or no.
 bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits);
 
 /// check, then emit with defaults filled in, then Builder::finish.
@@ -81,6 +90,8 @@ struct GroupCall {
   std::span<const Rank> members;
   Buffer input, output;  ///< where they begin, in the memory of the call around it
   std::span<const Rank> weights = {};
+  /// All ranks of the call, in their order: the algorithm sees the team's nodes.
+  bool whole = false;
 };
 /// Emits the group's part of `call`, as emit would for a team of those ranks. Only on members.
 void emit_on(const GroupCall& group, const AlgorithmChoice& choice, const Call& call,

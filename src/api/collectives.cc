@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "api/objects.h"
+#include "api/call.h"
 
 namespace carillon {
 namespace {
@@ -17,24 +17,18 @@ namespace {
 constexpr std::uint64_t kMaxBytes = UINT64_C(1) << 46;
 constexpr std::int64_t kKeptScratchBytes = 512;  // per kind of call, as long as the team lives
 
-struct Buffers {
-  const void* in = nullptr;
-  void* out = nullptr;
-  const Tables* tables = nullptr;  // of alltoallv
-};
-
-Status invalid(const CallKey& key, const std::string& what) {
-  return {Code::kInvalidArgument,
-          "crl_" + std::string(collective_name(key.collective)) + ": " + what};
-}
-
 using Place = std::unique_ptr<PreparedCall>;
 
-bool holds(const Place& place, const CallKey& key) { return place != nullptr && place->key == key; }
+bool holds(const Place& place, const CallKey& key, const Tables* tables) {
+  if (place == nullptr || place->key != key) return false;
+  return !emits_by_tables(key.collective) ||
+         std::equal(place->block_bytes.begin(), place->block_bytes.end(),
+                    tables->send_bytes.begin(), tables->send_bytes.end());
+}
 
 // Where the call is prepared, or is to be: in the place of the older of the two that have the same
 // hash. Two, so that two calls do not displace each other in turn.
-Place& place_of(crl_team& team, const CallKey& key) {
+Place& place_of(crl_team& team, const CallKey& key, const Tables* tables) {
   // Roots in turn get places in turn; types and operators next to each other differ, too.
   const std::uint64_t hash = (key.count * 0x9E3779B97F4A7C15ULL >> 61) +
                              static_cast<std::uint32_t>(key.root) + std::uint64_t{3} * key.dtype +
@@ -42,10 +36,10 @@ Place& place_of(crl_team& team, const CallKey& key) {
   std::array<Place, 2>& places =
       team.prepared[static_cast<std::size_t>(key.collective)][hash % crl_team::kHashes];
   Place& newer = places[0];
-  if (holds(newer, key)) [[likely]]
+  if (holds(newer, key, tables)) [[likely]]
     return newer;
   Place& older = places[1];
-  if (holds(older, key)) return older;
+  if (holds(older, key, tables)) return older;
   std::swap(newer, older);
   return newer;
 }
@@ -88,16 +82,20 @@ Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reductio
 bool misses_buffer(const crl_team& team, const CallKey& key, const Buffers& buffers) {
   const Collective what = key.collective;
   const bool is_root = key.root == team.team->rank();
-  if (what == Collective::kAlltoallv) {
+  if (has_tables(what)) {
     const auto any = [](std::span<const std::int64_t> bytes) {
       return std::any_of(bytes.begin(), bytes.end(), [](std::int64_t b) { return b > 0; });
     };
-    return (buffers.in == nullptr && any(buffers.tables->send_bytes)) ||
-           (buffers.out == nullptr && any(buffers.tables->recv_bytes));
+    const bool sends = any(buffers.tables->send_bytes);
+    return (buffers.in == nullptr && sends) ||
+           (buffers.out == nullptr && (any(buffers.tables->recv_bytes) || (key.in_place && sends)));
   }
   if (key.count == 0) return false;
   const bool in_counts = what != Collective::kScatter || is_root;
-  const bool out_counts = (what != Collective::kReduce && what != Collective::kGather) || is_root;
+  const bool first_has_none =
+      what == Collective::kExscan && team.team->rank() == 0 && !key.in_place;
+  const bool out_counts =
+      ((what != Collective::kReduce && what != Collective::kGather) || is_root) && !first_has_none;
   return (buffers.in == nullptr && in_counts) || (buffers.out == nullptr && out_counts);
 }
 
@@ -154,16 +152,22 @@ Binding bind(const PreparedCall& call, const Buffers& buffers) {
           .reduction = call.reduction,
           .element_bytes = call.element_bytes,
           .tables = buffers.tables == nullptr ? Tables() : *buffers.tables,
-          .signature = call.signature};
+          .signature = call.signature,
+          .collective = collective_name(call.key.collective)};
 }
 
 // The team is ready: fills the place for the key. Engine lock not needed.
-Status prepare_entry(crl_team& team, const CallKey& key, Place& entry) {
+Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, Place& entry) {
   auto fresh = std::make_unique<PreparedCall>();
   Shared shared;
   if (Status status = resolve(team, key, shared, *fresh); !status.ok()) return status;
-  auto planned = team.context->plans->find(shared, key.in_place, team.team->rank(),
-                                           team.team->limits(), team.team->same_settings());
+  Local local{.in_place = key.in_place, .tables = {}};
+  if (emits_by_tables(key.collective)) {
+    local.tables = *tables;
+    fresh->block_bytes.assign(tables->send_bytes.begin(), tables->send_bytes.end());
+  }
+  auto planned = team.context->plans->find(shared, local, team.team->rank(), team.team->limits(),
+                                           team.team->same_settings());
   if (!planned.ok()) return planned.status();
   fresh->planned = planned.value();
   entry = std::move(fresh);
@@ -193,9 +197,10 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   if (team.team->state() != Team::State::kReady) [[unlikely]] {
     if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
   }
-  Place& entry = place_of(team, key);
-  if (!holds(entry, key)) [[unlikely]] {
-    if (Status status = prepare_entry(team, key, entry); !status.ok()) return report(status);
+  Place& entry = place_of(team, key, buffers.tables);
+  if (!holds(entry, key, buffers.tables)) [[unlikely]] {
+    if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
+      return report(status);
   }
   PreparedCall& call = *entry;
   team.last_algorithm = call.planned.algorithm;
@@ -231,14 +236,15 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   Engine& engine = *team.context->engine;
   const Engine::Lock lock(engine);
   if (request_p == nullptr) return report(invalid(key, "no place for the request"));
-  Place& entry = place_of(team, key);
+  Place& entry = place_of(team, key, buffers.tables);
   PreparedCall resolved;
   Shared shared;
   if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
   if (team.team->state() == Team::State::kFailed) return report(team.team->status());
   const bool ready = team.team->state() == Team::State::kReady;
-  if (ready && !holds(entry, key)) {
-    if (Status status = prepare_entry(team, key, entry); !status.ok()) return report(status);
+  if (ready && !holds(entry, key, buffers.tables)) {
+    if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
+      return report(status);
   }
   crl_request* const request = new_request(*team.context);
   request->context = team.context;
@@ -282,12 +288,18 @@ crl_status_t fail_team(crl_team& team, const CallKey& key) {
   return report(status);
 }
 
-// One call, blocking or not (request_p null or not).
+}  // namespace
+
+Status invalid(const CallKey& key, const std::string& what) {
+  return {Code::kInvalidArgument,
+          "crl_" + std::string(collective_name(key.collective)) + ": " + what};
+}
+
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p, bool blocking) {
   if (team == nullptr) [[unlikely]]
     return report(invalid(key, "the team is NULL"));
-  const bool scatter = key.collective == Collective::kScatter;
+  const bool scatter = in_place_is_output(key.collective);
   if ((scatter ? buffers.in : buffers.out) == CRL_IN_PLACE) [[unlikely]] {
     return report(invalid(key, scatter ? "CRL_IN_PLACE can only be the output"
                                        : "CRL_IN_PLACE can only be the input"));
@@ -302,150 +314,7 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
   }
 }
 
-CallKey key_of(Collective collective, const void* in, const void* out, std::size_t count,
-               int root = 0, crl_dtype_t dtype = CRL_UINT8, crl_op_t op = CRL_SUM) {
-  return {.collective = collective,
-          .in_place = (collective == Collective::kScatter ? out : in) == CRL_IN_PLACE,
-          .dtype = dtype,
-          .root = root,
-          .count = count,
-          .op = op,
-          .op_id = is_predefined(op) || is_no_operator(op)
-                       ? 0
-                       : reinterpret_cast<const UserOp*>(op)->id};
-}
-
-crl_status_t bcast(crl_team_h team, void* buffer, std::size_t bytes, int root,
-                   crl_request_h* request_p, bool blocking) {
-  return call(team, key_of(Collective::kBcast, nullptr, nullptr, bytes, root),
-              {.in = buffer, .out = buffer}, request_p, blocking);
-}
-
-crl_status_t alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
-                       const int64_t* send_offsets, void* out, const int64_t* recv_bytes,
-                       const int64_t* recv_offsets, crl_request_h* request_p, bool blocking) {
-  const CallKey key = key_of(Collective::kAlltoallv, in, out, 0);
-  if (team == nullptr || send_bytes == nullptr || send_offsets == nullptr ||
-      recv_bytes == nullptr || recv_offsets == nullptr) {
-    return report(invalid(key, "the team or one of the four arrays is NULL"));
-  }
-  const auto size = static_cast<std::size_t>(team->team->size());
-  const Tables tables{
-      {send_bytes, size}, {send_offsets, size}, {recv_bytes, size}, {recv_offsets, size}};
-  for (std::size_t i = 0; i < size; ++i) {
-    if (send_bytes[i] < 0 || recv_bytes[i] < 0) {
-      return report(invalid(key, "a negative byte count for rank " + std::to_string(i)));
-    }
-  }
-  return call(team, key, {.in = in, .out = out, .tables = &tables}, request_p, blocking);
-}
-
-}  // namespace
 }  // namespace carillon
-
-using carillon::Collective;
-using carillon::key_of;
-
-crl_status_t crl_barrier(crl_team_h team) {
-  return carillon::call(team, {.collective = Collective::kBarrier}, {}, nullptr, true);
-}
-crl_status_t crl_ibarrier(crl_team_h team, crl_request_h* request_p) {
-  return carillon::call(team, {.collective = Collective::kBarrier}, {}, request_p, false);
-}
-
-crl_status_t crl_bcast(crl_team_h team, void* buffer, size_t bytes, int root) {
-  return carillon::bcast(team, buffer, bytes, root, nullptr, true);
-}
-crl_status_t crl_ibcast(crl_team_h team, void* buffer, size_t bytes, int root,
-                        crl_request_h* request_p) {
-  return carillon::bcast(team, buffer, bytes, root, request_p, false);
-}
-
-crl_status_t crl_reduce(crl_team_h team, const void* in, void* out, size_t count, crl_dtype_t dtype,
-                        crl_op_t op, int root) {
-  return carillon::call(team, key_of(Collective::kReduce, in, out, count, root, dtype, op),
-                        {.in = in, .out = out}, nullptr, true);
-}
-crl_status_t crl_ireduce(crl_team_h team, const void* in, void* out, size_t count,
-                         crl_dtype_t dtype, crl_op_t op, int root, crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kReduce, in, out, count, root, dtype, op),
-                        {.in = in, .out = out}, request_p, false);
-}
-
-crl_status_t crl_allreduce(crl_team_h team, const void* in, void* out, size_t count,
-                           crl_dtype_t dtype, crl_op_t op) {
-  return carillon::call(team, key_of(Collective::kAllreduce, in, out, count, 0, dtype, op),
-                        {.in = in, .out = out}, nullptr, true);
-}
-crl_status_t crl_iallreduce(crl_team_h team, const void* in, void* out, size_t count,
-                            crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kAllreduce, in, out, count, 0, dtype, op),
-                        {.in = in, .out = out}, request_p, false);
-}
-
-crl_status_t crl_allgather(crl_team_h team, const void* in, void* out, size_t bytes) {
-  return carillon::call(team, key_of(Collective::kAllgather, in, out, bytes),
-                        {.in = in, .out = out}, nullptr, true);
-}
-crl_status_t crl_iallgather(crl_team_h team, const void* in, void* out, size_t bytes,
-                            crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kAllgather, in, out, bytes),
-                        {.in = in, .out = out}, request_p, false);
-}
-
-crl_status_t crl_gather(crl_team_h team, const void* in, void* out, size_t bytes, int root) {
-  return carillon::call(team, key_of(Collective::kGather, in, out, bytes, root),
-                        {.in = in, .out = out}, nullptr, true);
-}
-crl_status_t crl_igather(crl_team_h team, const void* in, void* out, size_t bytes, int root,
-                         crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kGather, in, out, bytes, root),
-                        {.in = in, .out = out}, request_p, false);
-}
-
-crl_status_t crl_scatter(crl_team_h team, const void* in, void* out, size_t bytes, int root) {
-  return carillon::call(team, key_of(Collective::kScatter, in, out, bytes, root),
-                        {.in = in, .out = out}, nullptr, true);
-}
-crl_status_t crl_iscatter(crl_team_h team, const void* in, void* out, size_t bytes, int root,
-                          crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kScatter, in, out, bytes, root),
-                        {.in = in, .out = out}, request_p, false);
-}
-
-crl_status_t crl_reduce_scatter_block(crl_team_h team, const void* in, void* out, size_t count,
-                                      crl_dtype_t dtype, crl_op_t op) {
-  return carillon::call(team, key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
-                        {.in = in, .out = out}, nullptr, true);
-}
-crl_status_t crl_ireduce_scatter_block(crl_team_h team, const void* in, void* out, size_t count,
-                                       crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kReduceScatterBlock, in, out, count, 0, dtype, op),
-                        {.in = in, .out = out}, request_p, false);
-}
-
-crl_status_t crl_alltoall(crl_team_h team, const void* in, void* out, size_t bytes) {
-  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes), {.in = in, .out = out},
-                        nullptr, true);
-}
-crl_status_t crl_ialltoall(crl_team_h team, const void* in, void* out, size_t bytes,
-                           crl_request_h* request_p) {
-  return carillon::call(team, key_of(Collective::kAlltoall, in, out, bytes), {.in = in, .out = out},
-                        request_p, false);
-}
-
-crl_status_t crl_alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
-                           const int64_t* send_offsets, void* out, const int64_t* recv_bytes,
-                           const int64_t* recv_offsets) {
-  return carillon::alltoallv(team, in, send_bytes, send_offsets, out, recv_bytes, recv_offsets,
-                             nullptr, true);
-}
-crl_status_t crl_ialltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
-                            const int64_t* send_offsets, void* out, const int64_t* recv_bytes,
-                            const int64_t* recv_offsets, crl_request_h* request_p) {
-  return carillon::alltoallv(team, in, send_bytes, send_offsets, out, recv_bytes, recv_offsets,
-                             request_p, false);
-}
 
 namespace {
 

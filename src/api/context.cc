@@ -38,14 +38,16 @@ carillon::Result<std::shared_ptr<const carillon::Plan>> crl_context::plan(carill
   auto& request = static_cast<crl_request&>(run);
   const carillon::Team& team = run.team();
   if (run.state() == carillon::Run::State::kDeferred) {
-    auto found = plans->find(request.shared, request.key.in_place, team.rank(), team.limits(),
-                             team.same_settings());
+    auto found =
+        plans->find(request.shared, {.in_place = request.key.in_place, .tables = run.tables()},
+                    team.rank(), team.limits(), team.same_settings());
     if (!found.ok()) return found.status();
     request.algorithm = found.value().algorithm;
     return found.value().plan;
   }
   return plans->next_stage(*request.algorithm, request.shared, request.key.in_place, team.rank(),
-                           team.limits(), team.same_settings(), ++request.stage, run.learned());
+                           team.limits(), team.same_settings(),
+                           {run.tables(), ++request.stage, run.learned()});
 }
 
 void crl_context::note_error(crl_request& request) {
@@ -152,13 +154,20 @@ crl_status_t crl_team_test(crl_team_h team) {
 
 void crl_team_destroy(crl_team_h team) {
   if (team == nullptr) return;
-  {
-    Engine& engine = *team->context->engine;
-    const Engine::Lock lock(engine);
-    std::erase(team->context->teams, team);
-    engine.retire_team(std::move(team->team));
-  }
-  delete team;
+  Engine& engine = *team->context->engine;
+  const Engine::Lock lock(engine);
+  std::erase(team->context->teams, team);
+  engine.retire_team(std::move(team->team));
+  delete team;  // its runs give back what the network knows
+}
+
+void crl_team_set_name(crl_team_h team, const char* name) {
+  if (team == nullptr || name == nullptr) return;
+  (void)carillon::guarded([&] {
+    const Engine::Lock lock(*team->context->engine);
+    team->team->set_name(name);
+    return CRL_OK;
+  });
 }
 
 void crl_team_fail(crl_team_h team, crl_status_t status) {

@@ -80,6 +80,7 @@ struct PreparedCall {
   std::int32_t element_bytes = 1;
   std::uint16_t signature = 0;
   std::int64_t in_place_shift = 0;
+  std::vector<std::int64_t> block_bytes;  ///< emits_by_tables: those the plan is for
   std::optional<crl_request> run;  ///< of the blocking calls, if the plan is small; made by them
 };
 
@@ -94,7 +95,8 @@ struct crl_team {
   // may displace another's. Made on first use: few are ever used.
   using Places = std::array<std::array<std::unique_ptr<carillon::PreparedCall>, 2>, kHashes>;
   std::array<Places, carillon::kCollectives> prepared;
-  crl_request blocking;  // blocking calls of larger plans run in here, one at a time
+  std::vector<std::int64_t> tables;  // of one call at a time
+  crl_request blocking;              // blocking calls of larger plans run in here, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
 };
 

@@ -11,6 +11,7 @@ namespace carillon {
 namespace {
 
 constexpr std::size_t kMaxPlans = 4096;
+constexpr std::size_t kMaxLaterPlans = 64;  // of which each holds tables, too
 
 Result<std::shared_ptr<const Plan>> build(const Algorithm& algorithm, const Call& call) {
   auto schedule = emit(algorithm, call);
@@ -23,7 +24,7 @@ Result<std::shared_ptr<const Plan>> build(const Algorithm& algorithm, const Call
 // Proves the whole team's schedules (CARILLON_VERIFY=1). What is this rank's own is unknown of the
 // others: they are taken to be in place where this one is and they may.
 Status prove(const Algorithm& algorithm, const Call& call) {
-  if (call.shared.collective == Collective::kAlltoallv) return {};  // needs everybody's tables
+  if (has_tables(call.shared.collective)) return {};  // needs everybody's tables
   TeamCall team{.shared = call.shared, .limits = call.limits, .locals = {}};
   for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
     team.locals.push_back(
@@ -40,6 +41,19 @@ Status prove(const Algorithm& algorithm, const Call& call) {
   return verify(team, emit_rank).status;
 }
 
+class Mix {
+ public:
+  explicit Mix(std::size_t start) : hash_(start) {}
+  void add(std::int64_t value) {
+    hash_ = (hash_ ^ std::hash<std::int64_t>()(value)) * 0x9E3779B97F4A7C15ULL;
+    hash_ ^= hash_ >> 29;
+  }
+  [[nodiscard]] std::size_t value() const { return hash_; }
+
+ private:
+  std::size_t hash_;
+};
+
 // A send must not wait for its recv if it is no longer than a slot: it must be one message.
 Limits limits_for(const Params& params, const Limits& agreed) {
   Limits limits = agreed;
@@ -50,21 +64,18 @@ Limits limits_for(const Params& params, const Limits& agreed) {
 }  // namespace
 
 std::size_t PlanCache::Hash::operator()(const Key& key) const {
-  std::size_t hash = 0;
-  const auto mix = [&](std::int64_t value) {
-    hash = (hash ^ std::hash<std::int64_t>()(value)) * 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 29;
-  };
-  mix(static_cast<int>(key.shared.collective));
-  mix(key.shared.ranks);
-  mix(key.shared.root);
-  mix(key.shared.count);
-  mix(key.shared.element_bytes);
-  mix(key.rank * 8 + (key.shared.commutative ? 4 : 0) + (key.in_place ? 2 : 0) +
-      (key.same_settings ? 1 : 0));
-  mix(key.limits.slot_bytes);
-  mix(key.limits.nodes ? key.limits.nodes->count() : 1);
-  return hash;
+  Mix mix(0);
+  mix.add(static_cast<int>(key.shared.collective));
+  mix.add(key.shared.ranks);
+  mix.add(key.shared.root);
+  mix.add(key.shared.count);
+  mix.add(key.shared.element_bytes);
+  mix.add(key.rank * 8 + (key.shared.commutative ? 4 : 0) + (key.in_place ? 2 : 0) +
+          (key.same_settings ? 1 : 0));
+  mix.add(key.limits.slot_bytes);
+  mix.add(key.limits.nodes ? key.limits.nodes->count() : 1);
+  for (const std::int64_t bytes : key.block_bytes) mix.add(bytes);
+  return mix.value();
 }
 
 Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
@@ -81,14 +92,19 @@ AlgorithmChoice PlanCache::choose(const Shared& shared, const Limits& limits,
   return select(shared, limits, same_settings ? rules_ : default_rules());
 }
 
-Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank rank,
+Result<PlannedCall> PlanCache::find(const Shared& shared, const Local& local, Rank rank,
                                     const Limits& limits, bool same_settings) {
-  const Key key{shared, in_place, rank, limits, same_settings};
+  Key key{shared, local.in_place, rank, limits, same_settings, {}};
+  Local known{.in_place = local.in_place, .tables = {}};  // else the plan is for all tables
+  if (emits_by_tables(shared.collective)) {
+    key.block_bytes.assign(local.tables.send_bytes.begin(), local.tables.send_bytes.end());
+    known.tables = local.tables;
+  }
   const std::lock_guard lock(mutex_);
   if (const auto found = cache_.find(key); found != cache_.end()) return found->second;
   const AlgorithmChoice choice = choose(shared, limits, same_settings);
   const Call call{.shared = shared,
-                  .local = {.in_place = in_place, .tables = {}},
+                  .local = known,
                   .rank = rank,
                   .limits = limits_for(choice.params, limits),
                   .params = choice.params};
@@ -101,19 +117,51 @@ Result<PlannedCall> PlanCache::find(const Shared& shared, bool in_place, Rank ra
   return cache_[key] = PlannedCall{plan.value(), choice.algorithm};
 }
 
+PlanCache::Numbers PlanCache::numbers_of(const Stage& stage) {
+  const Tables& t = stage.tables;
+  return {stage.learned, t.send_bytes, t.send_offsets, t.recv_bytes, t.recv_offsets};
+}
+
+bool PlanCache::LaterPlan::is_of(const Key& asked, const Stage& stage) const {
+  if (key != asked || number != stage.number) return false;
+  auto at = numbers.begin();
+  for (const auto part : numbers_of(stage)) {
+    const auto left = static_cast<std::size_t>(numbers.end() - at);
+    if (left < part.size() || !std::equal(part.begin(), part.end(), at)) return false;
+    at += static_cast<std::ptrdiff_t>(part.size());
+  }
+  return at == numbers.end();
+}
+
 Result<std::shared_ptr<const Plan>> PlanCache::next_stage(const Algorithm& algorithm,
                                                           const Shared& shared, bool in_place,
                                                           Rank rank, const Limits& limits,
-                                                          bool same_settings, std::int32_t stage,
-                                                          std::span<const std::int64_t> learned) {
+                                                          bool same_settings, const Stage& stage) {
+  const Key key{shared, in_place, rank, limits, same_settings, {}};
+  Mix mix(Hash()(key));
+  mix.add(stage.number);
+  for (const auto part : numbers_of(stage)) {
+    for (const std::int64_t number : part) mix.add(number);
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = later_.find(mix.value());
+  if (found != later_.end() && found->second.is_of(key, stage)) return found->second.plan;
   const AlgorithmChoice choice = choose(shared, limits, same_settings);
-  return build(algorithm, {.shared = shared,
-                           .local = {.in_place = in_place, .tables = {}},
-                           .rank = rank,
-                           .limits = limits_for(choice.params, limits),
-                           .params = choice.params,
-                           .stage = stage,
-                           .learned = learned});
+  auto plan = build(algorithm, {.shared = shared,
+                                .local = {.in_place = in_place, .tables = stage.tables},
+                                .rank = rank,
+                                .limits = limits_for(choice.params, limits),
+                                .params = choice.params,
+                                .stage = stage.number,
+                                .learned = stage.learned});
+  if (!plan.ok()) return plan.status();
+  if (later_.size() >= kMaxLaterPlans) later_.clear();
+  LaterPlan& later = later_[mix.value()];
+  later = {.key = key, .number = stage.number, .numbers = {}, .plan = plan.value()};
+  for (const auto part : numbers_of(stage)) {
+    later.numbers.insert(later.numbers.end(), part.begin(), part.end());
+  }
+  return later.plan;
 }
 
 }  // namespace carillon

@@ -4,9 +4,12 @@
 // the context, bounded.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "algorithms/registry.h"
 #include "base/config.h"
@@ -27,13 +30,18 @@ class PlanCache {
 
   /// The plan of this rank for the problem. `same_settings`: the team agrees on the overrides; if
   /// not, none is used. Any thread.
-  Result<PlannedCall> find(const Shared& shared, bool in_place, Rank rank, const Limits& limits,
-                           bool same_settings);
-  /// The plan of a later stage; not cached.
+  Result<PlannedCall> find(const Shared& shared, const Local& local, Rank rank,
+                           const Limits& limits, bool same_settings);
+  /// A later stage of what find found, for a call with these tables. Calls with the lengths of one
+  /// before get its plan.
+  struct Stage {
+    const Tables& tables;
+    std::int32_t number;
+    std::span<const std::int64_t> learned;
+  };
   Result<std::shared_ptr<const Plan>> next_stage(const Algorithm& algorithm, const Shared& shared,
                                                  bool in_place, Rank rank, const Limits& limits,
-                                                 bool same_settings, std::int32_t stage,
-                                                 std::span<const std::int64_t> learned);
+                                                 bool same_settings, const Stage& stage);
 
  private:
   struct Key {
@@ -42,10 +50,21 @@ class PlanCache {
     Rank rank;
     Limits limits;
     bool same_settings;
+    std::vector<std::int64_t> block_bytes;  // emits_by_tables
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
+  };
+  // All numbers that a later stage's plan is made from.
+  using Numbers = std::array<std::span<const std::int64_t>, 5>;
+  static Numbers numbers_of(const Stage& stage);
+  struct LaterPlan {
+    Key key;
+    std::int32_t number = 0;
+    std::vector<std::int64_t> numbers;
+    std::shared_ptr<const Plan> plan;
+    [[nodiscard]] bool is_of(const Key& asked, const Stage& stage) const;
   };
   PlanCache(Rules rules, bool verify) : rules_(std::move(rules)), verify_(verify) {}
   [[nodiscard]] AlgorithmChoice choose(const Shared& shared, const Limits& limits,
@@ -55,6 +74,7 @@ class PlanCache {
   bool verify_;
   std::mutex mutex_;
   std::unordered_map<Key, PlannedCall, Hash> cache_;
+  std::unordered_map<std::size_t, LaterPlan> later_;  // by the hash of all that they are made from
 };
 
 }  // namespace carillon

@@ -47,14 +47,37 @@ constexpr std::array kRows = {
         "Whether ranks share cores, so that who waits yields at once; -1: if they are more than "
         "the cores they may run on.",
         nullptr, &Config::crowded, -1, 1},
+    Row{"CARILLON_LEND_BYTES", "bytes, or -1",
+        "From this size on, a message within the node is read in the sender's private memory, "
+        "where "
+        "the kernel allows that, instead of copied to shared memory and from there; 0: none is; "
+        "-1: "
+        "as turns out to be faster.",
+        nullptr, &Config::lend_bytes, -1, kMax},
     Row{"CARILLON_FETCH_BYTES", "bytes, or -1",
         "From this size on, messages between nodes are got from where they stand instead of copied "
         "there and here; 0: none is; -1: as suits the network.",
         nullptr, &Config::fetch_bytes, -1, kMax},
+    Row{"CARILLON_GATHER_ENTRIES", "entries, or -1",
+        "Longest list that a put to another node takes as it is instead of copying it together "
+        "first; 0: none is; -1: as suits the network.",
+        nullptr, &Config::gather_entries, -1, 4096},
+    Row{"CARILLON_GATHER_BYTES", "bytes, or -1",
+        "A list is taken as it is if its runs of bytes are at least so long on average; -1: as "
+        "suits the network.",
+        nullptr, &Config::gather_bytes, -1, kMax},
     Row{"CARILLON_NETWORK", "text",
         "Network between nodes: verbs, verbs:DEVICE, fabric, fabric:PROVIDER or off; empty: the "
         "best that all nodes have.",
         &Config::network, nullptr, 0, 0},
+    Row{"CARILLON_MULTICAST", "text",
+        "Multicast between nodes: off, udp, udp:INTERFACE, ud or ud:DEVICE; auto: where "
+        "CARILLON_ALGORITHM names an algorithm of multicast, as suits the network.",
+        &Config::multicast, nullptr, 0, 0},
+    Row{"CARILLON_MULTICAST_JOIN_S", "seconds",
+        "How long a team in the making waits for its members to hear each other's multicasts, "
+        "before it does without.",
+        nullptr, &Config::multicast_join_s, 1, 3600},
     Row{"CARILLON_NODE_RANKS", "numbers",
         "Ranks that count as one node, e.g. 3,1,2 and so on from the start, or rr:2 for two nodes "
         "in "
@@ -68,6 +91,10 @@ constexpr std::array kRows = {
         "File for what is posted to the network between nodes and what arrives, in the format of "
         "Chrome's trace viewer.",
         &Config::trace, nullptr, 0, 0},
+    Row{"CARILLON_WATCHDOG", "time",
+        "A rank that waits so long in a collective says which ranks have not come to it, e.g. 30s "
+        "or 500ms; empty: never.",
+        &Config::watchdog, nullptr, 0, 0},
     Row{"CARILLON_LOG", "text", "What is logged to stderr: off, error, warning, info or debug.",
         &Config::log, nullptr, 0, 0},
 };
@@ -75,6 +102,23 @@ constexpr std::array kRows = {
 bool parse_number(std::string_view text, std::int64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size();
+}
+
+// "30s", "500ms", "2min".
+Status read_watchdog(Config& config) {
+  const std::string_view text = config.watchdog;
+  if (text.empty()) return {};
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view unit = text.substr(digits);
+  const std::int64_t unit_ms = unit == "ms" ? 1 : unit == "s" ? 1000 : unit == "min" ? 60000 : 0;
+  std::int64_t value = 0;
+  constexpr std::int64_t kMost = 1000000;
+  if (unit_ms == 0 || !parse_number(text.substr(0, digits), &value) || value < 1 || value > kMost) {
+    return {Code::kInvalidArgument, "CARILLON_WATCHDOG=" + config.watchdog +
+                                        " is no time as 30s, 500ms or 2min; correct or unset it"};
+  }
+  config.watchdog_ms = value * unit_ms;
+  return {};
 }
 
 Status read_row(const Row& row, std::string_view text, Config& config) {
@@ -107,6 +151,14 @@ Result<Config> read_config() {
     if (Status status = read_row(row, text, config); !status.ok()) return status;
   }
   if (const auto faults = parse_faults(config.fault); !faults.ok()) return faults.status();
+  if (Status status = read_watchdog(config); !status.ok()) return status;
+  const std::string_view carrier =
+      std::string_view(config.multicast).substr(0, config.multicast.find(':'));
+  if (carrier != "auto" && carrier != "off" && carrier != "udp" && carrier != "ud") {
+    return Status(Code::kInvalidArgument, "CARILLON_MULTICAST=" + config.multicast +
+                                              " is none of auto, off, udp and ud, the last two "
+                                              "perhaps with :INTERFACE or :DEVICE");
+  }
   constexpr std::array<std::string_view, 5> kLevels = {"off", "error", "warning", "info", "debug"};
   for (const std::string_view level : kLevels) {
     if (config.log == level) return config;

@@ -14,20 +14,27 @@
 namespace carillon {
 
 struct Config {
-  std::string algorithm;             ///< CARILLON_ALGORITHM
-  std::int64_t slot_bytes = 65536;   ///< CARILLON_SLOT_BYTES
-  std::int64_t heap_mib = 1024;      ///< CARILLON_HEAP_MIB
-  std::int64_t spin_us = 500;        ///< CARILLON_SPIN_US
-  std::int64_t dead_peer_ms = 1000;  ///< CARILLON_DEAD_PEER_MS
-  std::int64_t join_timeout_s = 30;  ///< CARILLON_JOIN_TIMEOUT_S
-  std::int64_t verify = 0;           ///< CARILLON_VERIFY
-  std::int64_t crowded = -1;         ///< CARILLON_CROWDED
-  std::int64_t fetch_bytes = -1;     ///< CARILLON_FETCH_BYTES
-  std::string network;               ///< CARILLON_NETWORK
-  std::string node_ranks;            ///< CARILLON_NODE_RANKS
-  std::string fault;                 ///< CARILLON_FAULT
-  std::string trace;                 ///< CARILLON_TRACE
-  std::string log = "warning";       ///< CARILLON_LOG
+  std::string algorithm;              ///< CARILLON_ALGORITHM
+  std::int64_t slot_bytes = 65536;    ///< CARILLON_SLOT_BYTES
+  std::int64_t heap_mib = 1024;       ///< CARILLON_HEAP_MIB
+  std::int64_t spin_us = 500;         ///< CARILLON_SPIN_US
+  std::int64_t dead_peer_ms = 1000;   ///< CARILLON_DEAD_PEER_MS
+  std::int64_t join_timeout_s = 30;   ///< CARILLON_JOIN_TIMEOUT_S
+  std::int64_t verify = 0;            ///< CARILLON_VERIFY
+  std::int64_t crowded = -1;          ///< CARILLON_CROWDED
+  std::int64_t lend_bytes = -1;       ///< CARILLON_LEND_BYTES
+  std::int64_t fetch_bytes = -1;      ///< CARILLON_FETCH_BYTES
+  std::int64_t gather_entries = -1;   ///< CARILLON_GATHER_ENTRIES
+  std::int64_t gather_bytes = -1;     ///< CARILLON_GATHER_BYTES
+  std::string network;                ///< CARILLON_NETWORK
+  std::string multicast = "auto";     ///< CARILLON_MULTICAST
+  std::int64_t multicast_join_s = 2;  ///< CARILLON_MULTICAST_JOIN_S
+  std::string node_ranks;             ///< CARILLON_NODE_RANKS
+  std::string watchdog;               ///< CARILLON_WATCHDOG
+  std::int64_t watchdog_ms = 0;       ///< the same in milliseconds; 0: none
+  std::string fault;                  ///< CARILLON_FAULT
+  std::string trace;                  ///< CARILLON_TRACE
+  std::string log = "warning";        ///< CARILLON_LOG
 };
 
 /// One row of the table, for people.

@@ -19,7 +19,7 @@ struct Share {
 constexpr std::array kShares = {
     Share{"refuse", &Faults::refuse},   Share{"delay", &Faults::delay},
     Share{"reorder", &Faults::reorder}, Share{"duplicate", &Faults::duplicate},
-    Share{"lose", &Faults::lose},
+    Share{"lose", &Faults::lose},       Share{"corrupt", &Faults::corrupt},
 };
 
 struct Count {
@@ -57,7 +57,8 @@ Status parse_part(std::string_view text, std::string_view part, Faults* faults) 
     if (parse_number(value, &number) && number >= 1 && number <= kMostCount) return {};
     return wrong(text, part, "is no number from 1 on");
   }
-  return wrong(text, part, "is none of refuse, delay, reorder, duplicate, lose, break, seed");
+  return wrong(text, part,
+               "is none of refuse, delay, reorder, duplicate, lose, corrupt, break, seed");
 }
 
 }  // namespace

@@ -17,11 +17,13 @@ struct Faults {
   double reorder = 0;            ///< posts that others overtake
   double duplicate = 0;          ///< arrivals told twice
   double lose = 0;               ///< posts that are lost, and sent again when that is noticed
+  double corrupt = 0;            ///< datagrams of multicasts that come with a wrong bit
   std::uint64_t break_post = 0;  ///< the connection of the so many-th post breaks; 0: none does
   std::uint64_t seed = 1;
 
   [[nodiscard]] bool any() const {
-    return refuse > 0 || delay > 0 || reorder > 0 || duplicate > 0 || lose > 0 || break_post > 0;
+    return refuse > 0 || delay > 0 || reorder > 0 || duplicate > 0 || lose > 0 || corrupt > 0 ||
+           break_post > 0;
   }
 };
 

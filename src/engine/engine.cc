@@ -23,11 +23,14 @@ namespace carillon {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
+constexpr std::int64_t kLendBytes = 32768;  // shorter messages are not worth a system call
+constexpr int kFirstPolls = 1000;           // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
 constexpr std::uint32_t kRoundsPerLifeline = 512;  // of network progress: it is a system call
 constexpr int kMostWatched = 256;  // processes after this one, while teams are being made
 constexpr auto kLeaveWithin = std::chrono::seconds(2);
+// What an entry of a list costs where copying is always cheaper.
+constexpr std::int64_t kNeverPs = 1'000'000'000;
 
 // Memory that was not freed stays readable when its context is gone, as malloc's does.
 void keep_for_ever(const std::shared_ptr<shm::Segment>& segment) {
@@ -86,6 +89,8 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
     const auto suits = static_cast<std::int64_t>(network_->wire().capabilities().get_from_bytes);
     const std::int64_t from = settings_.fetch_bytes < 0 ? suits : settings_.fetch_bytes;
     if (from > 0) fetch_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
+    set_up_gathering();
+    multicast_ = carillon::multicast_wish(settings_, network_->name());
     if (joined() && network_->wait_descriptor() >= 0) {
       bell_ = std::make_unique<shm::Bell>(*segment_, node_rank_);
       if (bell_->fd() < 0) bell_.reset();
@@ -109,6 +114,26 @@ void Engine::set_up_memory() {
   pool_ = std::make_unique<shm::Pool>(*segment_, node_rank_,
                                       static_cast<std::uint64_t>(settings_.slot_bytes),
                                       Limits().large_slots);
+  if (settings_.lend_bytes != 0) {
+    const std::int64_t from = settings_.lend_bytes < 0 ? kLendBytes : settings_.lend_bytes;
+    lend_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
+  }
+}
+
+void Engine::learn_shared(Lending::Clock::duration took, std::int64_t bytes) {
+  lending_.note_shared(took, bytes);
+  tell_lending();
+}
+
+void Engine::learn_private(Lending::Clock::duration took, std::int64_t bytes) {
+  lending_.note_private(took, bytes);
+  tell_lending();
+}
+
+void Engine::tell_lending() {
+  const shm::Reads reads = segment_->reads(node_rank_);
+  const shm::Reads now = lending_.pays() ? shm::Reads::kPrefers : shm::Reads::kCan;
+  if (reads != now && reads != shm::Reads::kNot) segment_->set_reads(node_rank_, now);
 }
 
 Engine::~Engine() {
@@ -116,10 +141,11 @@ Engine::~Engine() {
   retired_.clear();
   if (!joined()) return;
   segment_->leave(node_rank_);
-  if (heap_blocks_ > 0) keep_for_ever(segment_);
+  if (!heap_blocks_.empty()) keep_for_ever(segment_);
 }
 
-std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
+std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes,
+                                                   std::uint64_t cleared_bytes) {
   reap_teams();
   std::vector<std::uint64_t>& spare = spare_areas_[bytes];
   std::optional<std::uint64_t> offset;
@@ -132,7 +158,7 @@ std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes) {
   }
   // Nobody writes here before the members have agreed on the new team; somebody may read.
   auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(segment_->base() + *offset);
-  for (std::uint64_t i = 0; i < bytes / sizeof *words; ++i) {
+  for (std::uint64_t i = 0; i < cleared_bytes / sizeof *words; ++i) {
     words[i].store(0, std::memory_order_relaxed);
   }
   return offset;
@@ -142,14 +168,37 @@ void* Engine::allocate_heap(std::uint64_t bytes) {
   if (!joined() || bytes > segment_->header().heap_bytes) return nullptr;
   const auto offset = heap_->allocate(std::max<std::uint64_t>(bytes, 1), shm::kPageBytes);
   if (!offset) return nullptr;
-  ++heap_blocks_;
+  heap_blocks_[*offset].bytes = bytes;
   return segment_->base() + *offset;
 }
 
 void Engine::free_heap(void* memory) {
   if (memory == nullptr || !joined()) return;
-  --heap_blocks_;
-  heap_->release(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base()));
+  const auto offset =
+      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base());
+  const auto block = heap_blocks_.find(offset);
+  if (block != heap_blocks_.end()) {
+    if (block->second.registration) ++heap_changes_;
+    heap_blocks_.erase(block);
+  }
+  heap_->release(offset);
+}
+
+// Its memory stays where it is until it is freed: it is registered once.
+Result<const wire::Registration*> Engine::heap_registration(std::span<const std::byte> bytes) {
+  const auto offset = static_cast<std::uint64_t>(bytes.data() - segment_->base());
+  auto after = heap_blocks_.upper_bound(offset);
+  if (after == heap_blocks_.begin()) return Status(Code::kInvalidArgument, "no block of the heap");
+  auto& [begin, block] = *--after;
+  if (offset + bytes.size() > begin + block.bytes) {
+    return Status(Code::kInvalidArgument, "no block of the heap");
+  }
+  if (!block.registration) {
+    auto registration = network_->wire().register_memory({segment_->base() + begin, block.bytes});
+    if (!registration.ok()) return registration.status();
+    block.registration = std::move(registration.value());
+  }
+  return block.registration.get();
 }
 
 void Engine::add_team(Team& team) {
@@ -231,6 +280,39 @@ void Engine::stop_fetching(const Status& why) {
   log(LogLevel::kWarning, "long messages between nodes are copied from now on: " + why.to_string());
 }
 
+// How lists go to other nodes. One entry is for a message's head.
+void Engine::set_up_gathering() {
+  const wire::Capabilities& device = network_->wire().capabilities();
+  const auto most = static_cast<std::int64_t>(device.max_pieces) - 1;
+  const auto suits = static_cast<std::int64_t>(device.gather_from_bytes);
+  std::int64_t entries = settings_.gather_entries;
+  if (entries < 0) entries = suits > 0 ? most : 1;
+  if (most < 1) entries = 1;
+  if (entries > most) {
+    log(LogLevel::kDebug, "CARILLON_GATHER_ENTRIES=" + std::to_string(entries) + ", and " +
+                              device.name + " takes " + std::to_string(most) +
+                              " beside a message's head: longer lists are put in parts");
+  }
+  gather_entries_ = static_cast<std::int32_t>(std::max<std::int64_t>(entries, 1));
+  const bool given = settings_.gather_bytes >= 0;
+  const std::int64_t from = given ? settings_.gather_bytes : suits;
+  gather_from_bytes_ = std::max<std::int64_t>(from, 1);
+  const ListCosts costs;
+  const bool never = !given && from == 0;
+  entry_ps_ = never ? kNeverPs : costs.run_ps + from * costs.byte_fs / 1000;
+  if (given || device.get_from_bytes > 0) {
+    register_from_bytes_ =
+        given ? gather_from_bytes_ : static_cast<std::int64_t>(device.get_from_bytes);
+  }
+}
+
+void Engine::stop_gathering(const Status& why) {
+  register_from_bytes_ = INT64_MAX;
+  gather_from_bytes_ = INT64_MAX;
+  log(LogLevel::kWarning,
+      "lists of bytes for other nodes are copied from now on: " + why.to_string());
+}
+
 // Who lives on other nodes. Without, it is up to the network to tell.
 Status Engine::set_up_lifeline(const crl_oob_t& oob) {
   auto lifeline = Lifeline::open(oob.rank, oob.size);
@@ -267,7 +349,18 @@ void Engine::progress_lifeline() {
   lifeline_->progress();
 }
 
+void Engine::stop_multicasting(const Status& why, bool tells) {
+  multicast_.kind = MulticastWish::kOff;
+  if (tells) log(LogLevel::kWarning, "there is no multicast: " + why.to_string());
+}
+
+void Engine::progress_multicasts() {
+  for (Team* const team : teams_) team->progress_multicast();
+  if (!retired_.empty()) reap_teams();
+}
+
 void Engine::progress_network() {
+  if (multicasts_) progress_multicasts();
   if (lifeline_ && ++network_rounds_ % kRoundsPerLifeline == 0) progress_lifeline();
   if (network_->progress().ok() || !network_status_.ok()) return;
   network_status_ = network_->progress();

@@ -17,7 +17,10 @@
 #include "base/offset_allocator.h"
 #include "base/status.h"
 #include "carillon/carillon.h"
+#include "engine/lending.h"
+#include "engine/multicast.h"
 #include "engine/run.h"
+#include "schedule/problem.h"
 #include "team/lifeline.h"
 #include "transport/net/network.h"
 #include "transport/shm/doorbell.h"
@@ -64,12 +67,54 @@ class Engine {
   /// Null: all processes are on one node, or there is no network (network_status()).
   [[nodiscard]] net::Network* network() const { return network_.get(); }
   [[nodiscard]] const Status& network_status() const { return network_status_; }
+  /// Messages within the node are read in the writer's memory if they are at least as long.
+  [[nodiscard]] std::int64_t lend_from_bytes() const { return lend_from_bytes_; }
+  /// So long it took this process to copy a message of the node to shared memory, or to take one
+  /// from there, or from the sender's own. Senders are told what it prefers.
+  void learn_written(Lending::Clock::duration took, std::int64_t bytes) {
+    lending_.note_written(took, bytes);
+  }
+  void learn_shared(Lending::Clock::duration took, std::int64_t bytes);
+  void learn_private(Lending::Clock::duration took, std::int64_t bytes);
+  /// What this process multicasts with, on teams that all want it.
+  [[nodiscard]] const MulticastWish& multicast_wish() const { return multicast_; }
+  /// It has not worked: no more teams try. `tells`: whether this process says so.
+  void stop_multicasting(const Status& why, bool tells);
+  /// A team has groups, which need progress.
+  void start_multicasting() { multicasts_ = true; }
   /// Messages between nodes are got from where they stand if they are at least as long.
   [[nodiscard]] std::int64_t fetch_from_bytes() const { return fetch_from_bytes_; }
   /// They cannot be: the caller's memory cannot be registered.
   void stop_fetching(const Status& why);
+  /// Longest list that is put to another node as it is; 1: none is.
+  [[nodiscard]] std::int32_t gather_entries() const { return gather_entries_; }
+  /// If its runs of bytes are at least so long on average.
+  [[nodiscard]] std::int64_t gather_from_bytes() const { return gather_from_bytes_; }
+  /// What an entry of one costs, for ListCosts: as much as copying a run of so many bytes, or,
+  /// where no list is worth it, more than any copy.
+  [[nodiscard]] std::int64_t entry_ps() const { return entry_ps_; }
+  /// Memory of the caller's is registered for the time of a call if so much of it is put at once.
+  [[nodiscard]] std::int64_t register_from_bytes() const { return register_from_bytes_; }
+  /// None is any more: memory cannot be registered.
+  void stop_gathering(const Status& why);
+  /// The block from crl_alloc in which the bytes lie, as the network knows it until it is freed.
+  Result<const wire::Registration*> heap_registration(std::span<const std::byte> bytes);
+  /// Changes when a block that the network knew is freed.
+  [[nodiscard]] std::uint64_t heap_changes() const { return heap_changes_; }
   /// What is known of a process of another node; it is watched from now on. `reason` says more.
   Lifeline::State look_at(int process, Status* reason);
+  /// Where the time of the collectives goes that begin from now on; forgets what was measured.
+  void start_breakdown() {
+    breakdown_ = {};
+    measured_ = true;
+  }
+  /// What was measured stays.
+  const Breakdown& end_breakdown() {
+    measured_ = false;
+    return breakdown_;
+  }
+  /// Null: it is not measured.
+  [[nodiscard]] Breakdown* breakdown() { return measured_ ? &breakdown_ : nullptr; }
   void set_stage_source(StageSource* source) { stages_ = source; }
 
   /// Serializes the calls below when the context is threaded; else does nothing.
@@ -106,7 +151,8 @@ class Engine {
   /// Returns when the team is ready or has failed.
   void wait(Team& team);
 
-  std::optional<std::uint64_t> allocate_area(std::uint64_t bytes);
+  /// The first `cleared_bytes` of it are 0.
+  std::optional<std::uint64_t> allocate_area(std::uint64_t bytes, std::uint64_t cleared_bytes);
   void release_area(std::uint64_t offset, std::uint64_t bytes) {
     spare_areas_[bytes].push_back(offset);
   }
@@ -121,9 +167,12 @@ class Engine {
     active_.reserve(16);
   }
   void set_up_memory();
+  void tell_lending();
+  void set_up_gathering();
   Status set_up_network(const crl_oob_t& oob);
   Status set_up_lifeline(const crl_oob_t& oob);
   void progress_network();
+  void progress_multicasts();
   void progress_lifeline();
   void leave_network();
   void reap_teams();
@@ -141,7 +190,15 @@ class Engine {
   std::shared_ptr<shm::Segment> segment_;
   std::unique_ptr<net::Network> network_;  // outlives all teams
   Status network_status_;
+  std::int64_t lend_from_bytes_ = INT64_MAX;
+  Lending lending_;
+  MulticastWish multicast_;
+  bool multicasts_ = false;
   std::int64_t fetch_from_bytes_ = INT64_MAX;
+  std::int32_t gather_entries_ = 1;
+  std::int64_t gather_from_bytes_ = 1;
+  std::int64_t entry_ps_ = ListCosts().entry_ps;
+  std::int64_t register_from_bytes_ = INT64_MAX;
   std::unique_ptr<shm::Bell> bell_;     // null: the network gives nothing to sleep on
   std::unique_ptr<Lifeline> lifeline_;  // null: one node
   std::vector<LifelineAddress> lifelines_;
@@ -156,9 +213,16 @@ class Engine {
   void (*idle_)(void*) = nullptr;
   void* idle_arg_ = nullptr;
   StageSource* stages_ = nullptr;
+  Breakdown breakdown_;
+  bool measured_ = false;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<OffsetAllocator> areas_, heap_;
-  std::size_t heap_blocks_ = 0;  // allocated, not yet freed
+  struct HeapBlock {
+    std::uint64_t bytes = 0;
+    std::unique_ptr<wire::Registration> registration;  // null: the network has not needed it
+  };
+  std::map<std::uint64_t, HeapBlock> heap_blocks_;  // by offset: allocated, not yet freed
+  std::uint64_t heap_changes_ = 0;
   /// By size: members of an earlier team may still look at an area's counters, so that these
   /// stay in their places.
   std::map<std::uint64_t, std::vector<std::uint64_t>> spare_areas_;

@@ -15,8 +15,7 @@ bool is_slot_of(const Buffer& buffer, const Message& message) {
 
 Lifetimes::Lifetimes(const Schedule& schedule, const Call& call)
     : schedule_(schedule),
-      in_place_(call.local.in_place),
-      shift_(in_place_shift(call.shared, schedule.rank)),
+      layout_(call.shared, call.local, schedule.rank),
       places_(schedule.ops.size()),
       releases_(release_points(schedule)) {
   for (std::size_t s = 0; s < schedule.strands.size(); ++s) {
@@ -33,26 +32,32 @@ Lifetimes::Lifetimes(const Schedule& schedule, const Call& call)
       places_[i] = {s, inside ? loop : 0, inside ? schedule.ops[loop - 1].count : 1};
     }
   }
+  landings_.resize(schedule.ops.size());
+  for (std::size_t i = 0; i < schedule.ops.size(); ++i) {
+    if (schedule.ops[i].kind == OpKind::kWait) landings_[i] = find_landing(i);
+  }
 }
 
-// The caller's bytes that the buffer is in any round; nothing for scratch and slots.
+// The bytes that the buffer is in any round; nothing for slots.
 std::optional<Lifetimes::Bytes> Lifetimes::bytes_of(const Buffer& buffer,
                                                     std::int64_t rounds) const {
-  if (buffer.space != Space::kInput && buffer.space != Space::kOutput) return std::nullopt;
-  Bytes bytes{.output = buffer.space == Space::kOutput, .all = buffer.table != Table::kNone};
+  if (buffer.space == Space::kSlot) return std::nullopt;
+  const carillon::Place place = layout_.place(buffer.space, buffer.range.offset);
   const std::int64_t moved = buffer.range.stride * (rounds - 1);
-  bytes.begin = buffer.range.offset + std::min<std::int64_t>(moved, 0);
-  bytes.end = buffer.range.offset + buffer.range.length + std::max<std::int64_t>(moved, 0);
-  if (in_place_ && !bytes.output) {
-    bytes.output = true;
-    bytes.begin += shift_;
-    bytes.end += shift_;
-  }
-  return bytes;
+  return Bytes{.region = place.region,
+               .all = buffer.table != Table::kNone,
+               .begin = place.offset + std::min<std::int64_t>(moved, 0),
+               .end = place.offset + buffer.range.length + std::max<std::int64_t>(moved, 0)};
+}
+
+// The same, of the caller's memory only.
+std::optional<Lifetimes::Bytes> Lifetimes::callers_bytes_of(const Buffer& buffer,
+                                                            std::int64_t rounds) const {
+  return buffer.space == Space::kScratch ? std::nullopt : bytes_of(buffer, rounds);
 }
 
 bool Lifetimes::meet(const Bytes& a, const Bytes& b) {
-  return a.output == b.output && (a.all || b.all || (a.begin < b.end && b.begin < a.end));
+  return a.region == b.region && (a.all || b.all || (a.begin < b.end && b.begin < a.end));
 }
 
 bool Lifetimes::writes(std::size_t op, const Bytes& bytes) const {
@@ -81,7 +86,7 @@ bool Lifetimes::disturbs(std::size_t op, const Buffer& landing, bool reading) co
 bool Lifetimes::lasts(std::size_t put, const Buffer& source,
                       std::optional<std::size_t> except) const {
   const Place& place = places_[put];
-  const auto bytes = bytes_of(source, place.rounds);
+  const auto bytes = callers_bytes_of(source, place.rounds);
   if (!bytes) return false;
   // What is excepted brings those bytes in each round: then they must be others each time.
   if (except && place.rounds > 1) {
@@ -95,6 +100,62 @@ bool Lifetimes::lasts(std::size_t put, const Buffer& source,
     if (!earlier && i != except && writes(i, *bytes)) return false;
   }
   return true;
+}
+
+// What lands early is written from the wait on.
+std::span<const Buffer> Lifetimes::written_by(std::size_t op) const {
+  return schedule_.dst(schedule_.ops[landings_[op].value_or(op)]);
+}
+
+// Does the op write, in some round that comes after the put's, what the put has captured in its
+// own? Ops of other strands may always come after it.
+bool Lifetimes::overwrites(std::size_t op, std::size_t put) const {
+  const Place& mine = places_[op];
+  const Place& its = places_[put];
+  const bool same_loop = its.loop != 0 && mine.loop == its.loop && mine.strand == its.strand;
+  const std::int64_t first = op > put ? 0 : 1;  // so many rounds later at least
+  const auto meets = [&](const Buffer& written, const Buffer& source) {
+    if (!same_loop || written.range.stride != source.range.stride) {
+      const auto a = bytes_of(written, mine.rounds);
+      const auto b = bytes_of(source, its.rounds);
+      return a && b && meet(*a, *b);
+    }
+    auto a = bytes_of(written, 1);
+    const auto b = bytes_of(source, 1);
+    if (!a || !b) return false;
+    // They move alike: what counts is how many rounds lie between them.
+    const std::int64_t stride = written.range.stride;
+    for (std::int64_t later = first; later < mine.rounds; ++later) {
+      Bytes moved = *a;
+      moved.begin += later * stride;
+      moved.end += later * stride;
+      if (meet(moved, *b)) return true;
+      const bool leaves = stride > 0 ? moved.begin >= b->end : moved.end <= b->begin;
+      if (stride == 0 || leaves) return false;
+    }
+    return false;
+  };
+  const auto sources = schedule_.src(schedule_.ops[put]);
+  const auto written = written_by(op);
+  return std::any_of(written.begin(), written.end(), [&](const Buffer& to) {
+    return std::any_of(sources.begin(), sources.end(),
+                       [&](const Buffer& source) { return meets(to, source); });
+  });
+}
+
+std::vector<std::size_t> Lifetimes::overwriters(std::size_t put) const {
+  std::vector<std::size_t> found;
+  bool waited = false;  // the strand has, after the put and its loop
+  for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+    const bool same_strand = places_[i].strand == places_[put].strand;
+    const bool same_loop =
+        same_strand && places_[put].loop != 0 && places_[i].loop == places_[put].loop;
+    if (same_strand && !same_loop && (i < put || waited)) continue;
+    if (!overwrites(i, put)) continue;
+    found.push_back(i);
+    if (same_strand && !same_loop) waited = true;
+  }
+  return found;
 }
 
 std::optional<std::size_t> Lifetimes::first_copy(std::size_t wait) const {
@@ -113,7 +174,7 @@ std::optional<std::size_t> Lifetimes::first_copy(std::size_t wait) const {
   return std::nullopt;
 }
 
-std::optional<std::size_t> Lifetimes::landing(std::size_t wait) const {
+std::optional<std::size_t> Lifetimes::find_landing(std::size_t wait) const {
   const auto copy = first_copy(wait);
   if (!copy) return std::nullopt;
   const Op& op = schedule_.ops[*copy];

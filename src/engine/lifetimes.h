@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "schedule/layout.h"
 #include "schedule/schedule.h"
 
 namespace carillon {
@@ -23,10 +24,16 @@ class Lifetimes {
   [[nodiscard]] bool lasts(std::size_t put, const Buffer& source,
                            std::optional<std::size_t> except = {}) const;
 
+  /// The ops that may overwrite what op `put` has captured, after it: those that must wait while
+  /// somebody still reads it where it stood. Of ops that follow one another only the first.
+  [[nodiscard]] std::vector<std::size_t> overwriters(std::size_t put) const;
+
   /// The copy that brings all that is read of this wait's message to the output, if the message may
   /// as well stand there from the wait on: nothing looks at those bytes in between, and nothing
   /// changes them while the message is in use.
-  [[nodiscard]] std::optional<std::size_t> landing(std::size_t wait) const;
+  [[nodiscard]] std::optional<std::size_t> landing(std::size_t wait) const {
+    return landings_[wait];
+  }
 
  private:
   struct Place {
@@ -35,21 +42,26 @@ class Lifetimes {
     std::int64_t rounds = 1;
   };
   struct Bytes {
-    bool output = false;
+    Region region = Region::kInput;
     bool all = false;  // given by a table: anywhere in that space
     std::int64_t begin = 0, end = 0;
   };
   [[nodiscard]] std::optional<Bytes> bytes_of(const Buffer& buffer, std::int64_t rounds) const;
+  [[nodiscard]] std::optional<Bytes> callers_bytes_of(const Buffer& buffer,
+                                                      std::int64_t rounds) const;
   [[nodiscard]] static bool meet(const Bytes& a, const Bytes& b);
   [[nodiscard]] bool writes(std::size_t op, const Bytes& bytes) const;
+  [[nodiscard]] std::span<const Buffer> written_by(std::size_t op) const;
+  [[nodiscard]] bool overwrites(std::size_t op, std::size_t put) const;
+  [[nodiscard]] std::optional<std::size_t> find_landing(std::size_t wait) const;
   [[nodiscard]] bool disturbs(std::size_t op, const Buffer& landing, bool reading) const;
   [[nodiscard]] std::optional<std::size_t> first_copy(std::size_t wait) const;
 
   const Schedule& schedule_;
-  bool in_place_;
-  std::int64_t shift_;
+  Layout layout_;
   std::vector<Place> places_;
   std::vector<std::int64_t> releases_;
+  std::vector<std::optional<std::size_t>> landings_;  // by op
 };
 
 }  // namespace carillon

@@ -5,13 +5,10 @@
 
 #include "engine/lifetimes.h"
 #include "engine/plan.h"
+#include "schedule/builder.h"
 
 namespace carillon {
 namespace {
-
-bool outgoing(OpKind kind) {
-  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
-}
 
 class Lowering {
  public:
@@ -26,10 +23,12 @@ class Lowering {
     plan_.input_bytes = input_bytes(call_.shared, call_.local, schedule_.rank);
     plan_.output_bytes = output_bytes(call_.shared, call_.local, schedule_.rank);
     find_landings();
+    find_gathers();
     count_messages();
     for (const ChannelUse& use : plan_.uses) {
       if (use.count > INT32_MAX) fail("more messages than can be numbered (larger segments?)");
     }
+    check_groups();
     releases_ = release_points(schedule_);
     for (const Strand& strand : schedule_.strands) {
       plan_.strand_starts.push_back(static_cast<std::uint32_t>(plan_.code.size()));
@@ -37,6 +36,8 @@ class Lowering {
       plan_.code.push_back({});
     }
     plan_.slot_bases = static_cast<std::uint32_t>(slots_.size());
+    plan_.slot_writers.resize(slots_.size());
+    for (const auto& [key, slot] : slots_) plan_.slot_writers[slot] = std::get<1>(key);
     set_expected_lengths();
     if (!status_.ok()) return status_;
     return std::move(plan_);
@@ -46,15 +47,37 @@ class Lowering {
   using SlotKey = std::tuple<Channel, Rank, std::int32_t>;
 
   static Flow flow_of(const Op& op) {
-    if (outgoing(op.kind)) {
-      return op.message.channel == Channel::kAll ? Flow::kOutAll : Flow::kOutPair;
+    const bool out = is_outgoing(op.kind);
+    switch (op.message.channel) {
+      case Channel::kAll: return out ? Flow::kOutAll : Flow::kInAll;
+      case Channel::kTeam: return out ? Flow::kOutTeam : Flow::kInTeam;
+      case Channel::kLeaders: return out ? Flow::kOutLeaders : Flow::kInLeaders;
+      case Channel::kNodes: return out ? Flow::kOutNodes : Flow::kInNodes;
+      default: return out ? Flow::kOutPair : Flow::kInPair;
     }
-    return op.message.channel == Channel::kAll ? Flow::kInAll : Flow::kInPair;
+  }
+
+  // A node numbers what comes to it from all writers, in an order that all its ranks must agree on.
+  // Where each rank has a node for itself, the other groups are one, and so are their numbers.
+  void check_groups() {
+    const auto to_nodes =
+        std::count_if(plan_.uses.begin(), plan_.uses.end(), [](const ChannelUse& use) {
+          return use.flow == Flow::kOutNodes || use.flow == Flow::kInNodes;
+        });
+    if (to_nodes > 1) fail("multicasts to nodes from several ranks");
+    const auto& nodes = call_.limits.nodes;
+    if (!nodes || nodes->count() != nodes->ranks()) return;
+    bool used[2] = {};
+    for (const Op& op : schedule_.ops) {
+      if (op.message.channel == Channel::kTeam) used[0] = true;
+      if (op.message.channel == Channel::kLeaders) used[1] = true;
+    }
+    if (used[0] && used[1]) fail("multicasts to two groups that are one");
   }
 
   std::uint16_t use_of(const Op& op) {
     const Flow flow = flow_of(op);
-    const Rank peer = flow == Flow::kOutAll ? 0 : op.message.peer;
+    const Rank peer = std::max(op.message.peer, 0);  // 0: there are several
     const auto [found, fresh] =
         use_index_.try_emplace({flow, peer}, static_cast<std::uint16_t>(plan_.uses.size()));
     if (fresh) plan_.uses.push_back({.flow = flow, .peer = peer});
@@ -67,7 +90,7 @@ class Lowering {
   }
 
   [[nodiscard]] std::span<const Buffer> data(const Op& op) const {
-    return outgoing(op.kind) ? schedule_.src(op) : schedule_.dst(op);
+    return is_outgoing(op.kind) ? schedule_.src(op) : schedule_.dst(op);
   }
 
   void count_messages() {
@@ -81,7 +104,7 @@ class Lowering {
         loop_end = i + op.body + 1;
       }
       const bool stream = op.kind == OpKind::kSend || op.kind == OpKind::kRecv;
-      if (!outgoing(op.kind) && op.kind != OpKind::kWait && !stream) continue;
+      if (!is_outgoing(op.kind) && !is_incoming(op.kind)) continue;
       ChannelUse& use = plan_.uses[use_of(op)];
       if (!stream) {
         use.count += iterations;
@@ -123,6 +146,7 @@ class Lowering {
       case Space::kInput: out.base = kBaseInput; break;
       case Space::kOutput: out.base = kBaseOutput; break;
       case Space::kScratch: out.base = kBaseScratch; break;
+      case Space::kCounts: out.base = kBaseCounts; break;
       case Space::kSlot:
         out.base = slot_base(buffer.message);
         note_slot_use(buffer, out.base);
@@ -155,6 +179,9 @@ class Lowering {
         iterations_ = 1;
         plan_.code.push_back({.action = Action::kEndRepeat});
       } else {
+        if (const auto found = overwritten_.find(i); found != overwritten_.end()) {
+          flush(found->second);
+        }
         lower_op(op);
       }
       release_after(first, i);
@@ -169,6 +196,10 @@ class Lowering {
       const Op& wait = schedule_.ops[w];
       const std::uint16_t use = use_of(wait);
       if (plan_.uses[use].count <= call_.limits.window) continue;
+      const Message& m = wait.message;
+      if (const auto of = gathers_of_.find({m.channel, m.peer, m.index}); of != gathers_of_.end()) {
+        flush(of->second);
+      }
       plan_.code.push_back({.action = Action::kRelease,
                             .use = use,
                             .index = wait.message.index,
@@ -185,6 +216,47 @@ class Lowering {
         landings_[{message.channel, message.peer, message.index}] = *copy;
       }
     }
+  }
+
+  // Puts to other nodes whose bytes the network may take from where they stand, and what must wait
+  // until it has.
+  void find_gathers() {
+    if (call_.limits.gather_entries <= 1) return;
+    for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
+      if (!may_gather(schedule_.ops[i]) || gathers_.size() == UINT16_MAX) continue;
+      const auto id = static_cast<std::uint16_t>(gathers_.size() + 1);
+      gathers_[&schedule_.ops[i]] = id;
+      for (const std::size_t op : lifetimes_.overwriters(i)) overwritten_[op].push_back(id);
+      for (const Buffer& source : schedule_.src(schedule_.ops[i])) {
+        if (source.space != Space::kSlot) continue;
+        const Message& m = source.message;
+        std::vector<std::uint16_t>& ids = gathers_of_[{m.channel, m.peer, m.index}];
+        if (ids.empty() || ids.back() != id) ids.push_back(id);
+      }
+    }
+    plan_.gathers.resize(gathers_.size());
+  }
+
+  [[nodiscard]] bool may_gather(const Op& op) const {
+    if (op.kind != OpKind::kPut && op.kind != OpKind::kSend) return false;
+    if (op.message.channel == Channel::kAll ||
+        call_.limits.share_node(schedule_.rank, op.message.peer)) {
+      return false;
+    }
+    std::int64_t length = 0;
+    bool by_table = false;
+    for (const Buffer& buffer : schedule_.src(op)) {
+      length += buffer.range.length;
+      by_table = by_table || buffer.table != Table::kNone;
+    }
+    return by_table || length > call_.limits.inline_bytes;
+  }
+
+  void flush(const std::vector<std::uint16_t>& puts) {
+    plan_.code.push_back({.action = Action::kFlush,
+                          .first_piece = static_cast<std::uint32_t>(plan_.flushes.size()),
+                          .piece_count = static_cast<std::uint32_t>(puts.size())});
+    plan_.flushes.insert(plan_.flushes.end(), puts.begin(), puts.end());
   }
 
   // Where the message lands; null: nowhere.
@@ -227,6 +299,8 @@ class Lowering {
       case OpKind::kRecv: lower_transfer(op, Action::kRecv); break;
       case OpKind::kWait: lower_wait(op); break;
       case OpKind::kRepeat: break;
+      case OpKind::kMulticast: lower_transfer(op, Action::kMulticast); break;
+      case OpKind::kReceive: lower_transfer(op, Action::kReceive); break;
     }
   }
 
@@ -242,6 +316,7 @@ class Lowering {
 
   // A copy between two lists becomes one copy per run of bytes that is whole in both.
   void lower_copy(const Op& op) {
+    copies_ = packs(op) ? Work::kPack : Work::kRotate;
     const auto dst = schedule_.dst(op);
     const auto src = schedule_.src(op);
     if (dst.size() == 1 && src.size() == 1) {
@@ -264,8 +339,35 @@ class Lowering {
     }
   }
 
+  // By send and recv messages come to scratch memory that is theirs alone.
+  [[nodiscard]] bool was_received(const Operand& memory, std::int64_t length) const {
+    if (memory.base != kBaseScratch) return false;
+    auto after = received_.upper_bound(memory.offset);
+    if (after == received_.begin()) return false;
+    --after;
+    return memory.offset + length <= after->first + after->second;
+  }
+
+  // Does the copy bring together, in scratch memory, what the next put of its strand begins with?
+  [[nodiscard]] bool packs(const Op& op) const {
+    const Buffer& to = schedule_.dst(op)[0];
+    if (to.space != Space::kScratch) return false;
+    auto next = static_cast<std::size_t>(&op - schedule_.ops.data());
+    const auto passed_over = [](OpKind kind) {
+      return kind == OpKind::kCopy || kind == OpKind::kRepeat;
+    };
+    while (next < schedule_.ops.size() && passed_over(schedule_.ops[next].kind)) ++next;
+    if (next == schedule_.ops.size() || !is_outgoing(schedule_.ops[next].kind)) return false;
+    const auto sent = merged(schedule_.src(schedule_.ops[next]));
+    return sent.size() == 1 && sent[0].space == Space::kScratch &&
+           sent[0].range.offset == to.range.offset;
+  }
+
   void add_copy(Operand dst, Operand src, std::int64_t length) {
-    plan_.code.push_back({.action = Action::kCopy, .length = length, .dst = dst, .a = src});
+    const bool from_message = src.base >= kBaseSlots || was_received(src, length);
+    const Work work = from_message ? Work::kUnpack : copies_;
+    plan_.code.push_back(
+        {.action = Action::kCopy, .work = work, .length = length, .dst = dst, .a = src});
   }
 
   void lower_transfer(const Op& op, Action action) {
@@ -273,24 +375,61 @@ class Lowering {
                             .use = use_of(op),
                             .index = op.message.index,
                             .index_stride = op.message.index_stride};
-    if (action != Action::kPut) {
+    if (action == Action::kSend || action == Action::kRecv) {
       instruction.index = stream_starts_.at(&op);
       instruction.index_stride = 0;
     }
-    const auto buffers = data(op);
-    for (const Buffer& buffer : buffers) instruction.length += buffer.range.length;
-    if (buffers.size() == 1) {
-      (action == Action::kRecv ? instruction.dst : instruction.a) = operand(buffers[0]);
-    } else {
-      instruction.first_piece = static_cast<std::uint32_t>(plan_.pieces.size());
-      instruction.piece_count = static_cast<std::uint32_t>(buffers.size());
-      for (const Buffer& buffer : buffers) {
-        plan_.pieces.push_back({operand(buffer), buffer.range.length});
+    const auto runs = merged(data(op));
+    if (action == Action::kRecv) note_received(runs);
+    for (const Buffer& buffer : runs) instruction.length += buffer.range.length;
+    if (const auto found = gathers_.find(&op); found != gathers_.end()) {
+      instruction.gather = found->second;
+    }
+    if (runs.size() == 1) {
+      (is_incoming(op.kind) ? instruction.dst : instruction.a) = operand(runs[0]);
+    }
+    if (runs.size() != 1 || instruction.gather != 0) add_pieces(runs, instruction);
+    instruction.stable = action == Action::kPut && runs.size() == 1 && stable(runs[0]);
+    const bool posts = action == Action::kPut || action == Action::kSend;
+    instruction.lasts = posts && runs.size() == 1 && lasts(op, runs[0]);
+    plan_.code.push_back(instruction);
+  }
+
+  void note_received(const std::vector<Buffer>& runs) {
+    for (const Buffer& buffer : runs) {
+      if (buffer.space == Space::kScratch) received_[buffer.range.offset] = buffer.range.length;
+    }
+  }
+
+  // The list with buffers that touch made one.
+  static std::vector<Buffer> merged(std::span<const Buffer> list) {
+    std::vector<Buffer> runs;
+    for (const Buffer& buffer : list) {
+      if (!runs.empty() && continues(runs.back(), buffer)) {
+        runs.back().range.length += buffer.range.length;
+      } else {
+        runs.push_back(buffer);
       }
     }
-    instruction.stable = action == Action::kPut && buffers.size() == 1 && stable(buffers[0]);
-    instruction.lasts = action != Action::kRecv && buffers.size() == 1 && lasts(op, buffers[0]);
-    plan_.code.push_back(instruction);
+    return runs;
+  }
+
+  void add_pieces(const std::vector<Buffer>& runs, Instruction& instruction) {
+    const auto first = static_cast<std::uint32_t>(plan_.pieces.size());
+    const auto count = static_cast<std::uint32_t>(runs.size());
+    bool fixed = instruction.action == Action::kPut;
+    for (const Buffer& buffer : runs) {
+      plan_.pieces.push_back({operand(buffer), buffer.range.length});
+      fixed = fixed && buffer.space != Space::kSlot && buffer.table == Table::kNone &&
+              (buffer.range.stride == 0 || iterations_ == 1);
+    }
+    if (count != 1) {
+      instruction.first_piece = first;
+      instruction.piece_count = count;
+    }
+    if (instruction.gather != 0)
+      plan_.gathers[instruction.gather - 1U] = {first, count, plan_.uses[instruction.use].peer,
+                                                fixed};
   }
 
   // Does no op write the source's space? Then a reader may read it where it stands.
@@ -323,8 +462,13 @@ class Lowering {
   std::map<std::uint32_t, std::int64_t> needed_;
   std::map<const Op*, std::int32_t> stream_starts_;
   std::map<SlotKey, std::size_t> landings_;  // messages that may: the copies that would bring them
+  std::map<const Op*, std::uint16_t> gathers_;                     // Instruction::gather
+  std::map<std::size_t, std::vector<std::uint16_t>> overwritten_;  // by op: what it waits for
+  std::map<SlotKey, std::vector<std::uint16_t>> gathers_of_;       // by message: what reads it
   std::vector<std::int64_t> releases_;
   Lifetimes lifetimes_;
+  std::map<std::int64_t, std::int64_t> received_;  // scratch that recvs write: offset, length
+  Work copies_ = Work::kRotate;
   std::int64_t iterations_ = 1;
 };
 

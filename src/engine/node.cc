@@ -203,6 +203,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].host == mine.host && outcomes.value()->all()[i].joined == 0) place.segment.reset();
   }
+  if (place.segment != nullptr) place.segment->try_reading(place.rank);
   if (!opened.ok()) {
     log(LogLevel::kWarning, opened.to_string() + "; this node's collectives are not served");
   }

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/breakdown.h"
 #include "schedule/schedule.h"
 
 namespace carillon {
 
 /// Index into Run's table of base pointers.
-enum Base : std::uint32_t { kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBaseSlots = 3 };
+enum Base : std::uint32_t { kBaseInput, kBaseOutput, kBaseScratch, kBaseCounts, kBaseSlots };
 
 struct Operand {
   std::uint32_t base = 0;  ///< kBaseSlots + n: the n-th wait's message
@@ -28,11 +29,14 @@ enum class Action : std::uint8_t {
   kPut,      ///< a piece list (a) to one line, or through a chunk
   kWait,     ///< until the message is there; its address goes to base `dst.base`
   kRelease,  ///< counts the message as released and tells the writer
+  kFlush,    ///< until the network no longer reads what these puts (Plan::flushes) name
   kCopy,
   kReduce,
   kSend,  ///< a stream of messages
   kRecv,
-  kRepeat,  ///< `count` iterations of the instructions up to kEndRepeat
+  kMulticast,  ///< a piece list (a) to a group
+  kReceive,    ///< a multicast, into a piece list (dst)
+  kRepeat,     ///< `count` iterations of the instructions up to kEndRepeat
   kEndRepeat,
   kEnd,  ///< of the strand
 };
@@ -42,10 +46,14 @@ struct Instruction {
   bool stable = false;  ///< put: nothing in the schedule writes the source's space
   /// put, send: the source keeps its value until the end; if it is a message: if that has landed.
   bool lasts = false;
-  std::uint16_t use = 0;   ///< index into Plan::uses
+  Work work = Work::kRotate;  ///< copy: which kind of copy
+  std::uint16_t use = 0;      ///< index into Plan::uses
+  /// put, send: which of Plan::gathers, counted from 1; 0: the bytes are copied when it is done.
+  std::uint16_t gather = 0;
   std::int32_t index = 0;  ///< message number on the channel, within the collective
   std::int32_t index_stride = 0;
-  std::uint32_t first_piece = 0;  ///< put, send, recv with several pieces: into Plan::pieces
+  /// put, send, recv with several pieces: into Plan::pieces; flush: into Plan::flushes
+  std::uint32_t first_piece = 0;
   std::uint32_t piece_count = 0;  ///< 0: the one piece is `a` (put, send) or `dst` (recv)
   std::int64_t length = 0;        ///< bytes; wait: the least the message must have
   /// reduce: elements; repeat: iterations; wait: bytes of `a`, where the message may land at once
@@ -58,7 +66,33 @@ struct PlanPiece {
   std::int64_t length = 0;
 };
 
-enum class Flow : std::uint8_t { kOutPair, kInPair, kOutAll, kInAll };
+/// A put or send to another node whose bytes the network may take from where they stand: what
+/// overwrites them later has a kFlush before it, and so has what releases a message they are of.
+struct PlanGather {
+  std::uint32_t first_run = 0;  ///< into Plan::pieces
+  std::uint32_t run_count = 0;
+  Rank peer = 0;
+  /// In calls with the same buffers the runs are in the same places.
+  bool fixed = false;
+};
+
+enum class Flow : std::uint8_t {
+  kOutPair,
+  kInPair,
+  kOutAll,
+  kInAll,
+  kOutTeam,
+  kInTeam,
+  kOutLeaders,
+  kInLeaders,
+  kOutNodes,
+  kInNodes,
+};
+/// Of multicasts: the group, channel team, leaders or nodes.
+constexpr Channel group_of(Flow flow) {
+  if (flow == Flow::kOutNodes || flow == Flow::kInNodes) return Channel::kNodes;
+  return flow == Flow::kOutTeam || flow == Flow::kInTeam ? Channel::kTeam : Channel::kLeaders;
+}
 
 /// A channel that the schedule uses, and how many messages it carries.
 struct ChannelUse {
@@ -75,6 +109,9 @@ struct Plan {
   std::vector<std::uint32_t> strand_starts;
   std::vector<PlanPiece> pieces;
   std::vector<ChannelUse> uses;
+  std::vector<PlanGather> gathers;
+  std::vector<std::uint16_t> flushes;  ///< Instruction::gather of puts
+  std::vector<Rank> slot_writers;      ///< by base - kBaseSlots
   std::uint32_t slot_bases = 0;
   std::int64_t scratch_bytes = 0;
   std::int64_t slot_bytes = 0;                     ///< largest message

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.h"
 #include "engine/engine.h"
 #include "engine/team.h"
 #include "engine/wake.h"
@@ -36,59 +37,12 @@ inline void prefetch_for_write(const void* memory) {
 inline void copy_bytes(void* to, const void* from, std::int64_t length) {
   if (length == 8) {
     std::memcpy(to, from, 8);
-  } else if (length != 0) {
-    std::memcpy(to, from, static_cast<std::size_t>(length));
+  } else {
+    copy_memory(to, from, static_cast<std::size_t>(length));
   }
 }
 
 }  // namespace
-
-void Run::prepare(Team& team, const Binding& binding) {
-  team_ = &team;
-  binding_ = binding;
-  status_ = Status();
-  state_ = State::kIdle;
-  references_.clear();
-  sent_.clear();
-  if (!binding.tables.send_bytes.empty()) {  // the caller's arrays may change from now on
-    const Tables& t = binding.tables;
-    table_storage_.clear();
-    for (const auto part : {t.send_bytes, t.send_offsets, t.recv_bytes, t.recv_offsets}) {
-      table_storage_.insert(table_storage_.end(), part.begin(), part.end());
-    }
-    const std::span<const std::int64_t> all(table_storage_);
-    const std::size_t n = t.send_bytes.size();
-    binding_.tables = {all.subspan(0, n), all.subspan(n, n), all.subspan(2 * n, n),
-                       all.subspan(3 * n, n)};
-  }
-}
-
-void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
-  if (plan_ != plan) plan_ = plan;
-  bases_.resize(kBaseSlots + plan_->slot_bases);
-  uses_.resize(plan_->uses.size());
-  landed_.resize(plan_->slot_bases);
-  strands_.resize(plan_->strand_starts.size());
-  const auto scratch = static_cast<std::size_t>(plan_->scratch_bytes);
-  if (scratch_.size() < scratch) scratch_.resize(scratch);
-  bases_[kBaseScratch] = scratch_.data();
-  set_buffers();
-}
-
-void Run::bind_again(const void* input, void* output) {
-  binding_.input = input;
-  binding_.output = output;
-  set_buffers();
-}
-
-void Run::set_buffers() {
-  // The input is never written through: reads and writes share one table of bases.
-  bases_[kBaseInput] = static_cast<std::byte*>(const_cast<void*>(binding_.input));
-  bases_[kBaseOutput] = static_cast<std::byte*>(binding_.output);
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    strands_[i] = Strand{.at = plan_->strand_starts[i]};
-  }
-}
 
 std::int64_t Run::length_of(const Operand& operand, std::int64_t length) const {
   if (operand.table == Table::kNone) return length;
@@ -114,49 +68,41 @@ std::int64_t Run::stream_messages(std::int64_t length) const {
 void Run::begin(std::uint64_t collective) {
   collective_ = collective;
   copied_bytes_ = 0;
+  sent_copied_bytes_ = 0;
   state_ = State::kRunning;
   told_all_ = false;
+  reads_in_place_ = false;
+  breakdown_ = team_->engine().breakdown();
+  if (breakdown_ != nullptr) [[unlikely]]
+    begin_measuring();
   take_numbers();
-}
-
-void Run::next_stage(const std::shared_ptr<const Plan>& plan) {
-  tell_all();
-  set_plan(plan);
-  told_all_ = false;
-  take_numbers();
-}
-
-void Run::take_numbers() {
-  shm::Endpoint& endpoint = team_->endpoint();
-  for (std::size_t i = 0; i < uses_.size(); ++i) {
-    const ChannelUse& channel = plan_->uses[i];
-    std::int64_t count = channel.count;
-    if (channel.table != Table::kNone) {
-      count += stream_messages(length_of({.table = channel.table, .entry = channel.entry}, 0));
-    }
-    const auto numbers = static_cast<std::uint64_t>(count);
-    std::uint64_t first = 0;
-    shm::Peer& peer = endpoint.peer(channel.peer);
-    switch (channel.flow) {
-      case Flow::kOutPair: first = std::exchange(peer.out_next, peer.out_next + numbers); break;
-      case Flow::kInPair: first = std::exchange(peer.in_next, peer.in_next + numbers); break;
-      case Flow::kInAll: first = std::exchange(peer.all_in_next, peer.all_in_next + numbers); break;
-      case Flow::kOutAll: first = endpoint.take_all_numbers(numbers); break;
-    }
-    uses_[i] = Use{.first = first, .count = count};
-  }
 }
 
 bool Run::progress(int polls) {
+  if (breakdown_ == nullptr) [[likely]]
+    return advance_all(polls, NoClock());
+  LapClock clock(*breakdown_, lap_ns_);
+  clock.charge(Work::kWait);
+  const bool done = advance_all(polls, clock);
+  clock.charge(Work::kWait);
+  return done;
+}
+
+template <typename Clock>
+bool Run::advance_all(int polls, Clock clock) {
   bool finished = true;
   // A strand that polls keeps the others from what the peer may be polling for.
   if (strands_.size() > 1) polls = 0;
   for (Strand& strand : strands_) {
-    if (!strand.finished && !advance(strand, polls)) finished = false;
+    if (!strand.finished && !advance(strand, polls, clock)) finished = false;
+    if (state_ == State::kDone) return true;  // it failed
   }
-  if (state_ == State::kDone) return true;  // it failed
-  if (!finished) return false;
-  if (!sent_.empty() && !sent()) return false;
+  return finished && end();
+}
+
+// The strands are finished: what else must be before the run is.
+bool Run::end() {
+  if ((!sent_.empty() || gathers_) && !sent()) return false;
   if (references_.empty() || references_released()) {
     if (fetches_) {
       if (!told_awaited()) return false;
@@ -182,24 +128,48 @@ void Run::prefetch_next_writes() {
   next_chunk_.length = 0;
 }
 
-bool Run::advance(Strand& strand, int polls) {
+template <typename Clock>
+bool Run::advance(Strand& strand, int polls, Clock& clock) {
   for (;; ++strand.at) {
     const Instruction& in = plan_->code[strand.at];
     switch (in.action) {
       case Action::kPut:
-        if (!put(in, strand)) return false;
+        if (!put(in, strand, clock)) return false;
+        clock.charge(Work::kPost);
         break;
       case Action::kWait:
         if (!wait(in, strand, polls)) return false;
+        clock.charge(Work::kWait);
         break;
-      case Action::kRelease: release(in.use, number_of(in, strand)); break;
-      case Action::kCopy: copy(in, strand); break;
-      case Action::kReduce: reduce(in, strand); break;
+      case Action::kRelease:
+        if (!release(in.use, number_of(in, strand))) return false;
+        clock.charge(Work::kPost);
+        break;
+      case Action::kFlush:
+        if (!flushed(in)) return false;
+        clock.charge(Work::kWait);
+        break;
+      case Action::kCopy:
+        copy(in, strand);
+        clock.charge(in.work);
+        break;
+      case Action::kReduce:
+        reduce(in, strand);
+        clock.charge(Work::kReduce);
+        break;
       case Action::kSend:
-        if (!send(in, strand)) return false;
+        if (!send(in, strand, clock)) return false;
+        clock.charge(Work::kPost);
         break;
       case Action::kRecv:
-        if (!recv(in, strand, polls)) return false;
+        if (!recv(in, strand, polls, clock)) return false;
+        break;
+      case Action::kMulticast:
+      case Action::kReceive:
+        if (!(in.action == Action::kReceive ? receive(in, strand) : multicast(in, strand))) {
+          return false;
+        }
+        clock.charge(in.action == Action::kReceive ? Work::kWait : Work::kPost);
         break;
       case Action::kRepeat:
         strand.loop = strand.at + 1;
@@ -218,7 +188,7 @@ bool Run::advance(Strand& strand, int polls) {
   }
 }
 
-bool Run::wait(const Instruction& in, const Strand& strand, int polls) {
+bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   Received received;
   const std::uint64_t number = number_of(in, strand);
   if (!poll(in.use, number, polls, &received)) return false;
@@ -230,13 +200,15 @@ bool Run::wait(const Instruction& in, const Strand& strand, int polls) {
                                      "; do all ranks call the collective with the same sizes?"));
     return false;
   }
-  if (received.exposure != nullptr) {
+  if (received.lent != 0 || received.exposure != nullptr) {
     Landing landing;
     if (in.count > 0) {
       landing.bytes = {at(in.a, strand), static_cast<std::size_t>(in.count)};
       landing.extent = extent_of(landing.bytes, in.a, strand);
     }
-    if (!fetch(in, strand, number, landing, &received)) return false;
+    const bool there = received.lent != 0 ? read_lent(in, strand, number, landing, &received)
+                                          : fetch(in, strand, number, landing, &received);
+    if (!there) return false;
   }
   landed_[in.dst.base - kBaseSlots] = received.landed ? 1 : 0;
   bases_[in.dst.base] = const_cast<std::byte*>(received.data);
@@ -248,7 +220,13 @@ void Run::copy(const Instruction& in, const Strand& strand) {
   std::byte* const to = at(in.dst, strand);
   const std::byte* const from = at(in.a, strand);
   if (to == from) return;  // it has landed there
-  copy_bytes(to, from, length);
+  if (times_taking(in.a, from, length)) {
+    const auto begin = Lending::Clock::now();
+    copy_bytes(to, from, length);
+    team_->engine().learn_shared(Lending::Clock::now() - begin, length);
+  } else {
+    copy_bytes(to, from, length);
+  }
   copied_bytes_ += static_cast<std::uint64_t>(length);
 }
 
@@ -259,7 +237,10 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
   const auto count = static_cast<std::size_t>(in.count);
   const Reduction& reduction = binding_.reduction;
   if (reduction.kernel != nullptr) {
+    const bool times = times_taking(in.a, left, in.length) || times_taking(in.b, right, in.length);
+    const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     reduction.kernel(dst, left, right, count);
+    if (times) team_->engine().learn_shared(Lending::Clock::now() - begin, in.length);
     return;
   }
   // A user operator works in place on its right operand.
@@ -316,18 +297,21 @@ void Run::scatter(const std::byte* from, const Instruction& in, const Strand& st
   }
 }
 
-bool Run::put(const Instruction& in, const Strand& strand) {
-  return write_message(in, strand, number_of(in, strand), 0, in.length);
+template <typename Clock>
+bool Run::put(const Instruction& in, const Strand& strand, Clock& clock) {
+  return write_message(in, strand, {number_of(in, strand), 0, in.length}, clock);
 }
 
-bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64_t number,
-                        std::int64_t offset, std::int64_t length) {
+template <typename Clock>
+bool Run::write_message(const Instruction& in, const Strand& strand, const Part& part,
+                        Clock& clock) {
+  const auto& [number, offset, length] = part;
   shm::Endpoint& endpoint = team_->endpoint();
   const ChannelUse& channel = plan_->uses[in.use];
   const bool to_all = channel.flow == Flow::kOutAll;
   shm::Peer& peer = endpoint.peer(channel.peer);
   if (!to_all && peer.remote != nullptr) {
-    return write_remote(in, strand, peer, number, offset, length);
+    return write_remote(in, strand, peer, part, clock);
   }
   if (to_all ? !endpoint.all_line_free(number) : !endpoint.pair_line_free(peer, number)) {
     return false;
@@ -337,10 +321,11 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
   shm::Line& line = lines[number % shm::kWindow];
   auto kind = static_cast<std::uint8_t>(length);
   if (length <= static_cast<std::int64_t>(kInlineBytes)) {
-    gather(line.payload, in, strand, offset, length);
-  } else if (!write_large(in, strand, line, number, offset, length, &kind)) {
+    pack(line.payload, in, strand, part, clock);
+  } else if (!write_large(in, strand, line, part, &kind, clock)) {
     return false;
   }
+  if (reads_in_place_ && !sources_stand()) return false;
   // partner: the acquire load in poll() of each reader
   line.header.store(shm::make_header(static_cast<std::uint32_t>(number), endpoint.lag(collective_),
                                      kind, signature()),
@@ -351,52 +336,16 @@ bool Run::write_message(const Instruction& in, const Strand& strand, std::uint64
   } else {
     shm::Endpoint::use_pair_line(peer, number, collective_);
   }
-  if (kind != shm::kReference) copied_bytes_ += static_cast<std::uint64_t>(length);
+  if (kind != shm::kReference && kind != shm::kLent)
+    copied_bytes_ += static_cast<std::uint64_t>(length);
   wake_readers(*team_, to_all ? shm::Pool::kToAll : channel.peer);
   return true;
 }
 
-bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
-                       std::uint64_t number, std::int64_t offset, std::int64_t length) {
-  shm::Endpoint& endpoint = team_->endpoint();
-  if (!endpoint.pair_line_free(peer, number)) return false;
-  net::Pair& pair = *peer.remote;
-  const bool two_sided = plan_->two_sided && in.action == Action::kSend;
-  const auto exposure = two_sided ? std::nullopt : exposure_of(in, strand, offset, length);
-  const auto bytes = exposure ? sizeof *exposure : static_cast<std::size_t>(length);
-  std::byte* const to = pair.prepare(number, bytes, two_sided);
-  net::Buffer* buffer = nullptr;
-  if (to != nullptr) {
-    if (exposure) {
-      std::memcpy(to, &*exposure, sizeof *exposure);
-    } else if (!pair.is_filled()) {
-      gather(to, in, strand, offset, length);
-      copied_bytes_ += static_cast<std::uint64_t>(length);
-    }
-    const std::uint32_t lag = endpoint.lag(collective_);
-    const std::uint64_t header =
-        shm::make_header(static_cast<std::uint32_t>(number), lag,
-                         exposure ? shm::kExposed : std::uint8_t{0}, signature());
-    if (two_sided) {
-      pair.send(number, header, &buffer);
-    } else {
-      pair.post(number, header, &buffer);
-    }
-  }
-  if (buffer == nullptr) {
-    if (!pair.status().ok()) fail_unreachable(plan_->uses[in.use].peer, pair.status());
-    return false;
-  }
-  if (exposure) references_.push_back({in.use, number});
-  if (team_->only_in_flight()) pair.told_in_passing();
-  shm::Endpoint::use_pair_line(peer, number, collective_);
-  if (team_->engine().network()->puts_must_end()) sent_.push_back(buffer);
-  return true;
-}
-
+template <typename Clock>
 bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& line,
-                      std::uint64_t number, std::int64_t offset, std::int64_t length,
-                      std::uint8_t* kind) {
+                      const Part& part, std::uint8_t* kind, Clock& clock) {
+  const auto& [number, offset, length] = part;
   Engine& engine = team_->engine();
   const ChannelUse& channel = plan_->uses[in.use];
   const auto bytes = static_cast<std::uint64_t>(length);
@@ -406,6 +355,10 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
     ref.offset = static_cast<std::uint64_t>(source - engine.segment().base());
     *kind = shm::kReference;
     references_.push_back({in.use, number});
+  } else if (in.lasts && length >= engine.lend_from_bytes() && may_lend(in, channel, number)) {
+    ref.offset = reinterpret_cast<std::uint64_t>(source);
+    *kind = shm::kLent;
+    references_.push_back({in.use, number});
   } else {
     const int reader = channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
     ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
@@ -414,7 +367,10 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
                                             .collective = collective_,
                                             .acknowledged = uses_[in.use].count > shm::kWindow});
     if (ref.offset == 0) return false;
-    gather(engine.segment().base() + ref.offset, in, strand, offset, length);
+    const bool times = length >= engine.lend_from_bytes();
+    const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
+    pack(engine.segment().base() + ref.offset, in, strand, part, clock);
+    if (times) engine.learn_written(Lending::Clock::now() - begin, length);
     *kind = shm::kChunk;
     next_chunk_ = {engine.pool().next_offset(bytes), bytes};
   }
@@ -422,11 +378,16 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
   return true;
 }
 
+const shm::Line& Run::incoming_line(const ChannelUse& channel, std::uint64_t number) const {
+  const shm::Peer& peer = team_->endpoint().peer(channel.peer);
+  const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
+  return lines[number % shm::kWindow];
+}
+
 bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* received) {
   const ChannelUse& channel = plan_->uses[use];
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
-  const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
-  const shm::Line& line = lines[number % shm::kWindow];
+  const shm::Line& line = incoming_line(channel, number);
   const auto tag = static_cast<std::uint32_t>(number + 1);
   if (peer.remote != nullptr) polls = 0;  // nothing comes unless the network makes progress
   // partner: the release store in write_message of the peer, or in Pair::on_message
@@ -446,6 +407,17 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     *received = {line.payload, kind};
     return true;
   }
+  if (kind == shm::kLent) {
+    shm::ChunkRef lent;
+    std::memcpy(&lent, line.payload, sizeof lent);
+    *received = {.length = static_cast<std::int64_t>(lent.length), .lent = lent.offset};
+    return true;
+  }
+  if (kind == shm::kWithdrawn) {
+    fail_given_up(channel.peer);
+    return false;
+  }
+  if (kind == shm::kReference) reads_in_place_ = uses_[use].in_place = true;
   if (kind == shm::kExposed) {
     net::Exposure exposure;
     std::memcpy(&exposure, line.payload, sizeof exposure);
@@ -461,36 +433,8 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   return true;
 }
 
-void Run::fail_mismatch(const ChannelUse& channel) {
-  fail(Status(Code::kMismatch,
-              "rank " + std::to_string(channel.peer) + " of a team of " +
-                  std::to_string(team_->size()) + " sent data of another call than rank " +
-                  std::to_string(team_->rank()) + " makes (its collective " +
-                  std::to_string(collective_) +
-                  " on the team); do all ranks call the same collectives in the same order, with "
-                  "the same sizes, roots and operators?"));
-}
-
-void Run::fail_unreachable(int rank, const Status& why) {
-  fail(Status(why.code(), "rank " + std::to_string(team_->rank()) + " cannot reach rank " +
-                              std::to_string(rank) + " of a team of " +
-                              std::to_string(team_->size()) + " (its collective " +
-                              std::to_string(collective_) +
-                              " on the team): " + std::string(why.message())));
-}
-
-void Run::fail(Status status) {
-  status_ = std::move(status);
-  state_ = State::kDone;
-  // Somebody may still read what was exposed, or the network write where it was to: it all stays as
-  // it is, as the team's memory does.
-  if (fetches_) team_->engine().network()->keep(std::move(fetches_));
-}
-
-std::span<const std::int64_t> Run::learned() const {
-  const Range range = plan_->learned;
-  return {reinterpret_cast<const std::int64_t*>(scratch_.data() + range.offset),
-          static_cast<std::size_t>(range.length / 8)};
-}
+// Sends (run_two_sided.cc) are written like puts.
+template bool Run::write_message(const Instruction&, const Strand&, const Part&, NoClock&);
+template bool Run::write_message(const Instruction&, const Strand&, const Part&, LapClock&);
 
 }  // namespace carillon

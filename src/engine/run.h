@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -16,6 +17,7 @@
 #include "engine/plan.h"
 #include "reduce/kernels.h"
 #include "transport/net/fetches.h"
+#include "transport/net/gathers.h"
 #include "transport/net/links.h"
 #include "transport/shm/endpoint.h"
 #include "transport/shm/pool.h"
@@ -40,10 +42,16 @@ struct Binding {
   Tables tables;
   /// Equal on all ranks if they make the same call; tells calls that do not fit together.
   std::uint16_t signature = 0;
+  std::string_view collective;  ///< its name, for people; a constant
 };
 
 class Run {
  public:
+  Run() = default;
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
   enum class State { kIdle, kDeferred, kRunning, kDone };
 
   [[nodiscard]] State state() const { return state_; }
@@ -55,6 +63,9 @@ class Run {
   [[nodiscard]] std::uint16_t signature() const {
     return static_cast<std::uint16_t>(binding_.signature + collective_);
   }
+
+  [[nodiscard]] std::string_view collective_name() const { return binding_.collective; }
+  [[nodiscard]] const Tables& tables() const { return binding_.tables; }
 
   /// Takes the call's buffers (they stay the caller's) and copies of its tables.
   void prepare(Team& team, const Binding& binding);
@@ -71,8 +82,17 @@ class Run {
   void next_stage(const std::shared_ptr<const Plan>& plan);
   /// Moves on; true when the plan is finished. A wait polls `polls` times before it gives up.
   bool progress(int polls);
-  /// Ends the run with an error.
+  /// Ends the run with an error. The team fails next, and sees to it that nobody reads or writes
+  /// the caller's memory any more:
   void fail(Status status);
+  /// Readers on this node that have not released a message find that it is not good any more.
+  void withdraw_messages();
+  /// The processes from whose memory gets are under way.
+  [[nodiscard]] std::vector<int> gets_from() const;
+  /// May ranks of other nodes that are alive still get what this run exposed?
+  [[nodiscard]] bool may_be_read();
+  /// The network may reach none of the caller's memory any more.
+  void take_back();
   void set_state(State state) { state_ = state; }
   /// Is this run waiting for a message of `rank` that is not there? In vain, then, if that rank
   /// has completed the collective.
@@ -95,6 +115,7 @@ class Run {
     std::int64_t iteration = 0;
     std::int64_t iterations = 0;
     std::int64_t stream = 0;  // messages of the current send or recv already moved
+    int read_ahead = 0;       // lent messages that have landed before their wait
     bool finished = false;
   };
   struct Use {
@@ -103,6 +124,7 @@ class Run {
     std::uint64_t released = 0;  // how many, without a gap
     std::uint64_t ahead = 0;     // bit i: message released + 1 + i is released too
     bool awaited = false;        // the writer waits to hear of it: it exposed some
+    bool in_place = false;       // some were in the writer's heap
     std::uint64_t told = 0;      // how many it has heard of
   };
   struct Reference {  // a message whose readers read the user's memory itself
@@ -112,43 +134,94 @@ class Run {
   struct Received {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
+    std::uint64_t lent = 0;               // the data are still at this address of the writer's
     const std::byte* exposure = nullptr;  // the data are still where this says
     bool landed = false;                  // and have been got to where they may stay
   };
 
-  struct Landing {  // where a message may be got to at once; no bytes: nowhere
-    std::span<std::byte> bytes;
-    std::span<std::byte> extent;  // known to the network with them
-  };
-
   void set_buffers();
   void prefetch_next_writes();
-  bool advance(Strand& strand, int polls);
-  bool put(const Instruction& in, const Strand& strand);
-  bool send(const Instruction& in, Strand& strand);
-  bool recv(const Instruction& in, Strand& strand, int polls);
-  bool write_message(const Instruction& in, const Strand& strand, std::uint64_t number,
-                     std::int64_t offset, std::int64_t length);
-  bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
-                    std::uint64_t number, std::int64_t offset, std::int64_t length);
+  // The bytes [offset, offset + length) of an instruction's list, as message `number`.
+  struct Part {
+    std::uint64_t number = 0;
+    std::int64_t offset = 0, length = 0;
+  };
+  struct Landing {  // where a message may be got to at once; no bytes: nowhere,
+    std::span<std::byte> bytes;
+    std::span<std::byte> extent;  // known to the network with them
+    Part part;                    // or to this part of a recv's list
+  };
+  // Clock: NoClock, or LapClock if the run is measured.
+  template <typename Clock>
+  bool advance_all(int polls, Clock clock);
+  template <typename Clock>
+  bool advance(Strand& strand, int polls, Clock& clock);
+  template <typename Clock>
+  bool put(const Instruction& in, const Strand& strand, Clock& clock);
+  template <typename Clock>
+  bool send(const Instruction& in, Strand& strand, Clock& clock);
+  template <typename Clock>
+  bool recv(const Instruction& in, Strand& strand, int polls, Clock& clock);
+  bool multicast(const Instruction& in, const Strand& strand);
+  bool receive(const Instruction& in, const Strand& strand);
+  bool receive_from_node(const Instruction& in, const Strand& strand);
+  bool settle(const Result<bool>& moved);
+  template <typename Clock>
+  bool write_message(const Instruction& in, const Strand& strand, const Part& part, Clock& clock);
+  template <typename Clock>
+  bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
+                    Clock& clock);
+  bool end();
+  bool write_list(const Instruction& in, shm::Peer& peer, const Part& part, net::GatheredPut& put);
+  net::GatheredPut* gathered(const Instruction& in, const Strand& strand, const Part& part);
+  bool make_list(const Instruction& in, const Strand& strand, const Part& part,
+                 net::GatheredPut& put);
+  bool find_registration(const Operand& memory, std::span<std::byte> bytes, const Strand& strand,
+                         std::int64_t message_bytes, const wire::Registration** registration);
+  void see_buffers();
+  [[nodiscard]] bool flushed(const Instruction& in);
+  [[nodiscard]] bool flushes_for(const Instruction& in, int rank) const;
+  std::byte* reserve_scratch(std::size_t bytes);
+  [[nodiscard]] std::uint64_t header_of(std::uint64_t number, std::uint8_t kind) const;
+  bool refused(const Instruction& in, const net::Pair& pair);
+  void note_sent(shm::Peer& peer, std::uint64_t number);
+  /// By send and recv, not by put.
+  [[nodiscard]] bool sends(const Instruction& in) const {
+    return plan_->two_sided && in.action == Action::kSend;
+  }
   net::Fetches& fetches();
   [[nodiscard]] std::span<std::byte> extent_of(std::span<std::byte> bytes, const Operand& operand,
                                                const Strand& strand) const;
   std::optional<net::Exposure> exposure_of(const Instruction& in, const Strand& strand,
-                                           std::int64_t offset, std::int64_t length);
+                                           const Part& part);
   Result<wire::Piece> fetch_to(const Landing& to, std::size_t place, std::uint64_t length,
                                bool* in_place);
+  bool fetch_to_list(const Instruction& in, const Strand& strand, const Part& part,
+                     net::Fetch& fetch);
+  Result<bool> fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch);
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
-  bool wait(const Instruction& in, const Strand& strand, int polls);
-  bool write_large(const Instruction& in, const Strand& strand, shm::Line& line,
-                   std::uint64_t number, std::int64_t offset, std::int64_t length,
-                   std::uint8_t* kind);
+  bool may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const;
+  [[nodiscard]] bool times_taking(const Operand& from, const std::byte* data,
+                                  std::int64_t bytes) const;
+  bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
+                 Received* received);
+  int lent_after(const Instruction& in, const Strand& strand, std::uint64_t number,
+                 const Received& received);
+  bool wait(const Instruction& in, Strand& strand, int polls);
+  template <typename Clock>
+  bool write_large(const Instruction& in, const Strand& strand, shm::Line& line, const Part& part,
+                   std::uint8_t* kind, Clock& clock);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
   void fail_unreachable(int rank, const Status& why);
+  void fail_given_up(int rank);
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
-  void release(std::uint16_t use, std::uint64_t number);
+  bool release(std::uint16_t use, std::uint64_t number);
+  bool stands(std::uint16_t use, std::uint64_t number);
+  bool sources_stand();
+  [[nodiscard]] const shm::Line& incoming_line(const ChannelUse& channel,
+                                               std::uint64_t number) const;
   [[nodiscard]] bool hears_of(std::size_t use) const;
   void tell(std::size_t use, std::uint64_t count);
   void tell_all();
@@ -156,6 +229,14 @@ class Run {
   void reduce(const Instruction& in, const Strand& strand);
   void gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
               std::int64_t length) const;
+  template <typename Clock>
+  void pack(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
+            Clock& clock) const {
+    clock.charge(Work::kPost);
+    gather(to, in, strand, part.offset, part.length);
+    clock.charge(Work::kPack);
+  }
+  void begin_measuring();
   void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
                std::int64_t offset, std::int64_t length) const;
   void take_numbers();
@@ -175,7 +256,11 @@ class Run {
   std::shared_ptr<const Plan> plan_;
   Binding binding_;
   std::uint64_t collective_ = 0;
+  Breakdown* breakdown_ = nullptr;  // null: not measured
+  std::int64_t lap_ns_ = 0;
   std::uint64_t copied_bytes_ = 0;
+  std::uint64_t sent_copied_bytes_ = 0;  // of these, to send them to other nodes
+  bool reads_in_place_ = false;          // some use does
   bool told_all_ = false;  // the strands are finished and everything read is acknowledged
   const shm::Line* next_line_ = nullptr;  // of the channel written last
   shm::ChunkRef next_chunk_ = {};         // of the pool, if a chunk was written
@@ -184,9 +269,18 @@ class Run {
   std::vector<Strand> strands_;
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
-  std::unique_ptr<net::Fetches> fetches_;  // null until the first
+  std::unique_ptr<net::Fetches> fetches_;     // null until the first
+  std::vector<std::vector<std::byte>> lent_;  // messages that were read and landed nowhere else
   std::vector<std::uint8_t> landed_;       // messages that stand where they may stay; by slot base
+  std::unique_ptr<net::Gathers> gathers_;  // null until the first
+  struct {                                 // that lists were made for
+    const std::byte *input = nullptr, *output = nullptr, *scratch = nullptr;
+    std::uint64_t collective = 0, heap_changes = 0;
+    bool registered_for_call = false;
+  } seen_;
   std::vector<std::byte> scratch_;
+  net::Block scratch_block_;               // instead, where the network must know it
+  net::Memory* scratch_memory_ = nullptr;  // whose that is
   std::vector<std::int64_t> table_storage_;
   Status status_;
 };

@@ -2,7 +2,9 @@
 //
 // Long messages between nodes that nobody copies: a put whose bytes keep their value tells where
 // they are, and the wait gets them from there, if possible to where the schedule copies them
-// anyway. The writer's run ends when its readers have them.
+// anyway, and a recv to the places of its list, as far as the network takes lists. The writer's run
+// ends when its readers have them.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -34,11 +36,11 @@ std::span<std::byte> Run::extent_of(std::span<std::byte> bytes, const Operand& o
 
 // Where the message's bytes may stay until they have been read, if they may.
 std::optional<net::Exposure> Run::exposure_of(const Instruction& in, const Strand& strand,
-                                              std::int64_t offset, std::int64_t length) {
+                                              const Part& part) {
   Engine& engine = team_->engine();
-  if (!in.lasts || length < engine.fetch_from_bytes()) return std::nullopt;
+  if (!in.lasts || part.length < engine.fetch_from_bytes()) return std::nullopt;
   if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return std::nullopt;
-  const std::span bytes(at(in.a, strand) + offset, static_cast<std::size_t>(length));
+  const std::span bytes(at(in.a, strand) + part.offset, static_cast<std::size_t>(part.length));
   const auto where = fetches().regions().expose(bytes, extent_of(bytes, in.a, strand));
   if (where.ok()) return net::Exposure{where.value(), bytes.size()};
   engine.stop_fetching(where.status());
@@ -57,6 +59,60 @@ Result<wire::Piece> Run::fetch_to(const Landing& to, std::size_t place, std::uin
   return fetches().landing(place, length);
 }
 
+// To where a recv has its bytes, as the network fills places. False: they are to be copied there.
+bool Run::fetch_to_list(const Instruction& in, const Strand& strand, const Part& part,
+                        net::Fetch& fetch) {
+  const Engine& engine = team_->engine();
+  if (team_->limits().gather_entries <= 1 ||
+      part.length / in.piece_count < engine.gather_from_bytes()) {
+    return false;
+  }
+  std::int64_t offset = part.offset;
+  std::int64_t left = part.length;
+  for (std::uint32_t i = 0; i < in.piece_count && left > 0; ++i) {
+    const PlanPiece& piece = plan_->pieces[in.first_piece + i];
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::int64_t run = std::min(left, piece.length - offset);
+    const std::span bytes(at(piece.memory, strand) + offset, static_cast<std::size_t>(run));
+    const wire::Registration* registration = nullptr;
+    if (!find_registration(piece.memory, bytes, strand, part.length, &registration)) {
+      fetch.to.clear();
+      return false;
+    }
+    fetch.to.push_back({bytes.data(), bytes.size(), registration});
+    left -= run;
+    offset = 0;
+  }
+  fetch.start(true);
+  net::Counters& counters = engine.network()->counters();
+  ++counters.scattered;
+  counters.scattered_entries += fetch.to.size();
+  return true;
+}
+
+// Posts as many places as one get takes, then the next ones. False: not all are filled yet.
+Result<bool> Run::fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch) {
+  const auto most = std::min(team_->engine().network()->wire().capabilities().max_pieces,
+                             static_cast<std::size_t>(team_->limits().gather_entries));
+  while (fetch.ended < fetch.to.size()) {
+    const auto rest = std::span(fetch.to).subspan(fetch.ended);
+    const auto now = rest.first(std::min(most, rest.size()));
+    if (!fetch.is_under_way()) {
+      auto posted = pair.get(exposure.at.at(fetch.bytes), now, fetch.operation);
+      if (!posted.ok() || !posted.value()) return posted;
+      fetch.begun += now.size();
+    }
+    if (!fetch.operation.done()) return false;
+    if (!fetch.operation.status().ok()) return fetch.operation.status();
+    fetch.ended = fetch.begun;
+    fetch.bytes += wire::total_bytes(now);
+  }
+  return true;
+}
+
 // Gets the message that `received` tells of. False: not there yet, or failed.
 bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t number,
                 const Landing& to, Received* received) {
@@ -66,33 +122,36 @@ bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t numbe
   net::Fetch& fetch = fetches().of_strand(index);
   net::Exposure exposure;
   std::memcpy(&exposure, received->exposure, sizeof exposure);
-  if (fetch.to.bytes == 0) {
+  const bool has_list = in.action == Action::kRecv && in.piece_count > 0;
+  if (fetch.to.empty() && !(has_list && fetch_to_list(in, strand, to.part, fetch))) {
     const bool is_wait = in.action == Action::kWait;
     const std::size_t place = is_wait ? in.dst.base - kBaseSlots : plan_->slot_bases + index;
-    const auto piece = fetch_to(to, place, exposure.bytes, &fetch.in_place);
+    bool in_place = false;
+    const auto piece = fetch_to(to, place, exposure.bytes, &in_place);
     if (!piece.ok()) {
       fail(piece.status());
       return false;
     }
-    fetch.to = piece.value();
-    fetch.posted = false;
+    fetch.to.assign(1, piece.value());
+    fetch.start(in_place);
   }
-  if (!fetch.posted) {
-    const auto posted = pair.get(exposure.at, fetch.to, fetch.operation);
-    if (!posted.ok()) fail_unreachable(peer, posted.status());
-    fetch.posted = posted.ok() && posted.value();
-  }
-  if (!fetch.posted || !fetch.operation.done()) return false;
-  if (!fetch.operation.status().ok()) {
-    fail_unreachable(peer, fetch.operation.status());
+  // Who gave up no longer keeps what it exposed.
+  if (!fetch.is_under_way() && team_->endpoint().gave_up(peer) != 0) {
+    fail_given_up(peer);
     return false;
   }
-  received->data = fetch.to.data;
+  fetch.process = pair.place().process;
+  const auto filled = fill(pair, exposure, fetch);
+  // A writer that is alive and whose memory cannot be read has given up.
+  if (!filled.ok()) {
+    fail_unreachable(peer, {Code::kPeerDead, std::string(filled.status().message())});
+  }
+  if (!filled.ok() || !filled.value()) return false;
+  received->data = fetch.to.front().data;
   received->landed = fetch.in_place;
-  fetch.to.bytes = 0;
+  fetch.to.clear();
   uses_[in.use].awaited = true;
-  release(in.use, number);
-  return true;
+  return release(in.use, number);
 }
 
 // Writers that wait to hear of releases may have nothing else to go on: they have been told, and do

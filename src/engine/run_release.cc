@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reading side of a run's flow control: what it tells writers it has released, whose release
-// of its own references it waits for, and whether a message can still come.
+// A run's message numbers, and the reading side of its flow control: what it tells writers it has
+// released, whose release of its own references it waits for, and whether a message can still come.
 #include <algorithm>
+#include <utility>
 
 #include "engine/run.h"
 #include "engine/team.h"
@@ -17,6 +18,36 @@ bool incoming(const ChannelUse& channel) {
 
 }  // namespace
 
+// In the order in which collectives begin, which is the same on all ranks.
+void Run::take_numbers() {
+  shm::Endpoint& endpoint = team_->endpoint();
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const ChannelUse& channel = plan_->uses[i];
+    std::int64_t count = channel.count;
+    if (channel.table != Table::kNone) {
+      count += stream_messages(length_of({.table = channel.table, .entry = channel.entry}, 0));
+    }
+    const auto numbers = static_cast<std::uint64_t>(count);
+    std::uint64_t first = 0;
+    shm::Peer& peer = endpoint.peer(channel.peer);
+    switch (channel.flow) {
+      case Flow::kOutPair: first = std::exchange(peer.out_next, peer.out_next + numbers); break;
+      case Flow::kInPair: first = std::exchange(peer.in_next, peer.in_next + numbers); break;
+      case Flow::kInAll: first = std::exchange(peer.all_in_next, peer.all_in_next + numbers); break;
+      case Flow::kOutAll: first = endpoint.take_all_numbers(numbers); break;
+      case Flow::kOutTeam:
+      case Flow::kOutNodes:
+      case Flow::kOutLeaders: first = team_->streams(channel.flow).take_out(numbers); break;
+      case Flow::kInTeam:
+      case Flow::kInLeaders:
+        first = team_->streams(channel.flow).take_in(channel.peer, numbers);
+        break;
+      case Flow::kInNodes: first = team_->reception().take(numbers); break;
+    }
+    uses_[i] = Use{.first = first, .count = count};
+  }
+}
+
 // Does the writer need to hear of releases before the end of the collective?
 bool Run::hears_of(std::size_t use) const {
   const bool remote = team_->endpoint().peer(plan_->uses[use].peer).remote != nullptr;
@@ -24,13 +55,15 @@ bool Run::hears_of(std::size_t use) const {
   return uses_[use].count > sure || uses_[use].awaited;
 }
 
-void Run::release(std::uint16_t use, std::uint64_t number) {
+// False: the run has failed.
+bool Run::release(std::uint16_t use, std::uint64_t number) {
   Use& state = uses_[use];
+  if (state.in_place && !stands(use, number)) return false;
   const std::uint64_t place = number - state.first;
-  if (place < state.released) return;  // it was got, and has been released since
+  if (place < state.released) return true;  // it was got, and has been released since
   if (place != state.released) {
     state.ahead |= UINT64_C(1) << (place - state.released - 1);
-    return;
+    return true;
   }
   ++state.released;
   while ((state.ahead & 1) != 0) {
@@ -41,6 +74,7 @@ void Run::release(std::uint16_t use, std::uint64_t number) {
   // Earlier collectives may still hold earlier messages: a count would cover those, too.
   // And where lines suffice, the writer needs no more than `done`.
   if (hears_of(use) && team_->oldest(collective_)) tell(use, state.released);
+  return true;
 }
 
 // So many of the use's messages are released, and all of earlier collectives.
@@ -76,6 +110,7 @@ void Run::tell_releases() {
 
 void Run::note_received(net::Links& links) {
   links.network().counters().copied_bytes += copied_bytes_;
+  links.network().counters().sent_copied_bytes += sent_copied_bytes_;
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     const ChannelUse& channel = plan_->uses[i];
     if (channel.flow != Flow::kInPair || links.pair(channel.peer) == nullptr) continue;
@@ -87,6 +122,7 @@ void Run::note_received(net::Links& links) {
 // Where the network needs this process to make progress, what is under way would wait until the
 // next call; where it is not ordered, word of the collective's end could come before it.
 bool Run::sent() {
+  if (gathers_ && !gathers_->all_ended()) return false;
   while (!sent_.empty() && sent_.back()->operation.done()) sent_.pop_back();
   return sent_.empty();
 }
@@ -110,8 +146,13 @@ bool Run::waits_for(int rank) const {
   return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
     if (strand.finished) return false;
     const Instruction& in = plan_->code[strand.at];
+    if (in.action == Action::kFlush) return flushes_for(in, rank);
+    if (in.action == Action::kMulticast) {
+      return team_->streams(plan_->uses[in.use].flow).has(rank);
+    }
     const bool moves = in.action == Action::kWait || in.action == Action::kRecv ||
-                       in.action == Action::kPut || in.action == Action::kSend;
+                       in.action == Action::kPut || in.action == Action::kSend ||
+                       in.action == Action::kReceive;
     return moves && plan_->uses[in.use].flow != Flow::kOutAll && plan_->uses[in.use].peer == rank;
   });
 }

@@ -12,7 +12,8 @@
 
 namespace carillon {
 
-bool Run::send(const Instruction& in, Strand& strand) {
+template <typename Clock>
+bool Run::send(const Instruction& in, Strand& strand, Clock& clock) {
   const std::int64_t total = length_of(in.a, in.length);
   const std::int64_t messages = stream_messages(total);
   while (strand.stream < messages) {
@@ -20,14 +21,15 @@ bool Run::send(const Instruction& in, Strand& strand) {
     const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
     const std::uint64_t number =
         uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
-    if (!write_message(in, strand, number, offset, length)) return false;
+    if (!write_message(in, strand, {number, offset, length}, clock)) return false;
     ++strand.stream;
   }
   strand.stream = 0;
   return true;
 }
 
-bool Run::recv(const Instruction& in, Strand& strand, int polls) {
+template <typename Clock>
+bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
   const std::int64_t total = length_of(in.dst, in.length);
   const std::int64_t messages = stream_messages(total);
   const ChannelUse& channel = plan_->uses[in.use];
@@ -52,23 +54,31 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls) {
       return false;
     }
     if (received.exposure != nullptr) {
-      Landing landing;
+      Landing landing{.bytes = {}, .extent = {}, .part = {number, offset, length}};
       if (in.piece_count == 0) {
         landing.bytes = {at(in.dst, strand) + offset, static_cast<std::size_t>(length)};
         landing.extent = extent_of(landing.bytes, in.dst, strand);
       }
       if (!fetch(in, strand, number, landing, &received)) return false;
     }
+    clock.charge(Work::kWait);
     if (!received.landed) {
       scatter(received.data, in, strand, offset, length);
       copied_bytes_ += static_cast<std::uint64_t>(length);
+      clock.charge(Work::kUnpack);
     }
     if (pair != nullptr) pair->free_received(number);
-    release(in.use, number);
+    if (!release(in.use, number)) return false;
+    clock.charge(Work::kPost);
     ++strand.stream;
   }
   strand.stream = 0;
   return true;
 }
+
+template bool Run::send(const Instruction&, Strand&, NoClock&);
+template bool Run::send(const Instruction&, Strand&, LapClock&);
+template bool Run::recv(const Instruction&, Strand&, int, NoClock&);
+template bool Run::recv(const Instruction&, Strand&, int, LapClock&);
 
 }  // namespace carillon

@@ -2,9 +2,11 @@
 #include "engine/team.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "engine/engine.h"
@@ -21,16 +23,20 @@ struct Team::Hello {
   std::int64_t slot_bytes = 0;
   std::uint64_t settings_hash = 0;
   std::uint32_t crowded = 0;
+  std::int32_t gather_entries = 1;
+  std::int64_t entry_ps = 0;
   std::int32_t node_rank = 0;
   std::int32_t process = 0;
   std::uint32_t pair_ids = 0;
+  std::uint32_t multicast = 0;  // MulticastWish::Kind
+  std::uint64_t reception_offset = 0;
 };
 
 Team::Team(Engine& engine, const crl_oob_t& oob)
     : engine_(engine), oob_(oob), gather_(std::make_unique<Gather<Hello>>()) {
   Hello mine{.world = engine.world(), .process = engine.process()};
   if (engine.joined()) {
-    area_ = engine.allocate_area(area_bytes());
+    area_ = engine.allocate_area(area_bytes(), area_bytes());
     if (area_) {
       mine.segment_id = engine.segment().id();
       mine.area_offset = *area_;
@@ -45,7 +51,16 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     mine.pair_ids = pair_ids_.value_or(0);
     if (!pair_ids_) mine.segment_id = 0;
   }
+  mine.multicast = engine.multicast_wish().kind;
+  if (mine.multicast != MulticastWish::kOff && area_) {
+    reception_ = engine.allocate_area(reception_bytes(),
+                                      Reception::head_bytes(static_cast<std::size_t>(size())));
+    if (!reception_) mine.multicast = MulticastWish::kOff;
+    mine.reception_offset = reception_.value_or(0);
+  }
   mine.crowded = engine.crowded() ? 1 : 0;
+  mine.gather_entries = engine.gather_entries();
+  mine.entry_ps = engine.entry_ps();
   mine.settings_hash = std::hash<std::string>()(engine.settings().algorithm);
   if (Status status = gather_->post(oob, mine); !status.ok()) {
     gather_.reset();
@@ -55,8 +70,10 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
 
 Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
+  if (state() == State::kAgreeing) (void)multicast_.release();
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_, area_bytes());
+  if (reception_) engine_.release_area(*reception_, reception_bytes());
   closed_ = closed_ && (!links_ || links_->unbroken());
   links_.reset();
   // Members that have not seen the team fail may still name its pairs.
@@ -69,6 +86,7 @@ std::size_t Team::area_size() const {
 
 void Team::progress_agreement() {
   if (state() != State::kAgreeing) return;
+  if (multicast_) return set_up_multicast();
   switch (gather_->test()) {
     case Code::kInProgress: return;
     case Code::kOk: agree(); return;
@@ -94,8 +112,61 @@ void Team::agree() {
     return;
   }
   connect(hellos);
+  if (!begin_multicast(hellos)) become_ready();
+}
+
+void Team::become_ready() {
   state_.store(State::kReady, std::memory_order_release);
   if (links_ && !engine_.network_status().ok()) fail(engine_.network_status());
+}
+
+// Not if a member does not want it, or has seen it fail.
+bool Team::begin_multicast(std::span<const Hello> hellos) {
+  const auto wishes_alike = [&](const Hello& hello) {
+    return hello.multicast == hellos.front().multicast;
+  };
+  if (!links_ || hellos.front().multicast == MulticastWish::kOff ||
+      !std::all_of(hellos.begin(), hellos.end(), wishes_alike)) {
+    return false;
+  }
+  multicast_ = std::make_unique<TeamMulticast>(oob_, *limits_.nodes, engine_.multicast_wish(),
+                                               engine_.settings().fault, reception_place(hellos),
+                                               limits_.crowded);
+  return true;
+}
+
+ReceptionPlace Team::reception_place(std::span<const Hello> hellos) const {
+  const std::span<const Rank> on_node = limits_.nodes->members(limits_.nodes->node_of(rank()));
+  const auto leader = static_cast<std::size_t>(on_node.front());
+  const auto own = std::find(on_node.begin(), on_node.end(), rank());
+  return {.memory = engine_.segment().base() + hellos[leader].reception_offset,
+          .members = static_cast<std::size_t>(size()),
+          .processes = on_node.size(),
+          .own = static_cast<std::size_t>(own - on_node.begin())};
+}
+
+void Team::set_up_multicast() {
+  const auto over = multicast_->set_up();
+  if (!over.ok()) return fail(over.status());
+  if (!over.value()) return;
+  if (multicast_->status().ok()) {
+    limits_.multicast_bytes = multicast_->longest_message();
+    engine_.start_multicasting();
+  } else {
+    engine_.stop_multicasting(multicast_->status(), rank() == 0);
+    multicast_.reset();
+  }
+  become_ready();
+}
+
+void Team::progress_multicast() {
+  if (!multicast_ || state() != State::kReady) return;
+  if (Status status = multicast_->progress(); !status.ok()) return fail(std::move(status));
+  tell_reception();
+}
+
+void Team::tell_reception() {
+  if (multicast_->take_news()) wake_readers(*this, shm::Pool::kToAll);
 }
 
 Status Team::check_hellos(std::span<const Hello> hellos) const {
@@ -114,9 +185,14 @@ Status Team::check_hellos(std::span<const Hello> hellos) const {
 
 void Team::agree_limits(std::span<const Hello> hellos) {
   std::vector<std::int32_t> node_of;
+  std::int32_t gather_entries = engine_.gather_entries();
+  std::int64_t entry_ps = 0;
+  limits_.multicast_bytes = 0;
   for (const Hello& hello : hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
+    gather_entries = std::min(gather_entries, hello.gather_entries);
+    entry_ps = std::max(entry_ps, hello.entry_ps);
     same_settings_ = same_settings_ && hello.settings_hash == hellos.front().settings_hash;
     node_of.push_back(engine_.node_of()[static_cast<std::size_t>(hello.process)]);
   }
@@ -128,6 +204,8 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   limits_.slot_bytes = std::min(limits_.slot_bytes, largest);
   limits_.slot_bytes = net::longest_message(limits_.slot_bytes, size());
   limits_.send_bytes = static_cast<std::int64_t>(engine_.network()->largest_send());
+  limits_.gather_entries = gather_entries;
+  limits_.list_costs.entry_ps = entry_ps;
 }
 
 void Team::connect(std::span<const Hello> hellos) {
@@ -146,15 +224,16 @@ void Team::connect(std::span<const Hello> hellos) {
   for (int i = 0; i < size(); ++i) {
     const Hello& hello = hellos[static_cast<std::size_t>(i)];
     if (!elsewhere(i)) continue;
-    links_->add(i,
-                {.process = hello.process,
-                 .peer_id = hello.pair_ids + static_cast<std::uint32_t>(rank()),
-                 .generation = hellos[me].generation,
-                 .peer_generation = hello.generation,
-                 .slot_bytes = static_cast<std::uint64_t>(limits_.slot_bytes),
-                 .send_bytes =
-                     static_cast<std::uint64_t>(std::min(limits_.slot_bytes, limits_.send_bytes))},
-                *endpoint_);
+    links_->add(
+        i,
+        {.process = hello.process,
+         .peer_id = hello.pair_ids + static_cast<std::uint32_t>(rank()),
+         .generation = hellos[me].generation,
+         .peer_generation = hello.generation,
+         .slot_bytes = static_cast<std::uint64_t>(limits_.slot_bytes),
+         .send_bytes = static_cast<std::uint64_t>(std::min(limits_.slot_bytes, limits_.send_bytes)),
+         .gather_entries = static_cast<std::size_t>(limits_.gather_entries)},
+        *endpoint_);
   }
   engine_.network()->end_making(*pair_ids_);
 }
@@ -200,20 +279,67 @@ void Team::fail(Status status) {
   if (pair_ids_ && !links_) engine_.network()->end_making(*pair_ids_);
   // Members that have not seen it fail may write to its area: it is not used again.
   area_.reset();
+  reception_.reset();
+  // While it is set up, the caller may write into it.
+  if (state() == State::kAgreeing) (void)multicast_.release();
   status_ = std::move(status);
   state_.store(State::kFailed, std::memory_order_release);
-  for (Run* run : in_flight_) {
-    if (run != nullptr) run->fail(status_);
-  }
+  std::vector<Run*> runs = std::exchange(in_flight_, {});
+  std::erase(runs, nullptr);
+  for (Run* run : runs) run->fail(status_);
   for (Run* run : waiting_) run->fail(status_);
-  in_flight_.clear();
   waiting_.clear();
+  multicast_.reset();
   if (!endpoint_) return;
+  for (Run* run : runs) run->withdraw_messages();
   endpoint_->give_up(-static_cast<int>(status_.code()));
   wake_readers(*this, shm::Pool::kToAll);
-  if (!links_) return;
+  if (links_) take_memory_back(runs);
+}
+
+// The failed calls' buffers are their callers' again: the network must be done with them. First
+// with what this rank reads of others and sends; only then are they told, and so know that it reads
+// nothing of theirs any more. Then with what others still read here.
+void Team::take_memory_back(const std::vector<Run*>& runs) {
+  net::Network& network = *engine_.network();
+  const auto under_way = [&] {
+    std::vector<int> processes =
+        network.buffers().lent_to([&](const net::Pair* pair) { return links_->owns(pair); });
+    for (const Run* run : runs) {
+      const std::vector<int> more = run->gets_from();
+      processes.insert(processes.end(), more.begin(), more.end());
+    }
+    return processes;
+  };
+  if (!network.settle([&] { return under_way().empty(); })) {
+    for (const int process : under_way()) {
+      network.cut_off(process,
+                      {Code::kPeerDead, network.name() + ": process " + std::to_string(process) +
+                                            " of the job did not answer for too long "
+                                            "after a collective had failed"});
+    }
+  }
   links_->give_up(endpoint_->done_word());
-  engine_.network()->settle();
+  network.settle([&] {
+    return std::none_of(runs.begin(), runs.end(), [](Run* run) { return run->may_be_read(); });
+  });
+  for (Run* run : runs) run->take_back();
+}
+
+bool Team::reaches(int rank) {
+  const net::Pair& pair = *links_->pair(rank);
+  if (!pair.status().ok() || pair.peer_closed()) return false;
+  Status reason;
+  const Lifeline::State life = engine_.look_at(pair.place().process, &reason);
+  return life != Lifeline::State::kDead && life != Lifeline::State::kLeft;
+}
+
+Status Team::given_up_by(int rank, std::uint64_t collective) {
+  const int error = endpoint_->gave_up(rank);
+  return {error == 0 ? Code::kPeerDead : static_cast<Code>(-error),
+          "rank " + std::to_string(rank) + " gave up a team of " + std::to_string(size()) +
+              " (its own message says why); collective " + std::to_string(collective) +
+              " of the team cannot complete at rank " + std::to_string(this->rank())};
 }
 
 void Team::fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason) {
@@ -246,7 +372,45 @@ void Team::check_peers() {
     if (i != rank()) check_member(i, oldest);
   }
   seen_in_vain_ = in_vain_;
+  if (state() == State::kReady && engine_.settings().watchdog_ms > 0) tell_who_is_missing(oldest);
   if (state() == State::kFailed) log(LogLevel::kError, status_.to_string());
+}
+
+void Team::tell_who_is_missing(const Run& oldest) {
+  constexpr int kMostNamed = 16;
+  const std::int64_t limit_ms = engine_.settings().watchdog_ms;
+  const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                  std::chrono::steady_clock::now().time_since_epoch())
+                                  .count();
+  const std::uint64_t collective = oldest.collective();
+  if (watched_.collective != collective) watched_ = {collective, now_ms, now_ms};
+  if (now_ms - watched_.told_ms < limit_ms) return;
+  watched_.told_ms = now_ms;
+  const std::int64_t waited_ms = now_ms - watched_.since_ms;
+  std::string missing;
+  int count = 0;
+  int unknown = 0;
+  for (int i = 0; i < size(); ++i) {
+    const std::uint64_t completed = endpoint_->completed_by(i);
+    if (i == rank() || completed >= collective || endpoint_->waits_in(i, collective)) continue;
+    const net::Pair* const pair = links_ ? links_->pair(i) : nullptr;
+    if (pair != nullptr && !pair->is_used()) {
+      ++unknown;  // such ranks tell each other nothing
+    } else if (++count <= kMostNamed) {
+      missing += (count > 1 ? ", " : "; not in it: rank ") + std::to_string(i) +
+                 " (has completed " + std::to_string(completed) + ")";
+    }
+  }
+  if (count > kMostNamed) missing += " and " + std::to_string(count - kMostNamed) + " more";
+  if (unknown > 0)
+    missing += "; nothing is known of " + std::to_string(unknown) + " on other nodes";
+  if (missing.empty()) missing = "; all others are in it or have completed it";
+  log(LogLevel::kWarning, "watchdog: rank " + std::to_string(rank()) + " of a team of " +
+                              std::to_string(size()) + (name_.empty() ? "" : " (" + name_ + ")") +
+                              " has waited for " + std::to_string(waited_ms / 1000) + "." +
+                              std::to_string(waited_ms % 1000 / 100) + " s in its collective " +
+                              std::to_string(collective) + " on the team, " +
+                              std::string(oldest.collective_name()) + missing);
 }
 
 void Team::check_member(int rank, const Run& oldest) {
@@ -286,11 +450,8 @@ void Team::check_member(int rank, const Run& oldest) {
     } else if (endpoint_->call_differs(rank, collective, oldest.signature())) {
       fail_mismatch(rank, collective);
     }
-  } else if (const int error = endpoint_->gave_up(rank); error != 0) {
-    fail(Status(static_cast<Code>(-error),
-                "rank " + std::to_string(rank) + " gave up a team of " + std::to_string(size()) +
-                    " (its own message says why); collective " + std::to_string(collective) +
-                    " of the team cannot complete at rank " + std::to_string(this->rank())));
+  } else if (endpoint_->gave_up(rank) != 0) {
+    fail(given_up_by(rank, collective));
   } else if (oldest.waits_in_vain(rank)) {
     // From another node, what is said of a message may come before it: one more look.
     in_vain_ = collective;
@@ -301,7 +462,9 @@ void Team::check_member(int rank, const Run& oldest) {
 bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
   if (!endpoint_) return true;
+  const bool silent = !multicast_ || multicast_->quiet();  // makes progress
   if (links_ && state() == State::kReady && !links_->close(endpoint_->done_word())) return false;
+  if (!silent) return false;
   closed_ = state() == State::kReady;
   return endpoint_->everybody_done(started_);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/multicast.h"
 #include "engine/run.h"
 #include "schedule/problem.h"
 #include "team/bootstrap.h"
@@ -47,6 +48,14 @@ class Team {
 
   /// Moves the agreement on.
   void progress_agreement();
+  /// And its multicasts; what others lack of this rank's comes again only here.
+  void progress_multicast();
+  /// The group that messages of this flow are in.
+  GroupStreams& streams(Flow flow) { return multicast_->streams(group_of(flow)); }
+  /// What this node receives of multicasts to nodes.
+  Reception& reception() { return multicast_->reception(); }
+  /// Wakes who sleeps for what has just come for the node.
+  void tell_reception();
 
   /// Runs that can begin now; a run started before the team is ready, or behind one with further
   /// stages, waits its turn.
@@ -72,8 +81,14 @@ class Team {
   /// Fails the team if what is in flight cannot end: a member died, left or gave up before it
   /// completed it, is in another call, or has completed it without what this rank waits for.
   void check_peers();
+  /// What the team is called where people are told of it; the caller's communicator, say.
+  void set_name(std::string name) { name_ = std::move(name); }
   /// Ends everything on the team with an error, for good.
   void fail(Status status);
+  /// What the run of that collective fails with if the member gave the team up.
+  [[nodiscard]] Status given_up_by(int rank, std::uint64_t collective);
+  /// Is the member, on another node, alive and connected as far as is known?
+  [[nodiscard]] bool reaches(int rank);
 
   /// The caller has destroyed it, ready or not.
   void abandon();
@@ -85,13 +100,22 @@ class Team {
   /// So many members may be on this node.
   [[nodiscard]] std::size_t area_size() const;
   [[nodiscard]] std::uint64_t area_bytes() const { return shm::AreaLayout{area_size()}.bytes(); }
+  [[nodiscard]] std::uint64_t reception_bytes() const {
+    return Reception::bytes(static_cast<std::size_t>(size()));
+  }
   void agree();
   Status check_hellos(std::span<const Hello> hellos) const;
   void agree_limits(std::span<const Hello> hellos);
   void connect(std::span<const Hello> hellos);
+  [[nodiscard]] bool begin_multicast(std::span<const Hello> hellos);
+  [[nodiscard]] ReceptionPlace reception_place(std::span<const Hello> hellos) const;
+  void set_up_multicast();
+  void become_ready();
   void check_member(int rank, const Run& oldest);
   void fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason);
   void fail_mismatch(int rank, std::uint64_t collective);
+  void take_memory_back(const std::vector<Run*>& runs);
+  void tell_who_is_missing(const Run& oldest);
 
   Engine& engine_;
   crl_oob_t oob_;
@@ -100,15 +124,22 @@ class Team {
   Limits limits_;
   bool same_settings_ = true;
   bool staged_ = false;
-  std::optional<std::uint64_t> area_;
-  std::unique_ptr<Gather<Hello>> gather_;  // until it is done: the caller may write into it
+  std::optional<std::uint64_t> area_, reception_;  // the latter for all of a leader's node
+  std::unique_ptr<Gather<Hello>> gather_;          // until it is done: the caller may write into it
   std::optional<std::uint32_t> pair_ids_;
   std::optional<shm::Endpoint> endpoint_;
-  std::unique_ptr<net::Links> links_;  // null: all members are on this node
+  std::unique_ptr<net::Links> links_;         // null: all members are on this node
+  std::unique_ptr<TeamMulticast> multicast_;  // null: there is none
   std::uint64_t started_ = 0;
   std::uint64_t in_vain_ = 0;       // the collective that was seen to wait in vain,
   std::uint64_t seen_in_vain_ = 0;  // and when it was looked at before
-  bool closed_ = false;             // nobody will write to its pairs any more
+  std::string name_;
+  struct {  // the oldest collective in flight, as the watchdog sees it
+    std::uint64_t collective = 0;
+    std::int64_t since_ms = 0;
+    std::int64_t told_ms = 0;
+  } watched_;
+  bool closed_ = false;  // nobody will write to its pairs any more
   /// From the oldest on, which is collective done + 1; null: complete, its run may serve another
   /// call by now.
   std::vector<Run*> in_flight_;

@@ -28,9 +28,9 @@ class File {
     network();
     std::string text = fmt::format(
         "# SPDX-License-Identifier: Apache-2.0\n#\n# Measured by carillon calibrate: ping-pongs of "
-        "two ranks, copies and reductions.\ntitle = \"{0}\"\n\n[sources]\n"
+        "two ranks, copies and reductions.\n{1}title = \"{0}\"\n\n[sources]\n"
         "measured = \"carillon calibrate: {0}\"\n",
-        m_.where);
+        m_.where, ping_pongs());
     std::string_view section;
     for (const Field& field : fields()) {
       const auto found = lines_.find(field.name());
@@ -42,6 +42,24 @@ class File {
   }
 
  private:
+  // As they were measured, for a reader.
+  [[nodiscard]] std::string ping_pongs() const {
+    const std::pair<const char*, const PingPong&> rows[] = {
+        {"one node", m_.node},
+        {"one node, one core", m_.node_one_core},
+        {"two nodes, put", m_.one_sided},
+        {"two nodes, put, one core", m_.one_sided_one_core},
+        {"two nodes, send", m_.two_sided}};
+    std::string text = "#\n# One way (the root's call), ns, of 8 B, 4 KiB, 64 KiB:\n";
+    for (const auto& [name, pings] : rows) {
+      text += fmt::format("#   {:<25}", name);
+      for (const PingPong::Point& point : pings.points) {
+        text += fmt::format(" {:>7.0f} ({:.0f})", point.one_way_ns, point.root_ns);
+      }
+      text += '\n';
+    }
+    return text;
+  }
   void measured(const std::string& name, double value) {
     const Field* const field = find_field(name);
     lines_[name] = fmt::format("value = {:.9g}, source = \"measured\"",
@@ -67,6 +85,7 @@ class File {
     measured("memory.reduce_ns_per_byte", m_.reduce.ns_per_byte);
     measured("node.cores", m_.cores);
     measured("node.ranks", 1);
+    measured("node.nodes_per_host", m_.nodes_per_host);
   }
 
   // A message is written (overhead, and per_byte), seen (latency), taken (overhead) and copied.
@@ -81,6 +100,9 @@ class File {
     measured("shared_memory.overhead_ns", overhead);
     measured("shared_memory.write_ns", std::max(0.0, middle_rest));
     measured("shared_memory.ns_per_byte", per_byte);
+    const double shared_core = m_.node_one_core.points[0].one_way_ns;
+    switch_ns_ = std::max(0.0, shared_core - 2 * overhead - copy_ns(8));
+    measured("node.switch_ns", switch_ns_);
   }
 
   // A put is copied, posted (the root's call is over), carried, found and copied; a send the same,
@@ -88,17 +110,31 @@ class File {
   void network() {
     const double post = std::max(0.0, m_.one_sided.points[0].root_ns - copy_ns(8));
     const double rest = m_.one_sided.points[0].one_way_ns - post - 2 * copy_ns(8);
-    const double poll = std::clamp(rest / 10, 0.0, std::max(0.0, m_.node.points[0].root_ns));
+    // On one core nothing is on the wire: what is neither post nor switch is the reader's.
+    const double shared_core = m_.one_sided_one_core.points[0].one_way_ns;
+    const double reader = shared_core > 0 ? shared_core - switch_ns_ - post - 2 * copy_ns(8)
+                                          : std::min(rest / 10, m_.node.points[0].root_ns);
+    const double poll = std::clamp(reader, 0.0, std::max(0.0, rest));
     const double copied = 2 * m_.copy.cached_ns_per_byte;
-    const double per_byte = std::max(0.0, slope(m_.one_sided) - copied);
-    measured("network.latency_ns", rest - poll - 8 * per_byte);
+    const double all_bytes = std::max(0.0, slope(m_.one_sided) - copied);
+    const auto& [small, middle, large] = m_.one_sided.points;
+    const double posted = (large.root_ns - middle.root_ns) /
+                          static_cast<double>(PingPong::kBytes[2] - PingPong::kBytes[1]);
+    const double send_byte = std::clamp(posted - m_.copy.cached_ns_per_byte, 0.0, all_bytes);
+    const double per_byte = all_bytes - send_byte;
+    measured("network.latency_ns", rest - poll - 8 * all_bytes);
+    measured("network.send_ns_per_byte", send_byte);
     measured("network.send_overhead_ns", 0);
     measured("network.recv_overhead_ns", 0);
     guessed("network.gap_ns", 0, post, "not told from the time of a post");
     measured("network.ns_per_byte", per_byte);
     measured("one_sided.post_ns", post);
     measured("one_sided.doorbell_ns", 0);
-    guessed("one_sided.poll_ns", poll, rest, "not told from the latency");
+    if (shared_core > 0) {
+      measured("one_sided.poll_ns", poll);
+    } else {
+      guessed("one_sided.poll_ns", poll, rest, "not told from the latency");
+    }
     flag("one_sided.stage_puts", true, "messages are copied into registered buffers");
     const double send = std::max(0.0, m_.two_sided.points[0].root_ns - copy_ns(8));
     const double more = m_.two_sided.points[0].one_way_ns - send - 3 * copy_ns(8) - (rest - poll);
@@ -113,6 +149,7 @@ class File {
   }
 
   const Measured& m_;
+  double switch_ns_ = 0;
   std::map<std::string, std::string> lines_;
 };
 

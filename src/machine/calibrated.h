@@ -29,9 +29,12 @@ struct Measured {
   std::int32_t cores = 1;
   std::int64_t cache_bytes = 1 << 20;
   MemoryCost copy, reduce;
-  PingPong node;       ///< ranks of one node
-  PingPong one_sided;  ///< ranks of two nodes, by remote write,
-  PingPong two_sided;  ///< and by send and receive
+  std::int32_t nodes_per_host = 1;  ///< nodes that share those cores
+  PingPong node;                    ///< ranks of one node
+  PingPong one_sided;               ///< ranks of two nodes, by remote write,
+  PingPong two_sided;               ///< and by send and receive
+  /// The same by two ranks on one core, which they yield to each other.
+  PingPong node_one_core, one_sided_one_core;
 };
 
 /// The text of a machine file on which ping-pongs take as long as was measured.

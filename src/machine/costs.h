@@ -45,12 +45,17 @@ constexpr bool is_packed(const Machine& m, Transfer put) {
   return (m.one_sided.stage_puts && !put.registered) || put.entries > m.network.max_entries;
 }
 
+/// What of put_ps is copying.
+constexpr std::int64_t put_copy_ps(const Machine& m, Transfer put) {
+  return is_packed(m, put) ? pack_ps(m, put) : 0;
+}
+
 /// The writer's CPU time of a put or signal to another node.
 constexpr std::int64_t put_ps(const Machine& m, Transfer put) {
-  std::int64_t ps = m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps;
-  if (is_packed(m, put)) ps += pack_ps(m, put);
+  std::int64_t ps = m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps +
+                    put_copy_ps(m, put);
   if (put.bytes <= m.one_sided.inline_bytes) ps += cost(put.bytes, m.one_sided.inline_byte_fs);
-  return ps;
+  return ps + cost(put.bytes, m.network.send_byte_fs);
 }
 
 /// The reader's CPU time of a wait, once the message is there.
@@ -62,28 +67,73 @@ constexpr bool is_eager(const Machine& m, std::int64_t bytes) {
   return bytes <= m.two_sided.eager_bytes;
 }
 
-/// The writer's CPU time of a send to another node, rendezvous not included.
-constexpr std::int64_t send_ps(const Machine& m, Transfer send) {
+/// Whether the NIC reads a message's list as it is.
+constexpr bool is_gathered(const Machine& m, Transfer transfer, bool two_sided) {
+  const bool packed =
+      two_sided ? is_eager(m, transfer.bytes) && m.two_sided.copy_in : is_packed(m, transfer);
+  return !packed && transfer.entries <= m.network.max_entries;
+}
+
+/// What of send_ps is copying.
+constexpr std::int64_t send_copy_ps(const Machine& m, Transfer send) {
   const bool copied =
       (is_eager(m, send.bytes) && m.two_sided.copy_in) || send.entries > m.network.max_entries;
-  return m.network.send_overhead_ps + m.two_sided.post_ps + (copied ? pack_ps(m, send) : 0);
+  return copied ? pack_ps(m, send) : 0;
+}
+
+/// The writer's CPU time of a send to another node, rendezvous not included.
+constexpr std::int64_t send_ps(const Machine& m, Transfer send) {
+  return m.network.send_overhead_ps + m.two_sided.post_ps + send_copy_ps(m, send) +
+         cost(send.bytes, m.network.send_byte_fs);
 }
 
 /// The reader's CPU time of a recv: before it begins to wait, and once the payload is there.
 constexpr std::int64_t recv_post_ps(const Machine& m) { return m.two_sided.post_ps; }
+constexpr std::int64_t recv_copy_ps(const Machine& m, Transfer recv) {
+  const bool copied =
+      (is_eager(m, recv.bytes) && m.two_sided.copy_out) || recv.entries > m.network.max_entries;
+  return copied ? pack_ps(m, recv) : 0;
+}
 constexpr std::int64_t recv_ps(const Machine& m, Transfer recv) {
-  const bool copied = is_eager(m, recv.bytes) && m.two_sided.copy_out;
-  return m.network.recv_overhead_ps + m.two_sided.match_ps + (copied ? pack_ps(m, recv) : 0);
+  return m.network.recv_overhead_ps + m.two_sided.match_ps + recv_copy_ps(m, recv);
+}
+
+/// What it costs more to write a list into a slot than one range of its length.
+constexpr std::int64_t scattered_ps(const Memory& memory, Transfer transfer) {
+  const std::int64_t more = transfer.entries > 1 ? transfer.entries - 1 : 0;
+  return more * (memory.copy_block_ps + memory.copy_run_ps);
 }
 
 /// CPU time of a message to a rank of the same node, and of waiting for one that is there. recv
 /// copies it out, besides (pack_ps).
-constexpr std::int64_t local_put_ps(const Machine& m, std::int64_t bytes) {
+constexpr std::int64_t local_put_ps(const Machine& m, Transfer put) {
   const SharedMemory& shm = m.shared_memory;
-  return shm.overhead_ps +
-         (bytes <= shm.line_bytes ? shm.line_ps : shm.write_ps + cost(bytes, shm.per_byte_fs));
+  const std::int64_t ps =
+      put.bytes <= shm.line_bytes ? shm.line_ps : shm.write_ps + cost(put.bytes, shm.per_byte_fs);
+  return shm.overhead_ps + ps + scattered_ps(m.memory, put);
 }
 constexpr std::int64_t local_wait_ps(const Machine& m) { return m.shared_memory.overhead_ps; }
+
+/// Datagrams that a multicast's payload takes.
+constexpr std::int64_t datagrams(const Machine& m, std::int64_t bytes) {
+  return bytes == 0 ? 1 : (bytes - 1) / m.datagram.mtu_bytes + 1;
+}
+
+/// The writer's CPU time of a multicast, which is copied to where it stays until all have it; and a
+/// reader's to receive it, once it is there: it came in datagrams, and is copied out of them.
+constexpr std::int64_t multicast_ps(const Machine& m, Transfer message) {
+  return m.network.send_overhead_ps + datagrams(m, message.bytes) * m.datagram.fragment_ps +
+         pack_ps(m, message) + cost(message.bytes, m.network.send_byte_fs);
+}
+constexpr std::int64_t receive_ps(const Machine& m, Transfer message) {
+  return m.network.recv_overhead_ps + datagrams(m, message.bytes) * m.datagram.fragment_ps +
+         pack_ps(m, message);
+}
+
+/// How long a node's NIC takes to give a multicast to one more of its processes.
+constexpr std::int64_t deliver_ps(const Machine& m, Transfer message) {
+  return datagrams(m, message.bytes) * m.datagram.deliver_ps;
+}
 
 /// How far apart two nodes are: how many levels a message between them goes up beyond the first
 /// switch.
@@ -101,6 +151,11 @@ inline std::int32_t levels_between(const Topology& topology, std::int64_t a, std
 /// From the last byte out of one NIC to the last byte in another, `levels` up.
 constexpr std::int64_t wire_latency_ps(const Machine& m, std::int32_t levels) {
   return m.network.latency_ps + 2 * levels * m.topology.hop_latency_ps;
+}
+
+/// The same of a multicast: the switches make the copies on the way.
+constexpr std::int64_t multicast_latency_ps(const Machine& m, std::int32_t levels) {
+  return wire_latency_ps(m, levels) + (levels + 1) * m.multicast.replicate_ps;
 }
 
 /// How long the writer's NIC is busy with a message's bytes, if it goes `levels` up.

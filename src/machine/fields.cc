@@ -60,8 +60,8 @@ constexpr Field multicast(std::string_view key, Unit unit, std::string_view mean
   return row<&Machine::multicast, Member>("multicast", key, unit, kMust, meaning);
 }
 template <auto Member>
-constexpr Field node(std::string_view key, Unit unit, std::string_view meaning) {
-  return row<&Machine::node, Member>("node", key, unit, kMust, meaning);
+constexpr Field node(std::string_view key, Unit unit, bool required, std::string_view meaning) {
+  return row<&Machine::node, Member>("node", key, unit, required, meaning);
 }
 
 using enum Unit;
@@ -71,6 +71,8 @@ constexpr std::array kFields = {
                                   "L: last byte out of one NIC to last byte in another"),
     network<&Network::send_overhead_ps>("send_overhead_ns", kNs, kMust,
                                         "o_s: CPU time per message, however it is sent"),
+    network<&Network::send_byte_fs>("send_ns_per_byte", kNsPerByte, kMay,
+                                    "and per byte, where it hands the payload to a socket"),
     network<&Network::recv_overhead_ps>("recv_overhead_ns", kNs, kMust,
                                         "o_r: CPU time per message, however it is received"),
     network<&Network::gap_ps>("gap_ns", kNs, kMust,
@@ -144,13 +146,18 @@ constexpr std::array kFields = {
                                        "and per byte to write it"),
     datagram<&Datagram::mtu_bytes>("mtu_bytes", kBytes, "longest datagram"),
     datagram<&Datagram::fragment_ps>("fragment_ns", kNs, "CPU time per datagram, on either side"),
-    datagram<&Datagram::deliver_ps>("deliver_ns", kNs, "at a node, per process attached"),
+    datagram<&Datagram::deliver_ps>(
+        "deliver_ns", kNs, "at a node, per datagram, for each process attached after the first"),
     multicast<&Multicast::replicate_ps>("replicate_ns", kNs, "in the switches, per level"),
     multicast<&Multicast::ack_ps>("ack_ns", kNs, "until the sender knows that all have it"),
     row<&Machine::topology, &Topology::hop_latency_ps>("topology", "hop_latency_ns", kNs, kMust,
                                                        "per switch after the first"),
-    node<&Node::cores>("cores", kCount, "cores of a node"),
-    node<&Node::ranks>("ranks", kCount, "ranks placed on a node unless asked otherwise"),
+    node<&Node::cores>("cores", kCount, kMust, "cores of a node"),
+    node<&Node::ranks>("ranks", kCount, kMust, "ranks placed on a node unless asked otherwise"),
+    node<&Node::switch_ps>("switch_ns", kNs, kMay,
+                           "from when a rank waits to when another one goes on, on one core"),
+    node<&Node::nodes_per_host>("nodes_per_host", kCount, kMay,
+                                "nodes of a virtual cluster that share their host's cores"),
 };
 
 struct Limits {

@@ -10,6 +10,7 @@
 //
 //   writer's CPU   network.send_overhead + one_sided.post + one_sided.doorbell   (put, signal)
 //                  network.send_overhead + two_sided.post                        (send)
+//                  + n bytes at network.send_byte
 //                  + the copy into a registered buffer, if there is one
 //   writer's bus   bus.per_message, then n bytes at bus.per_byte
 //   writer's NIC   n bytes at network.per_byte, + network.gather per list entry after the first,
@@ -41,6 +42,7 @@ constexpr std::int64_t cost(std::int64_t bytes, std::int64_t per_byte_fs) {
 struct Network {
   std::int64_t latency_ps = 1'000'000;  ///< L: last byte out of one NIC to last byte in another
   std::int64_t send_overhead_ps = 0;    ///< o_s: CPU time per message, however it is sent
+  std::int64_t send_byte_fs = 0;        ///< and per byte, where it hands the payload to a socket
   std::int64_t recv_overhead_ps = 0;    ///< o_r: CPU time per message, however it is received
   std::int64_t gap_ps = 10'000;         ///< g: from the end of a message to the next one's start
   std::int64_t per_byte_fs = 80'000;    ///< G: the NIC and its link, in each direction
@@ -118,7 +120,9 @@ struct SharedMemory {
 struct Datagram {
   std::int64_t mtu_bytes = 4096;
   std::int64_t fragment_ps = 100'000;  ///< CPU per datagram, on either side
-  std::int64_t deliver_ps = 100'000;   ///< at a node, per process attached
+  /// NIC time at a node, per datagram, for each process attached after the first. The copy itself
+  /// crosses the bus, if there is one.
+  std::int64_t deliver_ps = 100'000;
 };
 
 /// To a group of nodes at once.
@@ -144,6 +148,11 @@ struct Topology {
 struct Node {
   std::int32_t cores = 1024;
   std::int32_t ranks = 1;  ///< ranks placed on a node unless asked otherwise
+  /// From when a rank waits to when another one goes on, where ranks share cores. Zero: they never
+  /// do.
+  std::int64_t switch_ps = 0;
+  /// So many nodes are processes of one host and share its cores: a virtual cluster.
+  std::int32_t nodes_per_host = 1;
 };
 
 struct Machine {

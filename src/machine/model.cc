@@ -24,6 +24,14 @@ std::int64_t half(const ModelCall& call) {
   return power_of_two_below(call.ranks) == call.ranks ? call.bytes / 2 : call.bytes;
 }
 
+std::int64_t none(const ModelCall& /*call*/) { return 0; }
+std::int64_t half_of_ranks(const ModelCall& call) { return call.bytes * (call.ranks / 2); }
+// The largest subtree of a binomial tree.
+std::int64_t subtree(const ModelCall& call) {
+  const std::int32_t below = power_of_two_below(call.ranks);
+  return call.bytes * (below == call.ranks ? below / 2 : std::max(below / 2, call.ranks - below));
+}
+
 constexpr std::array kModels = {
     ModelRow{"bcast.binomial", "max over ranks of sum over its ancestors: j S + F + R; then C", 0,
              bcast_binomial_ps, whole},
@@ -44,6 +52,30 @@ constexpr std::array kModels = {
              "sum over i of 2 (S + F + R)(n/2^i) + A(n/2^i) + C(n/2^i); folded: 2 more of n", 0,
              allreduce_reduce_scatter_allgather_ps, half},
     ModelRow{"allreduce.ring", "(P-1) (2 (S + F + R) + A + C)(n/P)", 0, allreduce_ring_ps, block},
+    ModelRow{"barrier.dissemination", "ceil(log2 P) (S + F + R)(0)", 0, barrier_dissemination_ps,
+             none},
+    ModelRow{"barrier.degree_k", "as allreduce.degree_k of 0 bytes without A and C", 1,
+             barrier_degree_k_ps, none},
+    ModelRow{"reduce.degree_k", "sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A", 1,
+             reduce_degree_k_ps, whole},
+    ModelRow{"allgather.ring", "(P-1) (S + F + R + C) + C", 0, allgather_ring_ps, whole},
+    ModelRow{"allgather.recursive_doubling", "sum over i of (S + F + R + C)(2^i n); C", 0,
+             allgather_recursive_doubling_ps, half_of_ranks},
+    ModelRow{"gather.flat", "S + F + (P-1) max(G n + g, R + C), at least 2 C + R", 0,
+             gather_flat_ps, whole},
+    ModelRow{"gather.binomial", "sum over i of (S + F + R)(2^i n), the last with C", 0,
+             gather_binomial_ps, subtree},
+    ModelRow{"scatter.flat", "(P-1) max(S, G n + g) + F + R + C", 0, scatter_flat_ps, whole},
+    ModelRow{"scatter.binomial",
+             "max over ranks of sum over its ancestors: j S + (F + R)(m n), m ranks below; then C",
+             0, scatter_binomial_ps, subtree},
+    ModelRow{"reduce_scatter_block.pairwise",
+             "(P-1) (S + F + R + A); of short blocks (P-1) max(S, G n + g) + F + R + A", 0,
+             reduce_scatter_block_pairwise_ps, whole},
+    ModelRow{"reduce_scatter_block.recursive_halving", "sum over i of (S + F + R + A)(2^i n)", 0,
+             reduce_scatter_block_recursive_halving_ps, half_of_ranks},
+    ModelRow{"alltoall.pairwise", "short blocks: (P-1) S + C, F, (P-1) (R + C)", 0,
+             alltoall_pairwise_ps, whole},
 };
 
 Status refuse(const ModelCall& call, const std::string& why) {
@@ -74,6 +106,24 @@ Status check_numbers(const ModelCall& call) {
   return {};
 }
 
+// Of algorithms that move a block for each rank.
+Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
+  const bool halves = row.id == "allgather.recursive_doubling" ||
+                      row.id == "reduce_scatter_block.recursive_halving";
+  if (halves && folded) return refuse(call, "the ranks are no power of two");
+  if (row.id == "gather.binomial" && call.two_sided && call.ranks > 2) {
+    return refuse(call, "messages that lie side by side go on as one");
+  }
+  if (row.id != "alltoall.pairwise") return {};
+  if (call.bytes > call.inline_bytes) {
+    return refuse(
+        call, fmt::format("blocks of {} bytes take turns in being put and waited for", call.bytes));
+  }
+  constexpr std::int32_t kMost = 4096;
+  if (call.ranks > kMost) return refuse(call, fmt::format("of more than {} ranks", kMost));
+  return {};
+}
+
 // Whether this is a case without contention.
 Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall& call) {
   const std::int64_t longest = row.longest(call);
@@ -90,7 +140,9 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
         call, fmt::format("{} nodes are at several switches of {}", call.ranks, levels[0].radix));
   }
   const bool folded = power_of_two_below(call.ranks) != call.ranks;
-  const bool both_ways = row.id == "bcast.scatter_allgather" ||
+  const bool is_short = call.bytes <= call.inline_bytes;
+  const bool both_ways = row.id == "bcast.scatter_allgather" || row.id == "alltoall.pairwise" ||
+                         (row.id == "reduce_scatter_block.pairwise" && is_short) ||
                          (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
                          (row.id.starts_with("allreduce.re") && folded);
   if (machine.bus.half_duplex && both_ways) {
@@ -103,7 +155,7 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
       !divides(call, power_of_two_below(call.ranks))) {
     return refuse(call, "the blocks of the ranks are not equal");
   }
-  return {};
+  return check_blocks(row, call, folded);
 }
 
 }  // namespace
@@ -129,10 +181,11 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
   if (call.k < row->least_k || (row->least_k == 0 && call.k != 0)) {
     return Status(Code::kInvalidArgument, fmt::format("{} cannot have k = {}", row->id, call.k));
   }
-  if (call.bytes == 0) return std::int64_t{0};
+  const bool is_barrier = call.algorithm.starts_with("barrier.");
+  if (call.bytes == 0 && !is_barrier) return std::int64_t{0};
   if (call.ranks == 1) {
     Host host;
-    if (call.algorithm.starts_with("bcast.")) return std::int64_t{0};
+    if (is_barrier || call.algorithm.starts_with("bcast.")) return std::int64_t{0};
     const Way way(machine, call);
     way.begin(&host, call.bytes);
     way.copy(&host, call.bytes);

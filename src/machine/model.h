@@ -19,11 +19,12 @@ namespace carillon::machine {
 struct ModelCall {
   std::string algorithm;  ///< "bcast.knomial"
   std::int32_t ranks = 2;
-  std::int64_t bytes = 8;              ///< the vector
+  std::int64_t bytes = 8;              ///< the vector, or the block of a rank
   std::int32_t element_bytes = 1;      ///< blocks are of whole elements
   std::int32_t k = 0;                  ///< radix or degree, of an algorithm that has one
   std::int32_t window = 4;             ///< messages in flight per channel
   std::int64_t segment_bytes = 65536;  ///< longest message
+  std::int64_t inline_bytes = 56;      ///< up to here all may be sent before any is received
   bool two_sided = false;              ///< by send and receive instead of remote write
 };
 

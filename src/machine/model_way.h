@@ -10,12 +10,14 @@
 namespace carillon::machine {
 
 /// Where the bytes of a message are read.
-enum class From : std::uint8_t { kInput, kOutput, kSlot };
+enum class From : std::uint8_t { kInput, kOutput, kSlot, kScratch };
 
 /// A rank, alone on its node.
 struct Host {
   std::int64_t cpu_ps = 0;  ///< what it has done until now ends here
-  Port port;
+  Lanes nic, bus;
+  SendQueue queue;
+  std::int64_t last_arrival_ps = INT64_MIN / 2;
 };
 
 /// How the messages of a call go: by remote write, or by send and receive.
@@ -32,22 +34,27 @@ class Way {
     if (stages(m_.one_sided.stage_output, output_bytes)) copy(host, output_bytes);
   }
 
-  /// The message leaves; when its last byte can be in the reader's NIC.
-  std::int64_t send(Host* host, std::int64_t bytes, From from) const {
+  /// The message leaves, a list of that many entries; when its last byte can be in the reader's
+  /// NIC.
+  std::int64_t send(Host* host, std::int64_t bytes, From from, std::int32_t entries = 1) const {
     const bool registered = from == From::kSlot ||
                             (from == From::kInput && m_.one_sided.stage_input) ||
                             (from == From::kOutput && m_.one_sided.stage_output);
-    const Transfer transfer{.bytes = bytes, .entries = 1, .registered = registered};
-    host->cpu_ps = host->port.room(m_, host->cpu_ps) +
+    const Transfer transfer{.bytes = bytes, .entries = entries, .registered = registered};
+    host->cpu_ps = host->queue.room(m_, host->cpu_ps) +
                    (two_sided_ ? send_ps(m_, transfer) : put_ps(m_, transfer));
-    return inject(m_, &host->port, host->cpu_ps, transfer) + wire_latency_ps(m_, 0);
+    const bool gathers = is_gathered(m_, transfer, two_sided_);
+    const Injection sent =
+        inject(m_, &host->nic, &host->bus, host->cpu_ps, occupancy(m_, transfer, 0, gathers));
+    if (sent.waited) host->queue.add(sent.begin_ps);
+    return sent.end_ps + wire_latency_ps(m_, 0);
   }
 
   /// It comes in; when it can be seen. Several that come to one host: in the order of arrival.
   std::int64_t arrive(Host* host, std::int64_t arrival_ps, std::int64_t bytes) {
-    overtaken_ = overtaken_ || arrival_ps < host->port.last_arrival;
-    host->port.last_arrival = arrival_ps;
-    return land(m_, &host->port, arrival_ps, bytes);
+    overtaken_ = overtaken_ || arrival_ps < host->last_arrival_ps;
+    host->last_arrival_ps = arrival_ps;
+    return land(m_, &host->nic, &host->bus, arrival_ps, occupancy(m_, {.bytes = bytes}, 0, false));
   }
   /// Whether some came in another order: then what follows is not what happens.
   [[nodiscard]] bool overtaken() const { return overtaken_; }
@@ -60,8 +67,13 @@ class Way {
     take(host, arrive(host, arrival_ps, bytes), bytes);
   }
 
-  void copy(Host* host, std::int64_t bytes) const { host->cpu_ps += copy_ps(m_.memory, bytes); }
-  void reduce(Host* host, std::int64_t bytes) const { host->cpu_ps += reduce_ps(m_.memory, bytes); }
+  /// Of nothing: no step.
+  void copy(Host* host, std::int64_t bytes) const {
+    if (bytes > 0) host->cpu_ps += copy_ps(m_.memory, bytes);
+  }
+  void reduce(Host* host, std::int64_t bytes) const {
+    if (bytes > 0) host->cpu_ps += reduce_ps(m_.memory, bytes);
+  }
 
   /// CPU time before a message is waited for, and from when it can be seen.
   [[nodiscard]] std::int64_t expect_ps() const { return two_sided_ ? recv_post_ps(m_) : 0; }
@@ -78,16 +90,29 @@ class Way {
   bool overtaken_ = false;
 };
 
-// The closed forms (model_tree.cc, model_steps.cc). Two ranks and one byte at least. Negative:
-// messages overtake one another.
+// The closed forms (model_tree.cc, model_steps.cc, model_blocks.cc). Two ranks and, but for
+// barriers, one byte at least. Negative: messages overtake one another.
+std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
+std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_binomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_knomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_chain_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_reduce_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_ring_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
+std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t gather_binomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t scatter_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t scatter_binomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
+                                                       const ModelCall& call);
+std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call);
 
 /// The largest power of two that is not more than n.
 constexpr std::int32_t power_of_two_below(std::int32_t n) {

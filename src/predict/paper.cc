@@ -17,8 +17,8 @@ using machine::TomlReader;
 struct QuantityRow {
   std::string_view name, unit;
 };
-constexpr std::array<QuantityRow, 3> kQuantities = {
-    {{"time_saved", "%"}, {"speedup", "times"}, {"latency", "us"}}};
+constexpr std::array<QuantityRow, 4> kQuantities = {
+    {{"time_saved", "%"}, {"speedup", "times"}, {"latency", "us"}, {"copy_saved", "%"}}};
 
 constexpr double kMostNumber = 1e12;
 
@@ -36,8 +36,9 @@ class PaperReader {
  private:
   void read_all() {
     const toml::table& root = toml_.root();
-    toml_.require_known(root, "the file",
-                        {"title", "machine", "assumed", "sources", "fit", "pairs", "figures"});
+    toml_.require_known(
+        root, "the file",
+        {"title", "machine", "assumed", "sources", "fit", "pairs", "combinations", "figures"});
     paper_.title = toml_.text(root, "title", "the file");
     paper_.machine = toml_.text(root, "machine", "the file");
     paper_.assumed = texts(root, "assumed");
@@ -50,6 +51,12 @@ class PaperReader {
     }
     if (const toml::table* const pairs = root["pairs"].as_table(); pairs != nullptr) {
       for (const auto& [key, node] : *pairs) read_pair(std::string(key.str()), node);
+    }
+    if (const toml::table* const all = root["combinations"].as_table(); all != nullptr) {
+      read_combinations(*all);
+      if (!paper_.pairs.empty() || !paper_.fitted.empty()) {
+        toml_.fail(TomlReader::line_of(*all), "a paper of combinations has no pairs and no fit");
+      }
     }
     const toml::array* const figures = root["figures"].as_array();
     if (figures == nullptr || !figures->is_homogeneous<toml::table>()) {
@@ -105,23 +112,73 @@ class PaperReader {
     paper_.pairs.push_back(std::move(pair));
   }
 
+  // Each algorithm, each way to handle memory, each number of ranks on a node.
+  void read_combinations(const toml::table& table) {
+    const std::string where = "section [combinations]";
+    toml_.require_known(table, where, {"collective", "algorithms", "ranks_per_node", "ways"});
+    const std::string collective = toml_.text(table, "collective", where);
+    const toml::array* const ways = table["ways"].as_array();
+    const toml::array* const ppns = table["ranks_per_node"].as_array();
+    if (ways == nullptr || !ways->is_homogeneous<toml::table>() || ppns == nullptr) {
+      toml_.fail(TomlReader::line_of(table),
+                 "{} needs ranks_per_node, a list of numbers, and [[combinations.ways]]", where);
+      return;
+    }
+    for (const std::string& name : texts(table, "algorithms")) {
+      std::string algorithm = collective;
+      algorithm.append(".").append(name);
+      for (const toml::node& way : *ways) {
+        for (const toml::node& ppn : *ppns) {
+          read_candidate(algorithm, *way.as_table(), ppn.value<std::int64_t>().value_or(0));
+        }
+      }
+    }
+  }
+
+  void read_candidate(const std::string& id, const toml::table& way, std::int64_t ppn) {
+    Candidate candidate{.algorithm = id.substr(id.find('.') + 1),
+                        .way = toml_.text(way, "name", "a way"),
+                        .base = {},
+                        .ours = {}};
+    const std::string where = "way \"" + candidate.way + "\"";
+    toml_.require_known(way, where, {"name", "base", "ours", "gather_entries"});
+    for (const auto& [key, choice] :
+         {std::pair("base", &candidate.base), {"ours", &candidate.ours}}) {
+      Result<AlgorithmChoice> parsed = parse_choice(id + ":" + toml_.text(way, key, where));
+      if (parsed.ok()) {
+        *choice = parsed.value();
+      } else {
+        toml_.fail(TomlReader::line_of(way), "{}: {}", where, parsed.status().message());
+      }
+    }
+    constexpr double kMostEntries = 1 << 20;
+    candidate.gather_entries =
+        static_cast<std::int32_t>(toml_.number(way, "gather_entries", where, 1, kMostEntries));
+    if (ppn < 1 || ppn > 1 << 20) {
+      toml_.fail(TomlReader::line_of(way), "{}: ranks_per_node has numbers from 1 on", where);
+    }
+    candidate.ppn = static_cast<Rank>(std::clamp<std::int64_t>(ppn, 1, 1 << 20));
+    paper_.candidates.push_back(std::move(candidate));
+  }
+
   void read_figure(const toml::table& table) {
     toml_.require_known(table, "a figure",
-                        {"what", "pair", "ranks", "bytes", "quantity", "published", "published_min",
-                         "published_max", "measured", "source"});
+                        {"what", "pair", "ranks", "ranks_per_node", "bytes", "quantity",
+                         "published", "published_min", "published_max", "measured", "source"});
     Figure figure;
     figure.what = toml_.text(table, "what", "a figure");
     const std::string where = "figure \"" + figure.what + "\"";
-    const std::string pair = toml_.text(table, "pair", where);
-    const auto found = std::find_if(paper_.pairs.begin(), paper_.pairs.end(),
-                                    [&](const Pair& each) { return each.name == pair; });
-    if (found == paper_.pairs.end()) {
-      toml_.fail(TomlReader::line_of(table), "{}: there is no section [pairs.{}]", where, pair);
+    if (paper_.candidates.empty()) {
+      figure.pair = pair_of(table, where);
+    } else if (table.contains("pair") || table.contains("ranks_per_node")) {
+      toml_.fail(TomlReader::line_of(table),
+                 "{}: a figure of combinations has no pair and no ranks_per_node", where);
     }
-    figure.pair = static_cast<std::size_t>(found - paper_.pairs.begin());
     figure.ranks = static_cast<Rank>(toml_.number(table, "ranks", where, 1, 1 << 20));
-    constexpr double kMostBytes = static_cast<double>(std::int64_t{1} << 40);
-    figure.bytes = static_cast<std::int64_t>(toml_.number(table, "bytes", where, 0, kMostBytes));
+    if (table.contains("ranks_per_node")) {
+      figure.ppn = static_cast<Rank>(toml_.number(table, "ranks_per_node", where, 1, 1 << 20));
+    }
+    read_lengths(table, where, &figure);
     read_quantity(table, where, &figure);
     figure.measured = table["measured"].value_or(false);
     const std::string source = toml_.text(table, "source", where);
@@ -133,6 +190,37 @@ class PaperReader {
     paper_.figures.push_back(std::move(figure));
   }
 
+  // A number, or a list of them.
+  void read_lengths(const toml::table& table, const std::string& where, Figure* figure) {
+    constexpr double kMostBytes = static_cast<double>(std::int64_t{1} << 40);
+    const toml::array* const list = table["bytes"].as_array();
+    if (list == nullptr) {
+      figure->lengths.push_back(
+          static_cast<std::int64_t>(toml_.number(table, "bytes", where, 0, kMostBytes)));
+      return;
+    }
+    for (const toml::node& one : *list) {
+      const std::int64_t bytes = one.value<std::int64_t>().value_or(-1);
+      if (bytes < 0 || static_cast<double>(bytes) > kMostBytes) break;
+      figure->lengths.push_back(bytes);
+    }
+    if (list->empty() || figure->lengths.size() != list->size()) {
+      toml_.fail(TomlReader::line_of(*list), "{}: bytes must be a number or a list of them", where);
+    } else if (list->size() > 1 && !paper_.candidates.empty()) {
+      toml_.fail(TomlReader::line_of(*list), "{}: a figure of combinations has one length", where);
+    }
+  }
+
+  std::size_t pair_of(const toml::table& table, const std::string& where) {
+    const std::string pair = toml_.text(table, "pair", where);
+    const auto found = std::find_if(paper_.pairs.begin(), paper_.pairs.end(),
+                                    [&](const Pair& each) { return each.name == pair; });
+    if (found == paper_.pairs.end()) {
+      toml_.fail(TomlReader::line_of(table), "{}: there is no section [pairs.{}]", where, pair);
+    }
+    return static_cast<std::size_t>(found - paper_.pairs.begin());
+  }
+
   void read_quantity(const toml::table& table, const std::string& where, Figure* figure) {
     const std::string name = toml_.text(table, "quantity", where);
     const auto* const found =
@@ -140,10 +228,14 @@ class PaperReader {
                      [&](const QuantityRow& row) { return row.name == name; });
     if (found == kQuantities.end()) {
       toml_.fail(TomlReader::line_of(table),
-                 "{}: quantity must be time_saved, speedup or latency, not \"{}\"", where, name);
+                 "{}: quantity must be time_saved, speedup, latency or copy_saved, not \"{}\"",
+                 where, name);
       return;
     }
     figure->quantity = static_cast<Quantity>(found - kQuantities.begin());
+    if (figure->quantity == Quantity::kCopySaved && paper_.candidates.empty()) {
+      toml_.fail(TomlReader::line_of(table), "{}: copy_saved needs [combinations]", where);
+    }
     const auto published = [&](std::string_view key) {
       return toml_.number(table, key, where, -kMostNumber, kMostNumber);
     };

@@ -15,6 +15,7 @@ enum class Quantity : std::uint8_t {
   kTimeSaved,  ///< percent of the base's time that ours does not take
   kSpeedup,    ///< base's time by ours
   kLatency,    ///< ours, in microseconds
+  kCopySaved,  ///< percent of the time that the base's ranks spend copying that ours do not
 };
 
 /// An algorithm, and the one that the paper compares it with.
@@ -24,11 +25,22 @@ struct Pair {
   std::int32_t most_k = 0;  ///< ours with the best k up to this; 0: as it is
 };
 
+/// One of several pairs that the paper's could be: it does not say enough to tell.
+struct Candidate {
+  std::string algorithm;  ///< "bruck_inplace"
+  std::string way;        ///< how memory is handled in the base and in ours
+  AlgorithmChoice base, ours;
+  Rank ppn = 1;
+  std::int32_t gather_entries = 1;
+};
+
 struct Figure {
   std::string what;
-  std::size_t pair = 0;
+  std::size_t pair = 0;  ///< unused if the paper has candidates
   Rank ranks = 0;
-  std::int64_t bytes = 0;
+  Rank ppn = 1;  ///< ranks on a node; of candidates: theirs
+  std::vector<std::int64_t>
+      lengths;  ///< bytes; of several, what the paper says is the most of them
   Quantity quantity = Quantity::kTimeSaved;
   double published = 0;  ///< the middle, where the paper gives a range
   double published_min = 0, published_max = 0;
@@ -40,7 +52,8 @@ struct Paper {
   std::string name, title, machine;
   std::vector<std::string> assumed;  ///< what the paper does not say
   std::vector<Pair> pairs;
-  std::vector<std::string> fitted;  ///< numbers of the machine, fitted to the measured figures
+  std::vector<Candidate> candidates;  ///< if not empty, all figures are of each of them
+  std::vector<std::string> fitted;    ///< numbers of the machine, fitted to the measured figures
   std::vector<Figure> figures;
 };
 

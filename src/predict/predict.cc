@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "predict/symmetry.h"
+
 namespace carillon::predict {
 namespace {
 
@@ -31,6 +33,14 @@ std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn) {
   return std::make_shared<Nodes>(node_of);
 }
 
+ListCosts list_costs(const machine::Machine& machine) {
+  const machine::Memory& memory = machine.memory;
+  return {.entry_ps = machine.network.gather_ps,
+          .copy_ps = memory.copy_ps,
+          .run_ps = memory.copy_block_ps + memory.copy_run_ps,
+          .byte_fs = memory.copy_cached_fs};
+}
+
 Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options, const Local& local) {
@@ -41,7 +51,28 @@ Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared
   const auto emit = [&](const Call& part, Builder& builder) {
     emit_prepared(algorithm, part, builder);
   };
-  return sim::simulate({.call = call.value(), .locals = {}, .emit = emit}, machine, options);
+  return sim::simulate({.call = call.value(),
+                        .locals = {},
+                        .emit = emit,
+                        .symmetry = symmetry_of(algorithm, call.value())},
+                       machine, options);
+}
+
+Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
+                                      const Shared& shared, const Limits& limits,
+                                      const machine::Machine& machine) {
+  const Algorithm& algorithm = *choice.algorithm;
+  Result<Call> call =
+      prepare(algorithm, {.shared = shared, .limits = limits, .params = choice.params});
+  if (!call.ok()) return call.status();
+  const auto emit = [&](const Call& part, Builder& builder) {
+    Call each = part;
+    for (std::int32_t i = 0; i < times; ++i) {
+      if (has_root(shared.collective)) each.shared.root = i % shared.ranks;
+      emit_prepared(algorithm, each, builder);
+    }
+  };
+  return sim::simulate({.call = call.value(), .locals = {}, .emit = emit}, machine);
 }
 
 machine::ModelCall model_call(const Question& question) {
@@ -54,6 +85,7 @@ machine::ModelCall model_call(const Question& question) {
           .k = choice.params.k != 0 ? choice.params.k : choice.algorithm->k.fallback,
           .window = call.limits.window,
           .segment_bytes = call.segment_bytes(),
+          .inline_bytes = call.limits.inline_bytes,
           .two_sided = choice.params.two_sided};
 }
 
@@ -61,9 +93,15 @@ Result<std::int64_t> modelled_ps(const machine::Machine& machine, const Question
   return machine::model_ps(machine, model_call(question));
 }
 
+Result<sim::Report> simulated(const machine::Machine& machine, const Question& question) {
+  const Limits limits{.gather_entries = question.gather_entries,
+                      .list_costs = list_costs(machine),
+                      .nodes = even_nodes(question.ranks, question.ppn)};
+  return simulate(question.choice, problem_of(question), limits, machine);
+}
+
 Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question) {
-  const Limits limits{.nodes = even_nodes(question.ranks, 1)};
-  Result<sim::Report> report = simulate(question.choice, problem_of(question), limits, machine);
+  Result<sim::Report> report = simulated(machine, question);
   if (!report.ok()) return report.status();
   return report.value().latency_ps;
 }

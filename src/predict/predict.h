@@ -21,16 +21,27 @@ Shared example_problem(Collective collective, Rank ranks, std::int64_t bytes);
 /// `ppn` ranks on each node, one after another; fewer on the last one.
 std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn);
 
+/// What lists and copies cost there, for algorithms that choose between the two.
+ListCosts list_costs(const machine::Machine& machine);
+
 /// What the call of `shared` by this algorithm costs; `local` is that of every rank.
 Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options = {}, const Local& local = {});
 
-/// An example problem on nodes of one rank each.
+/// So many such calls one after another; of those with a root each rank is it in turn. A schedule
+/// that has them all: no rank waits for the others in between unless the call makes it.
+Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
+                                      const Shared& shared, const Limits& limits,
+                                      const machine::Machine& machine);
+
+/// An example problem; closed forms are of nodes of one rank each.
 struct Question {
   AlgorithmChoice choice;
   Rank ranks = 2;
-  std::int64_t bytes = 8;  ///< of a block
+  std::int64_t bytes = 8;           ///< of a block
+  Rank ppn = 1;                     ///< ranks on a node
+  std::int32_t gather_entries = 1;  ///< Limits::gather_entries
 };
 
 /// The question as closed forms are asked.
@@ -38,6 +49,7 @@ machine::ModelCall model_call(const Question& question);
 
 /// By the closed form, or why there is none.
 Result<std::int64_t> modelled_ps(const machine::Machine& machine, const Question& question);
+Result<sim::Report> simulated(const machine::Machine& machine, const Question& question);
 Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question);
 
 }  // namespace carillon::predict

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
 
 namespace carillon::predict {
 namespace {
@@ -28,21 +31,20 @@ class Calculator {
 
   [[nodiscard]] const Status& status() const { return status_; }
 
+  // What a figure comes to, and with which length and which k (0: none was looked for).
+  struct Value {
+    double value = 0;
+    std::int64_t bytes = 0;
+    std::int32_t k = 0;
+  };
   // `by` model: by simulation all the same where there is no closed form.
-  double figure(const Machine& machine, const Figure& figure, By by, std::int32_t* k = nullptr) {
-    const Pair& pair = paper_.pairs[figure.pair];
-    Question question{.choice = pair.ours, .ranks = figure.ranks, .bytes = figure.bytes};
-    const Time best = pair.most_k > 0 ? with_best_k(machine, question, pair.most_k)
-                                      : Time{.k = pair.ours.params.k};
-    if (pair.most_k > 0) question.choice.params.k = best.k;
-    if (k != nullptr) *k = pair.most_k > 0 ? best.k : 0;
-    const bool known = pair.most_k > 0 && by == By::kModel;
-    const auto ours = static_cast<double>(known ? best.ps : time_ps(machine, question, by));
-    if (figure.quantity == Quantity::kLatency) return ours / 1e6;
-    question.choice = pair.base;
-    const auto base = static_cast<double>(time_ps(machine, question, by));
-    if (figure.quantity == Quantity::kSpeedup) return ours > 0 ? base / ours : 0;
-    return base > 0 ? 100 * (1 - ours / base) : 0;
+  Value figure(const Machine& machine, const Figure& figure, By by) {
+    Value most;
+    for (const std::int64_t bytes : figure.lengths) {
+      const Value each = figure_at(machine, figure, bytes, by);
+      if (bytes == figure.lengths.front() || each.value > most.value) most = each;
+    }
+    return most;
   }
 
   // Sum of the squared deviations of the measured figures.
@@ -50,15 +52,39 @@ class Calculator {
     double sum = 0;
     for (const Figure& each : paper_.figures) {
       if (!each.measured) continue;
-      const double off = figure(machine, each, By::kModel) - each.published;
+      const double off = figure(machine, each, By::kModel).value - each.published;
       sum += off * off;
     }
     return sum;
   }
 
  private:
+  Value figure_at(const Machine& machine, const Figure& figure, std::int64_t bytes, By by) {
+    const Pair& pair = paper_.pairs[figure.pair];
+    Question question{
+        .choice = pair.ours, .ranks = figure.ranks, .bytes = bytes, .ppn = figure.ppn};
+    const Time best = pair.most_k > 0 ? with_best_k(machine, question, pair.most_k)
+                                      : Time{.k = pair.ours.params.k};
+    if (pair.most_k > 0) question.choice.params.k = best.k;
+    Value value{.bytes = bytes, .k = pair.most_k > 0 ? best.k : 0};
+    const bool known = pair.most_k > 0 && by == By::kModel;
+    const auto ours = static_cast<double>(known ? best.ps : time_ps(machine, question, by));
+    question.choice = pair.base;
+    const bool alone = figure.quantity == Quantity::kLatency;
+    const auto base = alone ? 0.0 : static_cast<double>(time_ps(machine, question, by));
+    if (alone) {
+      value.value = ours / 1e6;
+    } else if (figure.quantity == Quantity::kSpeedup) {
+      value.value = ours > 0 ? base / ours : 0;
+    } else {
+      value.value = base > 0 ? 100 * (1 - ours / base) : 0;
+    }
+    return value;
+  }
+
+  // Closed forms are of nodes of one rank each.
   std::int64_t time_ps(const Machine& machine, const Question& question, By by) {
-    if (by == By::kModel) {
+    if (by == By::kModel && question.ppn == 1) {
       const Result<std::int64_t> time = modelled_ps(machine, question);
       if (time.ok()) return time.value();
     }
@@ -135,7 +161,7 @@ void fit(Calculator& calculator, const Machine& machine, std::vector<Fitted>* fi
       }
     }
   }
-  *fitted = best;
+  *fitted = std::move(best);
 }
 
 // The extreme of a figure over the ranges of all numbers: each in turn to that end of its range
@@ -143,7 +169,7 @@ void fit(Calculator& calculator, const Machine& machine, std::vector<Fitted>* fi
 double extreme(Calculator& calculator, const Sheet& sheet, Machine machine, const Figure& figure,
                int sign) {
   constexpr int kRounds = 4;
-  double best = sign * calculator.figure(machine, figure, By::kModel);
+  double best = sign * calculator.figure(machine, figure, By::kModel).value;
   bool moved = true;
   for (int round = 0; round < kRounds && moved; ++round) {
     moved = false;
@@ -152,7 +178,7 @@ double extreme(Calculator& calculator, const Sheet& sheet, Machine machine, cons
       for (const double end : {number.min, number.max}) {
         Machine variant = machine;
         number.field->set_value(variant, end);
-        const double value = sign * calculator.figure(variant, figure, By::kModel);
+        const double value = sign * calculator.figure(variant, figure, By::kModel).value;
         if (value <= best) continue;
         best = value;
         machine = variant;
@@ -163,15 +189,89 @@ double extreme(Calculator& calculator, const Sheet& sheet, Machine machine, cons
   return sign * best;
 }
 
+// What a call takes, and how much of it ranks spend copying, summed over them.
+struct Spent {
+  std::int64_t latency_ps = 0, copy_ps = 0;
+};
+
+// Several candidates have the same base.
+class Simulations {
+ public:
+  explicit Simulations(const Machine& machine) : machine_(machine) {}
+
+  Result<Spent> of(const Question& question) {
+    const auto key = std::tuple(to_text(question.choice), question.ranks, question.bytes,
+                                question.ppn, question.gather_entries);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    const Result<sim::Report> report = simulated(machine_, question);
+    if (!report.ok()) return report.status();
+    constexpr auto kCopy = static_cast<std::size_t>(sim::Activity::kCopy);
+    return known_[key] = {report.value().latency_ps, report.value().activity_ps.at(kCopy)};
+  }
+
+ private:
+  const Machine& machine_;
+  std::map<std::tuple<std::string, Rank, std::int64_t, Rank, std::int32_t>, Spent> known_;
+};
+
+double figure_of(const Figure& figure, const Spent& base, const Spent& ours) {
+  const bool of_copies = figure.quantity == Quantity::kCopySaved;
+  const auto before = static_cast<double>(of_copies ? base.copy_ps : base.latency_ps);
+  const auto after = static_cast<double>(of_copies ? ours.copy_ps : ours.latency_ps);
+  if (figure.quantity == Quantity::kLatency) return after / 1e6;
+  if (figure.quantity == Quantity::kSpeedup) return after > 0 ? before / after : 0;
+  return before > 0 ? 100 * (1 - after / before) : 0;
+}
+
+Result<Reproduction> try_candidates(
+    const Paper& paper, const Machine& machine,
+    const std::function<void(std::size_t, std::size_t)>& on_progress) {
+  Simulations simulations(machine);
+  Reproduction result;
+  for (const Candidate& candidate : paper.candidates) {
+    Tried tried;
+    double squares = 0;
+    for (const Figure& figure : paper.figures) {
+      Question question{.choice = candidate.base,
+                        .ranks = figure.ranks,
+                        .bytes = figure.lengths.front(),
+                        .ppn = candidate.ppn,
+                        .gather_entries = candidate.gather_entries};
+      const Result<Spent> base = simulations.of(question);
+      question.choice = candidate.ours;
+      const Result<Spent> ours = simulations.of(question);
+      for (const Result<Spent>* each : {&base, &ours}) {
+        if (!each->ok()) return each->status();
+      }
+      tried.ours.push_back(figure_of(figure, base.value(), ours.value()));
+      const double off = deviation(figure, tried.ours.back());
+      squares += off * off;
+    }
+    tried.deviation = std::sqrt(squares / static_cast<double>(paper.figures.size()));
+    const bool closer =
+        result.tried.empty() || tried.deviation < result.tried[result.closest].deviation;
+    if (closer) result.closest = result.tried.size();
+    result.tried.push_back(std::move(tried));
+    if (on_progress) on_progress(result.tried.size(), paper.candidates.size());
+  }
+  return result;
+}
+
 }  // namespace
 
-Result<Reproduction> reproduce(const Paper& paper) {
+double deviation(const Figure& figure, double ours) {
+  return ours - std::clamp(ours, figure.published_min, figure.published_max);
+}
+
+Result<Reproduction> reproduce(const Paper& paper,
+                               const std::function<void(std::size_t, std::size_t)>& on_progress) {
   Result<Sheet> loaded = machine::load_sheet(paper.machine);
   if (!loaded.ok()) return loaded.status();
   const Sheet& sheet = loaded.value();
   Result<std::vector<Fitted>> fitted = fitted_numbers(paper, sheet);
   if (!fitted.ok()) return fitted.status();
-  Reproduction result{.fitted = std::move(fitted.value()), .figures = {}};
+  if (!paper.candidates.empty()) return try_candidates(paper, sheet.machine, on_progress);
+  Reproduction result{.fitted = std::move(fitted.value()), .figures = {}, .tried = {}};
   Calculator calculator(paper);
   fit(calculator, sheet.machine, &result.fitted);
   Machine machine = sheet.machine;
@@ -179,10 +279,14 @@ Result<Reproduction> reproduce(const Paper& paper) {
   for (const Figure& figure : paper.figures) {
     const Pair& pair = paper.pairs[figure.pair];
     Reproduced row;
-    row.ours = calculator.figure(machine, figure, By::kSimulation, &row.k);
-    const bool has_models = machine::find_model(pair.base.algorithm->id) != nullptr &&
+    const Calculator::Value ours = calculator.figure(machine, figure, By::kSimulation);
+    row.ours = ours.value;
+    row.bytes = ours.bytes;
+    row.k = ours.k;
+    const bool has_models = figure.ppn == 1 &&
+                            machine::find_model(pair.base.algorithm->id) != nullptr &&
                             machine::find_model(pair.ours.algorithm->id) != nullptr;
-    if (has_models) row.model = calculator.figure(machine, figure, By::kModel);
+    if (has_models) row.model = calculator.figure(machine, figure, By::kModel).value;
     row.ours_min = extreme(calculator, sheet, machine, figure, -1);
     row.ours_max = extreme(calculator, sheet, machine, figure, 1);
     result.figures.push_back(row);

@@ -3,6 +3,7 @@
 // A paper's figures next to ours.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "machine/sheet.h"
@@ -22,13 +23,28 @@ struct Reproduced {
   std::optional<double> model;        ///< by closed forms, if there are
   double ours_min = 0, ours_max = 0;  ///< over the ranges of all the machine's numbers
   std::int32_t k = 0;                 ///< the best one; 0: none was looked for
+  std::int64_t bytes = 0;             ///< of the figure's lengths, that of `ours`
 };
 
+/// The paper's figures by one of its candidates.
+struct Tried {
+  std::vector<double> ours;  ///< by simulation, as the paper has them
+  double deviation = 0;      ///< of all figures: the root of the mean square
+};
+
+/// Of a paper with candidates `tried`, as the paper has them, and no figures.
 struct Reproduction {
   std::vector<Fitted> fitted;
   std::vector<Reproduced> figures;  ///< as the paper has them
+  std::vector<Tried> tried;
+  std::size_t closest = 0;  ///< of `tried`
 };
 
-Result<Reproduction> reproduce(const Paper& paper);
+/// on_progress(done, of): after each candidate.
+Result<Reproduction> reproduce(
+    const Paper& paper, const std::function<void(std::size_t, std::size_t)>& on_progress = {});
+
+/// From the nearer end of what was published.
+double deviation(const Figure& figure, double ours);
 
 }  // namespace carillon::predict

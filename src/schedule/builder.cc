@@ -9,13 +9,6 @@ namespace {
 
 constexpr std::int64_t kScratchAlignment = 64;
 
-// True if b continues a in the same memory, so that the two are one range.
-bool continues(const Buffer& a, const Buffer& b) {
-  return a.space == b.space && a.table == Table::kNone && b.table == Table::kNone &&
-         a.message == b.message && a.range.stride == b.range.stride &&
-         a.range.offset + a.range.length == b.range.offset;
-}
-
 bool is_word(std::string_view name) {
   return !name.empty() &&
          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
@@ -29,10 +22,26 @@ bool has_table(const BufferList& list) {
 
 }  // namespace
 
+bool continues(const Buffer& a, const Buffer& b) {
+  return a.space == b.space && a.table == Table::kNone && b.table == Table::kNone &&
+         a.message == b.message && a.range.stride == b.range.stride &&
+         a.range.offset + a.range.length == b.range.offset;
+}
+
 std::int64_t BufferList::length() const {
   std::int64_t sum = 0;
   for (const Buffer& buffer : items()) sum += buffer.range.length;
   return sum;
+}
+
+std::int32_t BufferList::runs() const {
+  std::int32_t runs = 0;
+  const Buffer* last = nullptr;
+  for (const Buffer& buffer : items()) {
+    if (last == nullptr || !continues(*last, buffer)) ++runs;
+    last = &buffer;
+  }
+  return runs;
 }
 
 Builder::Builder(const Call& call) { restart(call); }
@@ -43,7 +52,21 @@ void Builder::restart(const Call& call, Window window) {
   scopes_.emplace_back();
   scopes_.back().reaches_all = whole_node(scopes_.back());
   schedule_.ranks = call.shared.ranks;
-  schedule_.rank = call.rank;
+  begin(call.rank, window);
+}
+
+void Builder::restart(Rank rank, const Local& local, Window window) {
+  call_.rank = rank;
+  call_.local = local;
+  scopes_.resize(1);
+  Scope& scope = scopes_.front();
+  scope.begin = scope.part = 0;
+  scope.forks = scope.fork_number = 0;
+  begin(rank, window);
+}
+
+void Builder::begin(Rank rank, Window window) {
+  schedule_.rank = rank;
   schedule_.scratch_bytes = 0;
   schedule_.strands.assign(1, {});
   schedule_.ops.clear();
@@ -53,7 +76,7 @@ void Builder::restart(const Call& call, Window window) {
   channels_.clear();
   landings_.clear();
   landings_used_ = 0;
-  landed_.clear();
+  if (!landed_.empty()) landed_.clear();
   open_repeat_ = -1;
   loops_ = 0;
   window_ = window;
@@ -124,12 +147,12 @@ Range Builder::allocate_scratch(std::int64_t bytes) {
 }
 
 // What continues the buffer before it becomes one with it; what is empty is left out.
-std::uint32_t Builder::append(std::span<const Buffer> list) {
+std::uint32_t Builder::append(std::span<const Buffer> list, Merge merge) {
   std::vector<Buffer>& all = schedule_.buffers;
   const std::size_t first = all.size();
   for (const Buffer& buffer : list) {
     if (buffer.table == Table::kNone && buffer.range.length == 0) continue;
-    if (all.size() > first && continues(all.back(), buffer)) {
+    if (merge == Merge::kTouching && all.size() > first && continues(all.back(), buffer)) {
       all.back().range.length += buffer.range.length;
     } else {
       all.push_back(buffer);
@@ -138,7 +161,8 @@ std::uint32_t Builder::append(std::span<const Buffer> list) {
   return static_cast<std::uint32_t>(all.size() - first);
 }
 
-Op& Builder::add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src) {
+Op& Builder::add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src,
+                 Merge merge) {
   for (const std::span<const Buffer> list : {dst, src}) {
     for (const Buffer& buffer : list) {
       if (buffer.range.length < 0 || buffer.range.offset < 0) {
@@ -156,8 +180,8 @@ Op& Builder::add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffe
     op.dst_count = static_cast<std::uint32_t>(dst.size());
     op.src_count = static_cast<std::uint32_t>(src.size());
   } else {
-    op.dst_count = append(dst);
-    op.src_count = append(src);
+    op.dst_count = append(dst, merge);
+    op.src_count = append(src, merge);
   }
   schedule_.ops.push_back(op);
   schedule_.strands.back().op_count =
@@ -180,6 +204,14 @@ bool Builder::same_memory(const Buffer& dst, const Buffer& src) const {
 }
 
 void Builder::copy(const BufferList& dst, const BufferList& src) {
+  add_copy(dst, src, Merge::kTouching);
+}
+
+void Builder::copy_each(const BufferList& dst, const BufferList& src) {
+  add_copy(dst, src, Merge::kNever);
+}
+
+void Builder::add_copy(const BufferList& dst, const BufferList& src, Merge merge) {
   const bool tables = has_table(dst) || has_table(src);
   if (!tables && dst.length() != src.length()) fail("copy of lists of different lengths");
   if (!tables && dst.length() == 0) return;
@@ -187,7 +219,7 @@ void Builder::copy(const BufferList& dst, const BufferList& src) {
       same_memory(dst.items().front(), src.items().front())) {
     return;
   }
-  add(OpKind::kCopy, dst.items(), src.items());
+  add(OpKind::kCopy, dst.items(), src.items(), merge);
 }
 
 void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right) {
@@ -206,7 +238,8 @@ void Builder::reduce(const Buffer& dst, const Buffer& left, const Buffer& right)
 
 Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank peer) {
   const std::int64_t key =
-      (static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel)) * 2 + (outgoing ? 1 : 0);
+      (static_cast<std::int64_t>(peer) * kChannels + static_cast<int>(channel)) * 2 +
+      (outgoing ? 1 : 0);
   ChannelState& state = channels_[key];
   if (open_repeat_ >= 0 && state.loop != loops_) {
     state.loop = loops_;
@@ -217,7 +250,7 @@ Builder::ChannelState& Builder::channel(bool outgoing, Channel channel, Rank pee
 }
 
 void Builder::post(OpKind kind, Channel channel_kind, Rank peer, const BufferList& src) {
-  const bool to_all = channel_kind == Channel::kAll;
+  const bool to_all = has_readers(channel_kind);
   if (!to_all && !is_member(peer)) return;
   if (kind == OpKind::kPut && has_table(src)) fail("put of table entries (send can)");
   if (kind == OpKind::kPut && src.length() == 0) kind = OpKind::kSignal;
@@ -252,6 +285,38 @@ void Builder::signal(Rank peer) { put(peer, {}); }
 void Builder::signal_all() { put_all({}); }
 void Builder::send(Rank peer, const BufferList& src) {
   post(OpKind::kSend, Channel::kQueue, peer, src);
+}
+
+// Whether this rank and those it names are in the group, and something is to be sent.
+bool Builder::is_grouped(Channel group, Rank writer, const BufferList& list) {
+  const Rank ranks = call_.shared.ranks;
+  if (!is_group(group)) fail("a multicast to what is no group");
+  if (call_.params.two_sided) fail("a multicast in a two-sided call");
+  if (has_table(list)) fail("a multicast of table entries");
+  if (writer < 0 || writer >= ranks || !in_group(group, writer, call_.limits) ||
+      !in_group(group, call_.rank, call_.limits)) {
+    fail("a multicast from or to a rank that is not in the group");
+    return false;
+  }
+  if (list.length() > call_.limits.multicast_bytes) {
+    fail("multicast of " + std::to_string(list.length()) + " bytes; it takes " +
+         std::to_string(call_.limits.multicast_bytes));
+  }
+  return list.length() > 0 && readers_of(group, writer, ranks, call_.limits) > 0;
+}
+
+void Builder::multicast(Channel group, const BufferList& src) {
+  if (is_grouped(group, call_.rank, src)) post(OpKind::kMulticast, group, -1, src);
+}
+
+void Builder::receive(Channel group, Rank writer, const BufferList& dst) {
+  if (!is_grouped(group, writer, dst)) return;
+  if (!hears(group, writer, call_.rank, call_.limits)) {
+    return fail("a multicast to nodes from a rank of this node");
+  }
+  ChannelState& state = channel(false, group, writer);
+  Op& op = add(OpKind::kReceive, dst.items(), {});
+  op.message = {group, writer, state.next++, 0};
 }
 
 Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const BufferList& dst) {
@@ -351,8 +416,8 @@ void Builder::begin_repeat(std::int64_t count) {
 // A message numbered inside the loop moves on, per iteration, by as many as the loop body puts on
 // its channel.
 void Builder::apply_index_strides(Message& message, bool outgoing) {
-  const ChannelState& state = channel(
-      outgoing, message.channel, message.channel == Channel::kAll && outgoing ? 0 : message.peer);
+  const ChannelState& state = channel(outgoing, message.channel,
+                                      has_readers(message.channel) && outgoing ? 0 : message.peer);
   if (message.index >= state.loop_start) message.index_stride = state.next - state.loop_start;
 }
 
@@ -368,9 +433,8 @@ void Builder::end_repeat() {
   }
   for (std::size_t i = repeat + 1; i < schedule_.ops.size(); ++i) {
     Op& op = schedule_.ops[i];
-    const bool outgoing =
-        op.kind == OpKind::kPut || op.kind == OpKind::kSignal || op.kind == OpKind::kSend;
-    if (outgoing || op.kind == OpKind::kWait || op.kind == OpKind::kRecv) {
+    const bool outgoing = is_outgoing(op.kind);
+    if (outgoing || is_incoming(op.kind)) {
       apply_index_strides(op.message, outgoing);
     }
     for (std::uint32_t j = 0; j < op.dst_count + op.src_count; ++j) {

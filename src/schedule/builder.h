@@ -30,6 +30,9 @@
 
 namespace carillon {
 
+/// Whether b continues a in the same memory, so that the two are one range.
+bool continues(const Buffer& a, const Buffer& b);
+
 /// A list of buffers; a single buffer converts to a list of one. Short ones are not on the heap.
 class BufferList {
  public:
@@ -54,6 +57,8 @@ class BufferList {
     return {size_ <= kShort ? few_.data() : many_.data(), size_};
   }
   [[nodiscard]] std::int64_t length() const;
+  /// How many entries it has when those that touch are one.
+  [[nodiscard]] std::int32_t runs() const;
 
  private:
   static constexpr std::size_t kShort = 2;
@@ -112,6 +117,8 @@ class Builder {
   /// Begins anew, in the memory that is there. Of a window that is not all, message numbers mean
   /// nothing: messages of a channel are then those in their order.
   void restart(const Call& call, Window window = {});
+  /// The same for another rank of the call that is being emitted.
+  void restart(Rank rank, const Local& local, Window window);
 
   // Memory.
   [[nodiscard]] Buffer input(Range range) const { return placed(scopes_.back().input, range); }
@@ -123,11 +130,18 @@ class Builder {
   /// Entry `peer` of the call's send (input) or receive (output) table.
   [[nodiscard]] Buffer input_of(Rank peer) const;
   [[nodiscard]] Buffer output_of(Rank peer) const;
+  /// A part of the call's count_row: for copies in a first stage, which does not depend on the
+  /// tables.
+  [[nodiscard]] static Buffer counts(Range range) {
+    return {.space = Space::kCounts, .range = range};
+  }
   /// Scratch memory of this call; 64-byte aligned.
   Range allocate_scratch(std::int64_t bytes);
 
   // Ops (schedule.h says what each means).
   void copy(const BufferList& dst, const BufferList& src);
+  /// The same with the lists as they are, each buffer a copy of its own though they touch.
+  void copy_each(const BufferList& dst, const BufferList& src);
   void reduce(const Buffer& dst, const Buffer& left, const Buffer& right);
   void put(Rank peer, const BufferList& src);
   /// To every other rank: written once and read by all where reaches_all(), else a put to each.
@@ -143,6 +157,13 @@ class Builder {
   static constexpr std::int64_t kUnknown = -1;
   void send(Rank peer, const BufferList& src);
   void recv(Rank peer, const BufferList& dst);
+
+  /// To all other ranks of a group (channel team or leaders), or of all other nodes (channel
+  /// nodes), at once, at most Limits::multicast_bytes; from one of them, its next message to them.
+  /// A schedule has one writer to nodes. Groups and ranks are the team's, whatever group has been
+  /// entered. Nothing where the group has one rank.
+  void multicast(Channel group, const BufferList& src);
+  void receive(Channel group, Rank writer, const BufferList& dst);
 
   /// Whether the ranks are all those of one node, so that all can read one message.
   [[nodiscard]] bool reaches_all() const { return scopes_.back().reaches_all; }
@@ -232,15 +253,20 @@ class Builder {
   };
   friend class Steps;
 
+  void begin(Rank rank, Window window);
   bool check_segment(std::int64_t segment_bytes);
   void begin_repeat(std::int64_t count);
   void end_repeat();
   Message land(Rank peer, std::int64_t bytes);
-  Op& add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src);
+  enum class Merge : std::uint8_t { kNever, kTouching };
+  Op& add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src,
+          Merge merge = Merge::kTouching);
+  void add_copy(const BufferList& dst, const BufferList& src, Merge merge);
   void post(OpKind kind, Channel channel, Rank peer, const BufferList& src);
   Message expect(OpKind kind, Channel channel, Rank peer, const BufferList& dst);
   [[nodiscard]] Rank team_rank(Rank rank) const;
   [[nodiscard]] bool is_member(Rank rank);
+  bool is_grouped(Channel group, Rank writer, const BufferList& list);
   [[nodiscard]] bool whole_node(const Scope& scope) const;
   [[nodiscard]] static Buffer placed(const Buffer& base, Range range) {
     range.offset += base.range.offset;
@@ -257,7 +283,7 @@ class Builder {
   ChannelState& channel(bool outgoing, Channel channel, Rank peer);
   [[nodiscard]] bool is_emitting() const { return window_.holds(position_); }
   void end_steps();
-  std::uint32_t append(std::span<const Buffer> list);
+  std::uint32_t append(std::span<const Buffer> list, Merge merge);
   void apply_index_strides(Message& message, bool outgoing);
   bool same_memory(const Buffer& dst, const Buffer& src) const;
   void fail(std::string message);

@@ -5,7 +5,8 @@ namespace carillon {
 
 std::uint64_t Links::key(Channel channel, Rank writer, Rank reader) const {
   const auto ranks = static_cast<std::uint64_t>(ranks_) + 1;
-  return (static_cast<std::uint64_t>(writer) * ranks + static_cast<std::uint64_t>(reader + 1)) * 3 +
+  return (static_cast<std::uint64_t>(writer) * ranks + static_cast<std::uint64_t>(reader + 1)) *
+             kChannels +
          static_cast<std::uint64_t>(channel);
 }
 
@@ -16,7 +17,7 @@ Link* Links::find(Channel channel, Rank writer, Rank reader) {
   link.channel = channel;
   link.writer = writer;
   link.reader = reader;
-  if (channel == Channel::kAll) return &link;
+  if (has_readers(channel)) return &link;
   const Channel other = channel == Channel::kPair ? Channel::kQueue : Channel::kPair;
   return links_.contains(key(other, writer, reader)) ? nullptr : &link;
 }
@@ -25,9 +26,8 @@ Letter& Links::letter(Link& link, std::int64_t number) {
   const auto index = static_cast<std::size_t>(number - link.first);
   while (link.letters.size() <= index) {
     Letter letter;
-    const bool all = link.channel == Channel::kAll;
-    letter.readers_left = all ? limits_.node_size(link.writer, ranks_) - 1 : 1;
-    letter.waited.resize(all ? static_cast<std::size_t>(ranks_) : 1);
+    letter.readers_left = readers_of(link.channel, link.writer, ranks_, limits_);
+    letter.waited.resize(has_readers(link.channel) ? static_cast<std::size_t>(ranks_) : 1);
     link.letters.push_back(std::move(letter));
   }
   return link.letters[index];
@@ -38,6 +38,11 @@ void Links::advance(Link& link) {
     link.letters.pop_front();
     ++link.first;
   }
+}
+
+bool Links::reads(const Link& link, Rank rank) const {
+  return link.channel == Channel::kAll ? limits_.share_node(rank, link.writer)
+                                       : hears(link.channel, link.writer, rank, limits_);
 }
 
 std::string Links::describe_leftover(const Link& link) const {
@@ -51,16 +56,16 @@ std::string Links::describe_leftover(const Link& link) const {
     const Letter& letter = link.letters[i];
     if (!letter.present || letter.released) continue;
     Rank reader = link.reader;
-    if (link.channel == Channel::kAll) {
+    if (has_readers(link.channel)) {
       reader = 0;
-      while (reader == link.writer || !limits_.share_node(reader, link.writer) ||
+      while (reader == link.writer || !reads(link, reader) ||
              letter.waited[static_cast<std::size_t>(reader)]) {
         ++reader;
       }
     }
     return "message #" + std::to_string(link.first + static_cast<std::int64_t>(i)) + from +
-           (link.channel == Channel::kAll ? " to all" : "") + " (op " +
-           std::to_string(letter.put_op) + " there) was never waited for by rank " +
+           (has_readers(link.channel) ? " to " + std::string(readers_name(link.channel)) : "") +
+           " (op " + std::to_string(letter.put_op) + " there) was never waited for by rank " +
            std::to_string(reader);
   }
   return {};

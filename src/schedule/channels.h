@@ -17,7 +17,7 @@ namespace carillon {
 /// What a blocked strand waits for.
 enum class Block : std::uint8_t { kNone, kMessage, kWindow, kLargeSlot, kTurn };
 
-/// A message of channel pair or all.
+/// A message of any channel but queue.
 struct Letter {
   bool present = false;   // put
   bool released = false;  // by every reader
@@ -44,11 +44,11 @@ struct Parcel {
 struct Link {
   Channel channel = Channel::kPair;
   Rank writer = 0;
-  Rank reader = 0;             // -1: all others of the node
+  Rank reader = 0;             // -1: all others of the node or group
   std::int64_t first = 0;      // lowest number not released
   std::deque<Letter> letters;  // numbers first, first + 1, ...
   std::deque<Parcel> parcels;  // sent and not yet received, in order
-  std::int64_t send_turn = 0;  // the send that may run, by number
+  std::int64_t send_turn = 0;  // the send or multicast that may run, by number
   std::int64_t recv_turn = 0;
   std::int64_t in_flight = 0;        // fragments
   std::vector<std::size_t> blocked;  // strands to look at again when anything changes here
@@ -70,6 +70,7 @@ class Links {
 
  private:
   [[nodiscard]] std::uint64_t key(Channel channel, Rank writer, Rank reader) const;
+  [[nodiscard]] bool reads(const Link& link, Rank rank) const;
   [[nodiscard]] std::string describe_leftover(const Link& link) const;
 
   Rank ranks_;

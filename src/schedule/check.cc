@@ -107,7 +107,7 @@ class Checker {
   }
 
   void check_op(const Op& op, bool in_loop) {
-    require(op.kind <= OpKind::kRepeat, "the kind of op is unknown");
+    require(static_cast<int>(op.kind) < kOpKinds, "the kind of op is unknown");
     const std::uint64_t end = std::uint64_t{op.first_buffer} + op.dst_count + op.src_count;
     require(end <= schedule_.buffers.size(), "the buffers do not exist");
     if (!status_.ok()) return;
@@ -130,6 +130,8 @@ class Checker {
       case OpKind::kReduce:
         return require(dst == 1 && src == 2, "a reduce has one destination and two operands");
       case OpKind::kPut: return require(dst == 0 && src > 0, "a put has sources only");
+      case OpKind::kMulticast: return require(dst == 0 && src > 0, "a multicast has sources only");
+      case OpKind::kReceive: return require(src == 0 && dst > 0, "a receive has destinations only");
       case OpKind::kSend: return require(dst == 0, "a send has sources only");
       case OpKind::kRecv: return require(src == 0, "a recv has destinations only");
       case OpKind::kSignal:
@@ -140,7 +142,6 @@ class Checker {
 
   void check_message(const Op& op, bool in_loop) {
     const Message& message = op.message;
-    const bool outgoing = op.kind == OpKind::kPut || op.kind == OpKind::kSignal;
     switch (op.kind) {
       case OpKind::kCopy:
       case OpKind::kReduce:
@@ -155,21 +156,39 @@ class Checker {
         require(message.channel == Channel::kPair || message.channel == Channel::kAll,
                 "put, signal and wait use the channels pair and all");
         break;
+      case OpKind::kMulticast:
+      case OpKind::kReceive:
+        require(is_group(message.channel), "multicast and receive use the channels of groups");
+        break;
     }
-    if (outgoing && message.channel == Channel::kAll) {
+    if (is_group(message.channel)) check_group(message);
+    if (is_outgoing(op.kind) && has_readers(message.channel)) {
       require(message.peer == -1, "a message to all names a peer");
-      require(call_.limits.node_size(call_.rank, call_.shared.ranks) > 1,
-              "a message to all on a node of one rank");
+      require(readers_of(message.channel, call_.rank, call_.shared.ranks, call_.limits) > 0,
+              message.channel == Channel::kAll ? "a message to all on a node of one rank"
+                                               : "a multicast in a group of one rank");
     } else {
       check_peer(message);
     }
     check_index(message, in_loop);
   }
 
+  void check_group(const Message& message) {
+    require(call_.limits.multicast_bytes > 0, "the team has no multicast");
+    require(in_group(message.channel, call_.rank, call_.limits), "this rank is not in the group");
+  }
+
   void check_peer(const Message& message) {
     require(message.peer >= 0 && message.peer < call_.shared.ranks, "the peer is not in the team");
-    if (message.channel != Channel::kAll || !status_.ok()) return;
+    if (!has_readers(message.channel) || !status_.ok()) return;
     require(message.peer != call_.rank, "a rank does not read its own message to all");
+    if (is_group(message.channel)) {
+      require(in_group(message.channel, message.peer, call_.limits),
+              "the peer is not in the group");
+      require(hears(message.channel, message.peer, call_.rank, call_.limits),
+              "a multicast to nodes does not come to the writer's own");
+      return;
+    }
     require(call_.limits.share_node(message.peer, call_.rank),
             "a message to all does not leave its node");
   }
@@ -182,7 +201,9 @@ class Checker {
   }
 
   void check_buffer(const Op& op, const Buffer& buffer, bool in_loop) {
-    require(buffer.space <= Space::kSlot, "the space is unknown");
+    require(buffer.space <= Space::kCounts, "the space is unknown");
+    require(buffer.space != Space::kCounts || op.kind == OpKind::kCopy,
+            "only copy can refer to the counts");
     if (buffer.table != Table::kNone) return check_entry(op, buffer);
     require(buffer.entry == 0, "an entry without a table");
     if (buffer.space != Space::kSlot) {
@@ -197,7 +218,8 @@ class Checker {
     const __int128 last = __int128{range.offset} + __int128{range.stride} * (rounds_ - 1);
     require(last >= 0, "a buffer that strides below 0");
     if (buffer.space == Space::kSlot) {
-      require(buffer.message.channel != Channel::kQueue, "a slot of a two-sided message");
+      require(buffer.message.channel == Channel::kPair || buffer.message.channel == Channel::kAll,
+              "a slot of a message that is received");
       check_peer(buffer.message);
       check_index(buffer.message, in_loop);
       require(last + range.length <= call_.limits.slot_bytes, "this is past the end of any slot");
@@ -214,7 +236,7 @@ class Checker {
     const Tables& tables = call_.local.tables;
     require(op.kind == OpKind::kCopy || op.kind == OpKind::kSend || op.kind == OpKind::kRecv,
             "only copy, send and recv can refer to the count tables");
-    require(call_.shared.collective == Collective::kAlltoallv, "this call has no count tables");
+    require(sends_by_tables(call_.shared.collective), "this call has no count tables");
     require((buffer.table == Table::kSend && buffer.space == Space::kInput) ||
                 (buffer.table == Table::kRecv && buffer.space == Space::kOutput),
             "the send table describes the input, the receive table the output");
@@ -227,7 +249,13 @@ class Checker {
 
   [[nodiscard]] std::int64_t size_of(Space space) const {
     if (space == Space::kInput) return input_bytes_;
+    if (space == Space::kCounts) return counts_bytes();
     return space == Space::kOutput ? output_bytes_ : schedule_.scratch_bytes;
+  }
+
+  [[nodiscard]] std::int64_t counts_bytes() const {
+    const bool tables = call_.shared.collective == Collective::kAlltoallv;
+    return tables ? (std::int64_t{call_.shared.ranks} + 1) * 8 : 0;
   }
 
   [[nodiscard]] std::int64_t total(std::span<const Buffer> buffers) const {
@@ -247,6 +275,11 @@ class Checker {
     if (op.kind == OpKind::kPut && src > call_.limits.slot_bytes) {
       fail(std::to_string(src) + " bytes; a slot holds " + std::to_string(call_.limits.slot_bytes));
     }
+    if (op.kind == OpKind::kMulticast && src > call_.limits.multicast_bytes) {
+      fail(std::to_string(src) + " bytes; a multicast takes " +
+           std::to_string(call_.limits.multicast_bytes));
+    }
+    if (op.kind == OpKind::kMulticast) require(src > 0, "a multicast of nothing");
     if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");
     if (op.kind == OpKind::kReduce) {
       const auto operands = schedule_.src(op);

@@ -43,9 +43,8 @@ std::vector<Rank> Expressions::leaves(Node node) const {
   return found;
 }
 
-std::string Expressions::check_complete(Node node, bool in_rank_order) const {
-  const auto ranks = static_cast<std::uint64_t>(ranks_);
-  if (nodes_[node].leaves > 4 * ranks) {
+std::string Expressions::check_complete(Node node, Rank ranks, bool in_rank_order) const {
+  if (nodes_[node].leaves > 4 * static_cast<std::uint64_t>(ranks_)) {
     return "has " + std::to_string(nodes_[node].leaves) + " contributions of " +
            std::to_string(ranks_) + " ranks";
   }
@@ -54,7 +53,9 @@ std::string Expressions::check_complete(Node node, bool in_rank_order) const {
   for (const Rank rank : found) ++times[static_cast<std::size_t>(rank)];
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const int count = times[static_cast<std::size_t>(rank)];
-    if (count == 1) continue;
+    if (count == (rank < ranks ? 1 : 0)) continue;
+    if (rank >= ranks)
+      return "has the contribution of rank " + std::to_string(rank) + ": " + text(node);
     return (count == 0 ? "lacks the contribution of rank "
                        : "has more than once the contribution of rank ") +
            std::to_string(rank) + ": " + text(node);

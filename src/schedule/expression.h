@@ -25,9 +25,9 @@ class Expressions {
   [[nodiscard]] bool is_input(Node node) const { return node < static_cast<Node>(ranks_); }
   Node reduce(Node left, Node right);
 
-  /// Empty if the node has every rank's input exactly once, and in rank order if that is asked
-  /// for; otherwise what is wrong with it.
-  [[nodiscard]] std::string check_complete(Node node, bool in_rank_order) const;
+  /// Empty if the node has the input of each of the ranks 0, ..., ranks-1 exactly once and no
+  /// other, and in rank order if that is asked for; otherwise what is wrong with it.
+  [[nodiscard]] std::string check_complete(Node node, Rank ranks, bool in_rank_order) const;
   /// "(0 + 1) + 2", abbreviated if it is long.
   [[nodiscard]] std::string text(Node node) const;
 

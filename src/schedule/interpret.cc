@@ -99,6 +99,11 @@ class ByteMemory final : public Memory {
     }
     Bytes& output = added.regions[static_cast<std::size_t>(Region::kOutput)];
     output.resize(static_cast<std::size_t>(added.output_origin + end), fill_);
+    if (call.shared.collective == Collective::kAlltoallv) {
+      const std::vector<std::int64_t> counts = count_row(call.local(rank).tables);
+      const auto bytes = std::as_bytes(std::span(counts));
+      added.regions[static_cast<std::size_t>(Region::kCounts)].assign(bytes.begin(), bytes.end());
+    }
     if (size > 0) {
       std::memcpy(at(rank, {Space::kInput, 0, size, 0}), input.data(), input.size());
     }

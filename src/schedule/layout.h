@@ -8,8 +8,8 @@
 namespace carillon {
 
 /// Memory that does not overlap. In place, the input lies in kOutput.
-enum class Region : std::uint8_t { kInput, kOutput, kScratch };
-inline constexpr int kRegions = 3;
+enum class Region : std::uint8_t { kInput, kOutput, kScratch, kCounts };
+inline constexpr int kRegions = 4;
 
 struct Place {
   Region region = Region::kInput;
@@ -28,6 +28,7 @@ class Layout {
   [[nodiscard]] Place place(Space space, std::int64_t offset) const {
     if (space == Space::kScratch) return {Region::kScratch, offset};
     if (space == Space::kOutput) return {Region::kOutput, offset};
+    if (space == Space::kCounts) return {Region::kCounts, offset};
     if (in_place_) return {Region::kOutput, offset + shift_};
     return {Region::kInput, offset};
   }

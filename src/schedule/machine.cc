@@ -86,9 +86,7 @@ Status Machine::end_stage(Rank rank) {
       loop_end = i + op.body + 1;
       rounds = op.count;
     }
-    if (op.kind == OpKind::kCopy || op.kind == OpKind::kReduce || op.kind == OpKind::kRepeat) {
-      continue;
-    }
+    if (!is_outgoing(op.kind) && !is_incoming(op.kind)) continue;
     const std::int64_t key = base_key(op.message.channel, op.message.peer);
     (is_outgoing(op.kind) ? sent : received)[key] += rounds;
   }

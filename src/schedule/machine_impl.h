@@ -15,13 +15,9 @@
 
 namespace carillon {
 
-inline bool is_outgoing(OpKind kind) {
-  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
-}
-
 /// Of a message of the channel to or from the peer, in Bases.
 inline std::int64_t base_key(Channel channel, Rank peer) {
-  return static_cast<std::int64_t>(peer) * 3 + static_cast<int>(channel);
+  return static_cast<std::int64_t>(peer) * kChannels + static_cast<int>(channel);
 }
 
 // A message a strand has waited for and not yet released.
@@ -89,6 +85,7 @@ class Machine {
   Status wait(std::size_t id, Link& link, std::int64_t number, Block* block);
   Status send(std::size_t id, Link& link, std::int64_t number, Block* block);
   Status recv(std::size_t id, Link& link, std::int64_t number, Block* block);
+  Status receive(std::size_t id, Link& link, std::int64_t number, Block* block);
   Status receive_fragments(std::size_t id, Link& link, Block* block);
 
   bool take_large_slot(std::size_t id);
@@ -97,6 +94,7 @@ class Machine {
   void finish_op(StrandState& strand);
   void release(StrandState& strand, std::uint32_t op);
   void release(const OpenSlot& slot);
+  void release(Link& link, std::int64_t number);
 
   Status resolve_list(const StrandState& strand, std::span<const Buffer> buffers,
                       std::vector<Piece>* pieces);

@@ -45,10 +45,12 @@ Status Machine::transfer(std::size_t id, const Op& op, Link& link, Block* block)
   Status status;
   switch (op.kind) {
     case OpKind::kPut:
+    case OpKind::kMulticast:
     case OpKind::kSignal: status = put(id, link, number, block); break;
     case OpKind::kWait: status = wait(id, link, number, block); break;
     case OpKind::kSend: status = send(id, link, number, block); break;
     case OpKind::kRecv: status = recv(id, link, number, block); break;
+    case OpKind::kReceive: status = receive(id, link, number, block); break;
     default: break;
   }
   if (*block == Block::kLargeSlot) {
@@ -66,10 +68,15 @@ Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* bloc
     *block = Block::kWindow;
     return {};
   }
+  const bool grouped = is_group(link.channel);
+  if (grouped && number > link.send_turn) {
+    *block = Block::kTurn;
+    return {};
+  }
   Letter& letter = links_.letter(link, number);
   if (letter.present) return error(strand, name_of(number) + " is put a second time");
   letter.length = total(src_);
-  letter.large = letter.length > call_.limits.inline_bytes;
+  letter.large = !grouped && letter.length > call_.limits.inline_bytes;
   if (letter.large && !take_large_slot(id)) {
     *block = Block::kLargeSlot;
     return {};
@@ -77,6 +84,7 @@ Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* bloc
   Status status = memory_.capture({strand.rank, strand.index}, src_, &letter.payload);
   if (!status.ok()) return at(strand, status);
   letter.present = true;
+  if (grouped) ++link.send_turn;
   letter.put_op = strand.pc;
   ++stats_.messages;
   stats_.message_bytes += letter.length;
@@ -93,11 +101,46 @@ Status Machine::wait(std::size_t id, Link& link, std::int64_t number, Block* blo
     return {};
   }
   Letter& letter = link.letters[index];
-  const auto reader = static_cast<std::size_t>(link.channel == Channel::kAll ? strand.rank : 0);
+  const auto reader = static_cast<std::size_t>(has_readers(link.channel) ? strand.rank : 0);
   if (letter.waited[reader]) return error(strand, name_of(number) + " is waited for a second time");
   letter.waited[reader] = true;
   strand.open.push_back({strand.pc, &link, number, letter.payload, letter.length});
   return at(strand, memory_.arrive({strand.rank, strand.index}, letter.payload));
+}
+
+// Like a wait whose message is copied out, and released, at once. What comes before it must have
+// been received.
+Status Machine::receive(std::size_t id, Link& link, std::int64_t number, Block* block) {
+  StrandState& strand = strands_[id];
+  if (number < link.first) return error(strand, name_of(number) + " is received a second time");
+  const auto reader = static_cast<std::size_t>(strand.rank);
+  const auto index = static_cast<std::size_t>(number - link.first);
+  for (std::size_t i = 0; i <= index; ++i) {
+    if (i == link.letters.size() || !link.letters[i].present) {
+      *block = Block::kMessage;
+      return {};
+    }
+    if (i < index && !link.letters[i].waited[reader]) {
+      *block = Block::kTurn;
+      return {};
+    }
+  }
+  Letter& letter = link.letters[index];
+  if (letter.waited[reader]) {
+    return error(strand, name_of(number) + " is received a second time");
+  }
+  if (letter.length != total(dst_)) {
+    return error(strand, "the multicast (op " + std::to_string(letter.put_op) + " of rank " +
+                             std::to_string(link.writer) + ") has " +
+                             std::to_string(letter.length) + " bytes, the receive takes " +
+                             std::to_string(total(dst_)));
+  }
+  letter.waited[reader] = true;
+  Status status = memory_.deliver({strand.rank, strand.index}, dst_, letter.payload);
+  if (!status.ok()) return at(strand, status);
+  wake(link.blocked);  // those behind it
+  release(link, number);
+  return {};
 }
 
 Status Machine::send(std::size_t id, Link& link, std::int64_t number, Block* block) {
@@ -200,14 +243,16 @@ bool Machine::is_large_fragment(const Parcel& parcel, std::int64_t fragment) con
   return std::min(slot, parcel.length - fragment * slot) > call_.limits.inline_bytes;
 }
 
-void Machine::release(const OpenSlot& slot) {
-  Letter& letter = links_.letter(*slot.link, slot.number);
+void Machine::release(const OpenSlot& slot) { release(*slot.link, slot.number); }
+
+void Machine::release(Link& link, std::int64_t number) {
+  Letter& letter = links_.letter(link, number);
   if (--letter.readers_left > 0) return;
   letter.released = true;
   memory_.discard(letter.payload);
-  if (letter.large) give_large_slot(slot.link->writer);
-  Links::advance(*slot.link);
-  wake(slot.link->blocked);
+  if (letter.large) give_large_slot(link.writer);
+  Links::advance(link);
+  wake(link.blocked);
 }
 
 Status Machine::resolve_list(const StrandState& strand, std::span<const Buffer> buffers,
@@ -248,7 +293,7 @@ Link* Machine::link_of(const StrandState& strand, OpKind kind, const Message& me
   const bool outgoing = is_outgoing(kind);
   const Rank writer = outgoing ? strand.rank : message.peer;
   const Rank reader = outgoing ? message.peer : strand.rank;
-  return links_.find(message.channel, writer, message.channel == Channel::kAll ? -1 : reader);
+  return links_.find(message.channel, writer, has_readers(message.channel) ? -1 : reader);
 }
 
 std::int64_t Machine::number_of(const StrandState& strand, const Message& message,

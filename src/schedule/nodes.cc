@@ -6,13 +6,33 @@
 
 namespace carillon {
 
-Nodes::Nodes(std::span<const std::int32_t> node_of) {
-  std::unordered_map<std::int32_t, std::int32_t> numbers;
-  for (const std::int32_t name : node_of) {
-    const auto next = static_cast<std::int32_t>(numbers.size());
-    node_of_.push_back(numbers.try_emplace(name, next).first->second);
+namespace {
+
+// Numbers from 0 in the order of their first ranks; returns how many there are. Names are usually
+// such numbers already.
+std::size_t number(std::span<const std::int32_t> names, std::vector<std::int32_t>* numbers) {
+  std::int32_t next = 0;
+  const auto is_number = [&](std::int32_t name) {
+    if (name == next) ++next;
+    return name >= 0 && name < next;
+  };
+  if (std::all_of(names.begin(), names.end(), is_number)) {
+    numbers->assign(names.begin(), names.end());
+    return static_cast<std::size_t>(next);
   }
-  first_.assign(numbers.size() + 1, 0);
+  std::unordered_map<std::int32_t, std::int32_t> known;
+  numbers->reserve(names.size());
+  for (const std::int32_t name : names) {
+    const auto unused = static_cast<std::int32_t>(known.size());
+    numbers->push_back(known.try_emplace(name, unused).first->second);
+  }
+  return known.size();
+}
+
+}  // namespace
+
+Nodes::Nodes(std::span<const std::int32_t> node_of) {
+  first_.assign(number(node_of, &node_of_) + 1, 0);
   for (const std::int32_t node : node_of_) ++first_[static_cast<std::size_t>(node) + 1];
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
   std::vector<std::size_t> next = first_;

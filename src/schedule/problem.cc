@@ -9,9 +9,10 @@ namespace carillon {
 namespace {
 
 constexpr std::array<std::string_view, kCollectives> kNames = {
-    "barrier",   "bcast",    "reduce",  "allreduce",
-    "allgather", "gather",   "scatter", "reduce_scatter_block",
-    "alltoall",  "alltoallv"};
+    "barrier",    "bcast",     "reduce",   "allreduce",
+    "allgather",  "gather",    "scatter",  "reduce_scatter_block",
+    "alltoall",   "alltoallv", "scan",     "exscan",
+    "allgatherv", "gatherv",   "scatterv", "reduce_scatter"};
 
 std::int64_t extent(std::span<const std::int64_t> bytes, std::span<const std::int64_t> offsets) {
   std::int64_t end = 0;
@@ -34,12 +35,32 @@ bool collective_from_name(std::string_view name, Collective* collective) {
 
 bool has_root(Collective collective) {
   return collective == Collective::kBcast || collective == Collective::kReduce ||
-         collective == Collective::kGather || collective == Collective::kScatter;
+         collective == Collective::kGather || collective == Collective::kScatter ||
+         collective == Collective::kGatherv || collective == Collective::kScatterv;
 }
 
 bool has_reduction(Collective collective) {
   return collective == Collective::kReduce || collective == Collective::kAllreduce ||
-         collective == Collective::kReduceScatterBlock;
+         collective == Collective::kReduceScatterBlock ||
+         collective == Collective::kReduceScatter || collective == Collective::kScan ||
+         collective == Collective::kExscan;
+}
+
+bool has_tables(Collective collective) {
+  return sends_by_tables(collective) || emits_by_tables(collective);
+}
+
+bool emits_by_tables(Collective collective) { return collective == Collective::kReduceScatter; }
+
+bool sends_by_tables(Collective collective) {
+  return collective == Collective::kAlltoallv || collective == Collective::kAllgatherv ||
+         collective == Collective::kGatherv || collective == Collective::kScatterv;
+}
+
+bool moves_block(const Shared& shared, Rank from, Rank to) {
+  if (shared.collective == Collective::kGatherv) return to == shared.root;
+  if (shared.collective == Collective::kScatterv) return from == shared.root;
+  return has_tables(shared.collective);
 }
 
 Rank Limits::node_size(Rank rank, Rank ranks) const {
@@ -49,8 +70,16 @@ Rank Limits::node_size(Rank rank, Rank ranks) const {
 bool Limits::operator==(const Limits& other) const {
   return slot_bytes == other.slot_bytes && send_bytes == other.send_bytes &&
          inline_bytes == other.inline_bytes && window == other.window &&
-         large_slots == other.large_slots && crowded == other.crowded &&
+         large_slots == other.large_slots && multicast_bytes == other.multicast_bytes &&
+         gather_entries == other.gather_entries && list_costs == other.list_costs &&
+         crowded == other.crowded &&
          (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
+}
+
+std::vector<std::int64_t> count_row(const Tables& tables) {
+  std::vector<std::int64_t> row(tables.send_bytes.begin(), tables.send_bytes.end());
+  row.push_back(row.empty() ? 0 : *std::max_element(row.begin(), row.end()));
+  return row;
 }
 
 std::int64_t input_bytes(const Shared& shared, const Local& local, Rank rank) {
@@ -61,11 +90,18 @@ std::int64_t input_bytes(const Shared& shared, const Local& local, Rank rank) {
     case Collective::kReduce:
     case Collective::kAllreduce:
     case Collective::kAllgather:
-    case Collective::kGather: return block;
+    case Collective::kGather:
+    case Collective::kScan:
+    case Collective::kExscan: return block;
     case Collective::kScatter: return rank == shared.root ? block * shared.ranks : 0;
     case Collective::kReduceScatterBlock:
     case Collective::kAlltoall: return block * shared.ranks;
-    case Collective::kAlltoallv: return extent(local.tables.send_bytes, local.tables.send_offsets);
+    case Collective::kAlltoallv:
+    case Collective::kAllgatherv:
+    case Collective::kGatherv:
+    case Collective::kScatterv:
+    case Collective::kReduceScatter:
+      return extent(local.tables.send_bytes, local.tables.send_offsets);
   }
   return 0;
 }
@@ -78,11 +114,18 @@ std::int64_t output_bytes(const Shared& shared, const Local& local, Rank rank) {
     case Collective::kReduce: return rank == shared.root ? block : 0;
     case Collective::kAllreduce:
     case Collective::kScatter:
-    case Collective::kReduceScatterBlock: return block;
+    case Collective::kReduceScatterBlock:
+    case Collective::kScan: return block;
     case Collective::kAllgather:
     case Collective::kAlltoall: return block * shared.ranks;
     case Collective::kGather: return rank == shared.root ? block * shared.ranks : 0;
-    case Collective::kAlltoallv: return extent(local.tables.recv_bytes, local.tables.recv_offsets);
+    case Collective::kExscan: return rank == 0 ? 0 : block;
+    case Collective::kAlltoallv:
+    case Collective::kAllgatherv:
+    case Collective::kGatherv:
+    case Collective::kScatterv:
+    case Collective::kReduceScatter:
+      return extent(local.tables.recv_bytes, local.tables.recv_offsets);
   }
   return 0;
 }
@@ -101,6 +144,9 @@ bool in_place_allowed(const Shared& shared, Rank rank) {
     case Collective::kAllreduce:
     case Collective::kAllgather:
     case Collective::kReduceScatterBlock:
+    case Collective::kReduceScatter:
+    case Collective::kScan:
+    case Collective::kExscan:
     case Collective::kAlltoall: return true;
     case Collective::kReduce:
     case Collective::kGather:
@@ -118,6 +164,10 @@ std::int64_t Call::segment_bytes() const {
   std::int64_t bytes = limits.slot_bytes;
   if (params.segment_bytes > 0) bytes = std::min(bytes, params.segment_bytes);
   return std::max<std::int64_t>(bytes / shared.element_bytes, 1) * shared.element_bytes;
+}
+
+std::int64_t Call::multicast_segment_bytes() const {
+  return std::min({segment_bytes(), limits.slot_bytes, limits.multicast_bytes});
 }
 
 }  // namespace carillon

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "schedule/nodes.h"
 
@@ -24,24 +25,38 @@ enum class Collective : std::uint8_t {
   kReduceScatterBlock,
   kAlltoall,
   kAlltoallv,
+  kScan,
+  kExscan,
+  kAllgatherv,
+  kGatherv,
+  kScatterv,
+  kReduceScatter,
 };
-inline constexpr int kCollectives = 10;
+inline constexpr int kCollectives = 16;
 
 /// "allreduce"; the same word in algorithm ids, the CLI and the docs.
 std::string_view collective_name(Collective collective);
 /// False if no collective has that name.
 bool collective_from_name(std::string_view name, Collective* collective);
-/// True for bcast, reduce, gather and scatter.
+/// True for bcast, reduce, gather, scatter, gatherv and scatterv.
 bool has_root(Collective collective);
-/// True for reduce, allreduce and reduce_scatter_block.
+/// True for reduce, allreduce, reduce_scatter_block, reduce_scatter, scan and exscan.
 bool has_reduction(Collective collective);
+/// True where blocks differ in length and Tables say how: the "v" collectives and reduce_scatter.
+bool has_tables(Collective collective);
+/// True where all ranks know all tables, so that a schedule is one of certain tables:
+/// reduce_scatter. The other schedules are the same for all tables, and send and receive by their
+/// entries.
+bool emits_by_tables(Collective collective);
+bool sends_by_tables(Collective collective);
 
 /// What MPI makes equal on all ranks. Selection sees this and nothing else (design rule: all
 /// ranks decide alike).
 ///
 /// `count` elements of `element_bytes` are one *block*: the whole vector for bcast, reduce and
-/// allreduce; one rank's share for allgather, gather, scatter, reduce_scatter_block and alltoall;
-/// unused for barrier and alltoallv. Collectives without a reduction may use element_bytes = 1.
+/// allreduce, scan and exscan; one rank's share for allgather, gather, scatter,
+/// reduce_scatter_block and alltoall; unused for barrier and where there are tables. Collectives
+/// without a reduction may use element_bytes = 1.
 struct Shared {
   Collective collective = Collective::kBarrier;
   Rank ranks = 1;
@@ -54,10 +69,16 @@ struct Shared {
   bool operator==(const Shared&) const = default;
 };
 
-/// Byte counts and offsets of alltoallv, one entry per peer, in the packed input and output.
+/// Byte counts and offsets, one entry per peer, in the packed input and output: what this rank
+/// sends to each, and receives from each. allgatherv sends the same to all; in gatherv only the
+/// entries for the root count, and in scatterv only those of the root. In reduce_scatter block j
+/// of the input is for rank j, and all entries of the output are this rank's block.
 struct Tables {
   std::span<const std::int64_t> send_bytes, send_offsets, recv_bytes, recv_offsets;
 };
+
+/// The numbers that a schedule of an alltoallv can copy from: send_bytes, and the largest of them.
+std::vector<std::int64_t> count_row(const Tables& tables);
 
 /// This rank's own part of the call.
 struct Local {
@@ -67,17 +88,31 @@ struct Local {
   Tables tables;
 };
 
+/// Whether rank `from` gives rank `to` a block that tables describe.
+bool moves_block(const Shared& shared, Rank from, Rank to);
+
 /// Bytes of this rank's input and output space (0 where the rank has none: the output of a
-/// non-root in reduce, the input of a non-root in bcast). At the root of bcast the user's one
-/// buffer is the input and there is no output; elsewhere it is the output.
+/// non-root in reduce and of rank 0 in exscan, the input of a non-root in bcast). At the root of
+/// bcast the user's one buffer is the input and there is no output; elsewhere it is the output.
 std::int64_t input_bytes(const Shared& shared, const Local& local, Rank rank);
 std::int64_t output_bytes(const Shared& shared, const Local& local, Rank rank);
 
 /// In place, input byte x is output byte x + in_place_shift.
 std::int64_t in_place_shift(const Shared& shared, Rank rank);
-/// Whether MPI lets this rank ask for in-place in this collective. (alltoallv in place reaches
-/// emit as a call with a staged input, because its scratch would depend on the tables.)
+/// Whether this rank's part can be emitted in place. (Those that send by tables reach emit as calls
+/// with two buffers: alltoallv with a staged input, because its scratch would depend on the tables,
+/// the others with an input that is already where it belongs in the output, or the other way.)
 bool in_place_allowed(const Shared& shared, Rank rank);
+
+/// What a list between nodes costs instead of a copy, for algorithms that choose between the two.
+/// The defaults are those of machines/edr.toml, which says where they come from.
+struct ListCosts {
+  std::int64_t entry_ps = 20'000;  ///< of the node's NIC, per entry after the first
+  std::int64_t copy_ps = 10'000;   ///< of the CPU: per copy,
+  std::int64_t run_ps = 5'000;     ///< per contiguous run of it,
+  std::int64_t byte_fs = 80'000;   ///< and per byte
+  bool operator==(const ListCosts&) const = default;
+};
 
 /// What the team's transports guarantee, agreed over the team so that all ranks emit matching
 /// parts.
@@ -86,7 +121,14 @@ struct Limits {
   std::int64_t send_bytes = INT64_MAX;  ///< largest message that can be sent and received
   std::int32_t inline_bytes = 56;       ///< a put up to this size costs one cache line
   std::int32_t window = 4;              ///< messages in flight per channel before a put must wait
-  std::int32_t large_slots = 2;         ///< puts above inline_bytes a rank is guaranteed in flight
+  /// Longest message to all ranks of the team, or to the leaders of its nodes, over a network that
+  /// copies it; `window` of them fit into what a sender keeps. 0: the team has no such network.
+  std::int64_t multicast_bytes = 65536;
+  std::int32_t large_slots = 2;  ///< puts above inline_bytes a rank is guaranteed in flight
+  /// Longest list that a put to another node takes as it is, without copying it together first;
+  /// 1: none.
+  std::int32_t gather_entries = 1;
+  ListCosts list_costs;
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.
   bool crowded = false;
@@ -97,6 +139,10 @@ struct Limits {
   [[nodiscard]] Rank node_size(Rank rank, Rank ranks) const;
   [[nodiscard]] bool share_node(Rank a, Rank b) const {
     return !nodes || nodes->node_of(a) == nodes->node_of(b);
+  }
+  /// Whether the rank is the first of its node.
+  [[nodiscard]] bool is_leader(Rank rank) const {
+    return nodes ? nodes->members(nodes->node_of(rank)).front() == rank : rank == 0;
   }
   [[nodiscard]] bool one_node() const { return !nodes || nodes->count() <= 1; }
   bool operator==(const Limits& other) const;
@@ -111,6 +157,11 @@ struct Params {
   std::string_view node = {}, leaders = {};
   /// The same messages by send and recv instead of put and wait: for comparison.
   bool two_sided = false;
+  /// What becomes of blocks that do not lie together: "pack", copied together, "gather", put as a
+  /// list, or "selective", whichever costs less. Static text; empty: the default.
+  std::string_view memory = {};
+  /// Copies go block by block, though blocks touch: for comparison.
+  bool copy_blocks = false;
   bool operator==(const Params&) const = default;
 };
 
@@ -132,6 +183,8 @@ struct Call {
   [[nodiscard]] std::int64_t blocks_before(Rank member) const;
   /// The pipeline segment: the parameter if given, else the largest slot, cut to whole elements.
   [[nodiscard]] std::int64_t segment_bytes() const;
+  /// Of what is multicast, and not reduced: it need not be whole elements.
+  [[nodiscard]] std::int64_t multicast_segment_bytes() const;
 };
 
 }  // namespace carillon

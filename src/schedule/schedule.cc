@@ -7,9 +7,10 @@
 namespace carillon {
 namespace {
 
-constexpr std::array<std::string_view, kOpKinds> kOpNames = {"copy", "reduce", "put",  "signal",
-                                                             "wait", "send",   "recv", "repeat"};
-constexpr std::array<std::string_view, 4> kSpaceNames = {"input", "output", "scratch", "slot"};
+constexpr std::array<std::string_view, kOpKinds> kOpNames = {
+    "copy", "reduce", "put", "signal", "wait", "send", "recv", "repeat", "multicast", "receive"};
+constexpr std::array<std::string_view, 5> kSpaceNames = {"input", "output", "scratch", "slot",
+                                                         "counts"};
 
 // A wait op and the end of the loop it is in, or 0.
 struct Waited {
@@ -31,6 +32,31 @@ struct MessageHash {
 }  // namespace
 
 std::string_view op_name(OpKind kind) { return kOpNames.at(static_cast<std::size_t>(kind)); }
+std::string_view readers_name(Channel channel) {
+  if (channel == Channel::kAll) return "all";
+  if (channel == Channel::kNodes) return "nodes";
+  return channel == Channel::kTeam ? "team" : "leaders";
+}
+
+bool in_group(Channel channel, Rank rank, const Limits& limits) {
+  return channel != Channel::kLeaders || limits.is_leader(rank);
+}
+
+bool hears(Channel channel, Rank writer, Rank rank, const Limits& limits) {
+  if (channel == Channel::kNodes) return !limits.share_node(writer, rank);
+  return in_group(channel, rank, limits);
+}
+
+Rank readers_of(Channel channel, Rank rank, Rank ranks, const Limits& limits) {
+  switch (channel) {
+    case Channel::kAll: return limits.node_size(rank, ranks) - 1;
+    case Channel::kTeam: return ranks - 1;
+    case Channel::kLeaders: return limits.one_node() ? 0 : limits.nodes->count() - 1;
+    case Channel::kNodes: return ranks - limits.node_size(rank, ranks);
+    default: return 1;
+  }
+}
+
 std::string_view space_name(Space space) { return kSpaceNames.at(static_cast<std::size_t>(space)); }
 
 std::vector<std::int64_t> release_points(const Schedule& schedule) {

@@ -17,13 +17,18 @@
 //   wait    until that message is there; from then on its bytes can be read as space slot.
 //   send    two-sided: like put, of any length and to a tagged queue of its own.
 //   recv    two-sided: until the matching send's bytes are in dst. Lengths must match.
+//   multicast  captures src and makes them one message to all other ranks of a group (channels
+//           team, leaders and nodes), over a network that copies it. Blocks only while the group's
+//           window of this writer is full.
+//   receive until a multicast's bytes are in dst. Lengths must match; the message is released then.
 //   repeat  runs the `body` ops that follow `count` times; strides apply per iteration. Loops
 //           do not nest.
 // Messages of a channel are numbered 0, 1, 2... in the order of the emission, the same on both
 // sides: the number is the message's identity, not the order of execution. A message is
 // *released* (its window place given back) after its last use in the waiting strand's program
 // order; a message waited for inside a loop is released in the same iteration.
-// A schedule must not use both put/signal and send on the same directed pair.
+// A schedule must not use both put/signal and send on the same directed pair. Multicasts of one
+// writer to one group are sent, and received by each rank, in the order of their numbers.
 //
 // Schedules hold no pointers: indices and offsets only, so that another process can run one.
 #pragma once
@@ -49,11 +54,31 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-enum class Space : std::uint8_t { kInput, kOutput, kScratch, kSlot };
+/// counts: what this rank sends by the tables of an alltoallv, as numbers (count_row); only copied
+/// from.
+enum class Space : std::uint8_t { kInput, kOutput, kScratch, kSlot, kCounts };
 
 /// pair: one writer, one reader. all: one writer, every other rank of the writer's node reads.
-/// queue: the two-sided one, for send and recv.
-enum class Channel : std::uint8_t { kPair, kAll, kQueue };
+/// queue: the two-sided one, for send and recv. team, leaders: the groups of multicast and receive,
+/// all ranks of the team and the first rank of each of its nodes. nodes: one writer, all ranks of
+/// the other nodes read, each node from one copy that it takes from the network.
+enum class Channel : std::uint8_t { kPair, kAll, kQueue, kTeam, kLeaders, kNodes };
+inline constexpr int kChannels = 6;
+
+/// Of multicast and receive.
+constexpr bool is_group(Channel channel) {
+  return channel == Channel::kTeam || channel == Channel::kLeaders || channel == Channel::kNodes;
+}
+/// To all readers there are: a writer's message names no peer.
+constexpr bool has_readers(Channel channel) {
+  return channel == Channel::kAll || is_group(channel);
+}
+/// Whether the rank writes and reads messages of this group.
+bool in_group(Channel channel, Rank rank, const Limits& limits);
+/// Whether it reads what `writer`, another rank of the group, multicasts to it.
+bool hears(Channel channel, Rank writer, Rank rank, const Limits& limits);
+/// Of a team of `ranks`: how many read the rank's messages on this channel.
+Rank readers_of(Channel channel, Rank rank, Rank ranks, const Limits& limits);
 
 /// Where the range of a buffer stands: in the buffer itself, or in the call's count tables
 /// (alltoallv), at entry `entry`.
@@ -78,12 +103,33 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-enum class OpKind : std::uint8_t { kCopy, kReduce, kPut, kSignal, kWait, kSend, kRecv, kRepeat };
-inline constexpr int kOpKinds = 8;
+enum class OpKind : std::uint8_t {
+  kCopy,
+  kReduce,
+  kPut,
+  kSignal,
+  kWait,
+  kSend,
+  kRecv,
+  kRepeat,
+  kMulticast,
+  kReceive,
+};
+inline constexpr int kOpKinds = 10;
+/// put, signal, send, multicast.
+constexpr bool is_outgoing(OpKind kind) {
+  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend ||
+         kind == OpKind::kMulticast;
+}
+/// wait, recv, receive.
+constexpr bool is_incoming(OpKind kind) {
+  return kind == OpKind::kWait || kind == OpKind::kRecv || kind == OpKind::kReceive;
+}
 
 struct Op {
   OpKind kind = OpKind::kCopy;
-  /// put, signal, send: peer is the reader (unused for channel all); wait, recv: the writer.
+  /// put, signal, send: peer is the reader (-1 where there are several); wait, recv, receive: the
+  /// writer.
   Message message;
   std::uint32_t first_buffer = 0;  ///< destinations, then sources (reduce: dst, left, right)
   std::uint32_t dst_count = 0;
@@ -129,6 +175,8 @@ struct Schedule {
 
 std::string_view op_name(OpKind kind);
 std::string_view space_name(Space space);
+/// "all", "team", "leaders" or "nodes": of channels with several readers.
+std::string_view readers_name(Channel channel);
 
 /// After which op (index into ops) each `wait` op's message is released: the last op of the
 /// waiting strand that reads it, or the wait itself. A message waited for outside a loop and read

@@ -7,6 +7,9 @@
 namespace carillon {
 namespace {
 
+// A rank's counts are bytes of its input that are so far behind all others that no result has them.
+constexpr std::int64_t kCountsIndex = std::int64_t{1} << 60;
+
 Status bad(std::string reason) { return {Code::kInternal, std::move(reason)}; }
 
 std::string piece_text(const Piece& piece) {
@@ -60,17 +63,21 @@ SymbolicMemory::SymbolicMemory(const TeamCall& call, std::span<const std::vector
 
 void SymbolicMemory::add_rank(const TeamCall& call, Rank rank) {
   const Local local = call.local(rank);
-  states_.push_back({Layout(call.shared, local, rank), {}, {}});
+  states_.push_back({Layout(call.shared, local, rank), {}, {}, {}});
   State& added = states_.back();
   const Layout& layout = added.layout;
   const Place begin = layout.place(Space::kInput, 0);
   added.regions[static_cast<std::size_t>(begin.region)].assign(
       begin.offset, begin.offset + layout.input_bytes(), {expressions_.input(rank), -begin.offset});
-  if (call.shared.collective != Collective::kAlltoallv) {
+  if (!has_tables(call.shared.collective)) {
     added.writable.assign(0, layout.output_bytes(), 1);
     return;
   }
   const Tables& tables = local.tables;
+  added.counts = count_row(tables);
+  added.regions[static_cast<std::size_t>(Region::kCounts)].assign(
+      0, static_cast<std::int64_t>(added.counts.size() * sizeof(std::int64_t)),
+      {expressions_.input(rank), kCountsIndex});
   for (std::size_t i = 0; i < tables.recv_bytes.size(); ++i) {
     added.writable.assign(tables.recv_offsets[i], tables.recv_offsets[i] + tables.recv_bytes[i], 1);
   }
@@ -200,18 +207,29 @@ Status SymbolicMemory::learn(Rank rank, Range scratch, std::vector<std::int64_t>
   if (!status.ok()) return status;
   std::vector<std::byte> bytes;
   for (const Run& run : runs) {
-    if (!expressions_.is_input(run.node)) return bad("a stage learns the result of a reduce");
-    if (inputs_.empty()) return bad("a stage learns from the input; verify needs input bytes");
-    const auto& input = inputs_[run.node];
-    if (run.index + run.length > static_cast<std::int64_t>(input.size())) {
-      return bad("the input given for rank " + std::to_string(run.node) + " is too short");
-    }
-    const auto begin = input.begin() + run.index;
-    bytes.insert(bytes.end(), begin, begin + run.length);
+    const auto real = real_bytes(run);
+    if (!real.ok()) return real.status();
+    bytes.insert(bytes.end(), real.value().begin(), real.value().end());
   }
   values->resize(bytes.size() / sizeof(std::int64_t));
   std::memcpy(values->data(), bytes.data(), bytes.size());
   return {};
+}
+
+// What stages learn from: the counts, and the input if it is given.
+Result<std::span<const std::byte>> SymbolicMemory::real_bytes(const Run& run) const {
+  if (!expressions_.is_input(run.node)) return bad("a stage learns the result of a reduce");
+  const auto length = static_cast<std::size_t>(run.length);
+  if (run.index >= kCountsIndex) {
+    return std::as_bytes(std::span(states_[run.node].counts))
+        .subspan(static_cast<std::size_t>(run.index - kCountsIndex), length);
+  }
+  if (inputs_.empty()) return bad("a stage learns from the input; verify needs input bytes");
+  const std::span<const std::byte> input(inputs_[run.node]);
+  if (run.index + run.length > static_cast<std::int64_t>(input.size())) {
+    return bad("the input given for rank " + std::to_string(run.node) + " is too short");
+  }
+  return input.subspan(static_cast<std::size_t>(run.index), length);
 }
 
 Status SymbolicMemory::note_access(Site site, const Piece& piece, bool write) {

@@ -55,7 +55,8 @@ class SymbolicMemory final : public Memory {
   struct State {
     Layout layout;
     std::array<IntervalMap<Symbol>, kRegions> regions;
-    IntervalMap<char> writable;  // of the output (alltoallv: what the tables name)
+    IntervalMap<char> writable;  // of the output (where there are tables: what they name)
+    std::vector<std::int64_t> counts;
   };
   struct Letter {
     IntervalMap<Symbol> bytes;
@@ -68,6 +69,7 @@ class SymbolicMemory final : public Memory {
   [[nodiscard]] Place place(Rank rank, const Piece& piece);
   Status read(Site site, const Piece& piece, std::vector<Run>* runs);
   Status look_up(Rank rank, const Piece& piece, std::vector<Run>* runs);
+  Result<std::span<const std::byte>> real_bytes(const Run& run) const;
   Status write(Site site, std::span<const Piece> dst, std::span<const Run> runs);
   Status note_access(Site site, const Piece& piece, bool write);
   Status check_copy(Rank rank, std::span<const Piece> dst, std::span<const Piece> src);

@@ -65,8 +65,9 @@ Status check_team_call(const TeamCall& call) {
   if (!call.locals.empty() && call.locals.size() != static_cast<std::size_t>(shared.ranks)) {
     return bad("locals for another number of ranks");
   }
-  const bool tables = shared.collective == Collective::kAlltoallv;
-  if (tables && call.locals.empty()) return bad("alltoallv without tables");
+  const bool tables = has_tables(shared.collective);
+  if (tables && call.locals.empty())
+    return bad(std::string(collective_name(shared.collective)) + " without tables");
   for (Rank rank = 0; rank < shared.ranks; ++rank) {
     if (call.local(rank).in_place && !in_place_allowed(shared, rank)) {
       return bad("rank " + std::to_string(rank) + " may not ask for in place here");

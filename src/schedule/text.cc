@@ -8,17 +8,17 @@ std::string by(std::int64_t stride) {
   return stride == 0 ? std::string() : " by " + std::to_string(stride);
 }
 
-// "1 #3", "1 all #3 by 1"; a writer to all names no peer: "all #3".
+// "1 #3", "1 all #3 by 1", "1 leaders #3"; a writer to several names no peer: "all #3".
 std::string message_text(const Message& message, bool outgoing) {
-  const bool all = message.channel == Channel::kAll;
+  const bool several = has_readers(message.channel);
   std::string text;
-  if (!all || !outgoing) text += std::to_string(message.peer) + " ";
-  if (all) text += "all ";
+  if (!several || !outgoing) text += std::to_string(message.peer) + " ";
+  if (several) text += std::string(readers_name(message.channel)) + " ";
   return text + "#" + std::to_string(message.index) + by(message.index_stride);
 }
 
 std::string buffer_text(const Buffer& buffer) {
-  if (buffer.space > Space::kSlot) return "?";
+  if (buffer.space > Space::kCounts) return "?";
   std::string text(space_name(buffer.space));
   if (buffer.table != Table::kNone) return text + "(" + std::to_string(buffer.entry) + ")";
   if (buffer.space == Space::kSlot) text += "(" + message_text(buffer.message, false) + ")";
@@ -37,7 +37,7 @@ std::string list_text(std::span<const Buffer> buffers) {
 std::string op_text(const Schedule& schedule, std::size_t index) {
   if (index >= schedule.ops.size()) return "no op";
   const Op& op = schedule.ops[index];
-  if (op.kind > OpKind::kRepeat) return "unknown op";
+  if (static_cast<int>(op.kind) >= kOpKinds) return "unknown op";
   std::string text(op_name(op.kind));
   const std::uint64_t end = std::uint64_t{op.first_buffer} + op.dst_count + op.src_count;
   if (end > schedule.buffers.size()) return text + " with buffers that do not exist";
@@ -48,9 +48,11 @@ std::string op_text(const Schedule& schedule, std::size_t index) {
     case OpKind::kPut:
     case OpKind::kSignal:
     case OpKind::kSend:
+    case OpKind::kMulticast:
       return text + " " + message_text(op.message, true) + list_text(schedule.src(op));
     case OpKind::kWait:
     case OpKind::kRecv:
+    case OpKind::kReceive:
       return text + " " + message_text(op.message, false) + list_text(schedule.dst(op));
     case OpKind::kRepeat: return text + " " + std::to_string(op.count);
   }
@@ -75,7 +77,7 @@ void append_ops(const Schedule& schedule, const Strand& strand, std::size_t* pha
       *text += " {";
       loop_end = i + op.body + 1;
     }
-    *text += "\n";
+    *text += '\n';
     if (i + 1 == loop_end) *text += "}\n";
   }
 }
@@ -104,7 +106,7 @@ std::string to_text(const Schedule& schedule) {
 std::string to_text(std::span<const Schedule> schedules) {
   std::string text;
   for (const Schedule& schedule : schedules) {
-    if (!text.empty()) text += "\n";
+    if (!text.empty()) text += '\n';
     text += to_text(schedule);
   }
   return text;

@@ -98,9 +98,25 @@ void parse_index(Line& line, Message* message) {
   if (line.accept("by")) message->index_stride = line.number<std::int32_t>();
 }
 
-// "1 #3", "1 all #3"; outgoing to all: "all #3".
+// Of multicast and receive.
+Channel parse_group(Line& line) {
+  for (const Channel group : {Channel::kTeam, Channel::kLeaders, Channel::kNodes}) {
+    if (line.accept(readers_name(group))) return group;
+  }
+  line.expected("'team', 'leaders' or 'nodes'");
+  return Channel::kTeam;
+}
+
+// "1 #3", "1 all #3", "1 team #3"; outgoing to several: "all #3", "team #3".
 Message parse_message(Line& line, OpKind kind) {
-  const bool outgoing = kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
+  const bool outgoing = is_outgoing(kind);
+  if (kind == OpKind::kMulticast || kind == OpKind::kReceive) {
+    Message message;
+    message.peer = outgoing ? -1 : line.number<Rank>();
+    message.channel = parse_group(line);
+    parse_index(line, &message);
+    return message;
+  }
   const bool queue = kind == OpKind::kSend || kind == OpKind::kRecv;
   Message message{.channel = queue ? Channel::kQueue : Channel::kPair};
   if (!queue && outgoing && line.accept("all")) {
@@ -143,8 +159,10 @@ Buffer parse_buffer(Line& line) {
     line.expect("(");
     buffer.message = parse_message(line, OpKind::kWait);
     line.expect(")");
+  } else if (line.accept("counts")) {
+    buffer.space = Space::kCounts;
   } else {
-    line.expected("a buffer (input, output, scratch or slot)");
+    line.expected("a buffer (input, output, scratch, slot or counts)");
   }
   buffer.range = parse_range(line);
   return buffer;
@@ -236,6 +254,7 @@ class Parser {
         break;
       case OpKind::kWait:
       case OpKind::kRecv:
+      case OpKind::kReceive:
         op.message = parse_message(line, op.kind);
         op.dst_count = parse_list(line);
         break;

@@ -13,12 +13,13 @@ namespace {
 constexpr std::uint64_t kOrders = 8;
 
 // What output bytes [begin, begin + length) must be: bytes from `index` on of one rank's input, or
-// (from < 0) of the reduction over all.
+// (from < 0) of the reduction over the first `operands` ranks.
 struct Expected {
   std::int64_t begin = 0;
   std::int64_t length = 0;
   Rank from = -1;
   std::int64_t index = 0;
+  Rank operands = 0;
 };
 
 std::vector<Expected> expected_output(const TeamCall& call, Rank rank) {
@@ -31,10 +32,16 @@ std::vector<Expected> expected_output(const TeamCall& call, Rank rank) {
       if (rank != shared.root) all.push_back({0, block, shared.root, 0});
       break;
     case Collective::kReduce:
-      if (rank == shared.root) all.push_back({0, block, -1, 0});
+      if (rank == shared.root) all.push_back({0, block, -1, 0, shared.ranks});
       break;
-    case Collective::kAllreduce: all.push_back({0, block, -1, 0}); break;
-    case Collective::kReduceScatterBlock: all.push_back({0, block, -1, rank * block}); break;
+    case Collective::kAllreduce: all.push_back({0, block, -1, 0, shared.ranks}); break;
+    case Collective::kReduceScatterBlock:
+      all.push_back({0, block, -1, rank * block, shared.ranks});
+      break;
+    case Collective::kScan: all.push_back({0, block, -1, 0, rank + 1}); break;
+    case Collective::kExscan:
+      if (rank > 0) all.push_back({0, block, -1, 0, rank});
+      break;
     case Collective::kScatter: all.push_back({0, block, shared.root, rank * block}); break;
     case Collective::kGather:
       if (rank != shared.root) break;
@@ -48,9 +55,19 @@ std::vector<Expected> expected_output(const TeamCall& call, Rank rank) {
         all.push_back({from * block, block, from, rank * block});
       }
       break;
-    case Collective::kAlltoallv: {
+    case Collective::kReduceScatter: {
+      const Tables own = call.local(rank).tables;
+      const auto r = static_cast<std::size_t>(rank);
+      all.push_back({0, own.send_bytes[r], -1, own.send_offsets[r], shared.ranks});
+      break;
+    }
+    case Collective::kAlltoallv:
+    case Collective::kAllgatherv:
+    case Collective::kGatherv:
+    case Collective::kScatterv: {
       const Tables own = call.local(rank).tables;
       for (Rank from = 0; from < shared.ranks; ++from) {
+        if (!moves_block(shared, from, rank)) continue;
         const auto f = static_cast<std::size_t>(from);
         const auto r = static_cast<std::size_t>(rank);
         all.push_back({own.recv_offsets[f], own.recv_bytes[f], from,
@@ -115,7 +132,7 @@ class Verification {
                ", not byte " + std::to_string(wanted) + " of " +
                (expected.from < 0 ? "the reduction" : std::to_string(expected.from)));
     } else if (expected.from < 0) {
-      fail_if(rank, begin, end, incomplete(symbol.node));
+      fail_if(rank, begin, end, incomplete(symbol.node, expected.operands));
     }
   }
 
@@ -123,12 +140,13 @@ class Verification {
     if (!reason.empty()) fail(rank, begin, end, reason);
   }
 
-  // Remembers which nodes have passed: ranks and blocks share them.
-  std::string incomplete(Node node) {
+  // Remembers for how many operands nodes have passed: ranks and blocks share them.
+  std::string incomplete(Node node, Rank operands) {
     if (passed_.size() <= node) passed_.resize(node + 1);
-    if (passed_[node]) return {};
-    std::string reason = memory_.expressions().check_complete(node, !call_.shared.commutative);
-    passed_[node] = reason.empty();
+    if (passed_[node] == operands) return {};
+    std::string reason =
+        memory_.expressions().check_complete(node, operands, !call_.shared.commutative);
+    if (reason.empty()) passed_[node] = operands;
     return reason;
   }
 
@@ -171,7 +189,7 @@ class Verification {
   std::span<const std::vector<std::byte>> inputs_;
   SymbolicMemory memory_;
   Status status_;
-  std::vector<bool> passed_;
+  std::vector<Rank> passed_;
 };
 
 }  // namespace

@@ -14,18 +14,22 @@ constexpr std::int64_t kKiB = 1024;
 // kCrowded: more ranks than cores. kNodes: several nodes; they never get what one rank writes to
 // all others, which is one message each across nodes.
 // kCrowdedNodes: both; there the fewest messages win, not the fewest steps. kSingles: several nodes
-// of one rank each.
+// of one rank each. kCrowdedSingles: these and crowded.
 //
-// On one node, and where ranks share cores, rows stand as they were measured; the others between
-// nodes as `carillon sim` compares the algorithms on the machine edr, for 3 to 64 ranks.
-enum Where { kAnywhere, kCrowded, kNodes, kCrowdedNodes, kSingles };
+// On one node of up to 16 ranks, and where ranks share cores, rows stand as they were measured; the
+// others as `carillon sim` compares the algorithms on the machine edr, for 3 to 64 ranks between
+// nodes and for 17 to 64 on one.
+enum Where { kAnywhere, kCrowded, kNodes, kCrowdedNodes, kSingles, kCrowdedSingles };
 
 struct Row {
   Where where;
   Rank max_ranks;
   std::int64_t max_bytes;
   std::string_view choice;
+  bool by_model = false;
 };
+
+constexpr bool kByModel = true;
 
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kRows = {
@@ -71,7 +75,12 @@ constexpr std::array kRows = {
     Row{kAnywhere, kFewRanks, 2 * kKiB, "reduce.flat"},
     Row{kCrowded, kFewRanks, 64 * kKiB, "reduce.degree_k:k=15"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce.flat_blocks"},
-    Row{kAnywhere, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
+    Row{kCrowded, kAnyRanks, 16 * kKiB, "reduce.degree_k:k=3"},
+    Row{kCrowded, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
+    Row{kAnywhere, kAnyRanks, 1 * kKiB, "reduce.degree_k:k=3"},
+    Row{kAnywhere, 40, kAnyBytes, "reduce.flat_blocks"},
+    Row{kAnywhere, kAnyRanks, 8 * kKiB, "reduce.reduce_scatter_gather"},
+    Row{kAnywhere, 64, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
@@ -94,15 +103,20 @@ constexpr std::array kRows = {
     Row{kCrowded, kFewRanks, 4 * kKiB, "allreduce.degree_k:k=15"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allreduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
+    Row{kCrowded, kAnyRanks, 512 * kKiB, "allreduce.reduce_scatter_allgather"},
+    Row{kCrowded, kAnyRanks, kAnyBytes, "allreduce.ring"},
+    Row{kAnywhere, 40, kAnyBytes, "allreduce.flat_blocks"},
+    Row{kAnywhere, kAnyRanks, 8 * kKiB, "allreduce.reduce_scatter_allgather"},
+    Row{kAnywhere, 64, kAnyBytes, "allreduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, 512 * kKiB, "allreduce.reduce_scatter_allgather"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.ring"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
     Row{kSingles, 12, kAnyBytes, "allgather.flat"},
-    Row{kSingles, kFewRanks, 4 * kKiB, "allgather.bruck"},
+    Row{kSingles, kFewRanks, 4 * kKiB, "allgather.bruck:k=3"},
     Row{kSingles, kFewRanks, kAnyBytes, "allgather.flat"},
-    Row{kSingles, kAnyRanks, 16 * kKiB, "allgather.bruck"},
+    Row{kSingles, kAnyRanks, 16 * kKiB, "allgather.bruck:k=3"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
@@ -118,6 +132,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, kFewRanks, kAnyBytes, "scatter.flat"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "scatter.binomial"},
     Row{kNodes, kAnyRanks, kAnyBytes, "scatter.flat"},
+    Row{kAnywhere, kAnyRanks, 64, "scatter.broadcast"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "scatter.binomial"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "scatter.flat"},
 
@@ -130,21 +145,43 @@ constexpr std::array kRows = {
     Row{kSingles, 24, kAnyBytes, "reduce_scatter_block.flat"},
     Row{kNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce_scatter_block.flat"},
+    Row{kCrowded, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
+    Row{kAnywhere, 64, 2 * kKiB, "reduce_scatter_block.flat"},
     Row{kAnywhere, kAnyRanks, 2 * kKiB, "reduce_scatter_block.recursive_halving"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.pairwise"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter_block.flat"},
 
+    Row{kCrowdedSingles, 3, kAnyBytes, "alltoall.pairwise"},
+    Row{kCrowdedSingles, kAnyRanks, 1 * kKiB, "alltoall.bruck_resident"},
     Row{kCrowdedNodes, kAnyRanks, 1 * kKiB, "alltoall.hierarchical"},
-    Row{kNodes, kFewRanks, kAnyBytes, "alltoall.pairwise"},
-    Row{kNodes, kAnyRanks, 64, "alltoall.bruck"},
-    Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
+    Row{kCrowdedNodes, kFewRanks, kAnyBytes, "alltoall.pairwise"},
+    Row{kCrowdedNodes, kAnyRanks, 64, "alltoall.bruck_resident"},
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise", kByModel},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "alltoall.flat"},
-    Row{kAnywhere, kAnyRanks, 256, "alltoall.bruck"},
+    Row{kAnywhere, kAnyRanks, 256, "alltoall.bruck_resident"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
 
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
+
+    Row{kAnywhere, 3, kAnyBytes, "scan.chain"},
+    Row{kAnywhere, kAnyRanks, 4 * kKiB, "scan.recursive_doubling"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "scan.chain:segment=16384"},
+
+    Row{kAnywhere, 3, kAnyBytes, "exscan.chain"},
+    Row{kAnywhere, kAnyRanks, 4 * kKiB, "exscan.recursive_doubling"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "exscan.chain:segment=16384"},
+
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "allgatherv.pairwise"},
+
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "gatherv.flat"},
+
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "scatterv.flat"},
+
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter.pairwise"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce_scatter.flat"},
 };
 
 Rules built_in() {
@@ -153,12 +190,14 @@ Rules built_in() {
     // The table above is right: rules_test.cc parses every row.
     const AlgorithmChoice choice = parse_choice(row.choice).value();
     rules.rules.push_back({.collective = choice.algorithm->collective,
-                           .crowded_only = row.where == kCrowded || row.where == kCrowdedNodes,
+                           .crowded_only = row.where == kCrowded || row.where == kCrowdedNodes ||
+                                           row.where == kCrowdedSingles,
                            .nodes_only = row.where >= kNodes,
-                           .singles_only = row.where == kSingles,
+                           .singles_only = row.where >= kSingles,
                            .max_ranks = row.max_ranks,
                            .max_bytes = row.max_bytes,
-                           .choice = choice});
+                           .choice = choice,
+                           .by_model = row.by_model});
   }
   return rules;
 }

@@ -24,6 +24,7 @@ struct Rule {
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
   AlgorithmChoice choice;
+  bool by_model = false;  ///< alltoall: instead of `choice` what alltoall_by_model says
 };
 
 struct Rules {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "select/select.h"
 
+#include "select/alltoall_model.h"
+
 namespace carillon {
 
 AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules) {
@@ -14,6 +16,7 @@ AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& 
     if (rule.singles_only && (!limits.nodes || limits.nodes->count() != shared.ranks)) continue;
     if (rule.collective != shared.collective) continue;
     if (shared.ranks > rule.max_ranks || bytes > rule.max_bytes) continue;
+    if (rule.by_model) return alltoall_by_model(shared, limits);
     if (suits(rule.choice, shared, limits)) return rule.choice;
   }
   // Rules that somebody wrote without a last resort: take ours.

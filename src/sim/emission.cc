@@ -16,10 +16,8 @@ bool is_in_order(const Schedule& schedule) {
     const Strand& strand = schedule.strands[s];
     for (std::uint32_t i = 0; i < strand.op_count; ++i) {
       const Op& op = schedule.ops[strand.first_op + i];
-      if (op.kind == OpKind::kCopy || op.kind == OpKind::kReduce || op.kind == OpKind::kRepeat) {
-        continue;
-      }
-      const bool reads = op.kind == OpKind::kWait || op.kind == OpKind::kRecv;
+      const bool reads = is_incoming(op.kind);
+      if (!reads && !is_outgoing(op.kind)) continue;
       const auto key = std::tuple(reads, op.message.peer, op.message.channel);
       if (strands.try_emplace(key, s).first->second != s) return false;
     }
@@ -29,30 +27,30 @@ bool is_in_order(const Schedule& schedule) {
 
 }  // namespace
 
-Emission::Emission(const Job& job, const machine::Machine& machine, TransferTable* transfers)
+Emission::Emission(const Job& job, Compiler* compiler, Sharing sharing)
     : job_(job),
       call_(job.call),
-      transfers_(*transfers),
-      compiler_(machine, job.call.limits.window, transfers),
-      builder_(job.call) {}
+      compiler_(*compiler),
+      builder_(job.call),
+      shares_(sharing == Sharing::kWhereAlike && job.locals.empty() &&
+              job.symmetry.peers != Symmetry::Peers::kOwn) {
+  rules_.window = job.call.limits.window;
+}
 
-Status Emission::emit(Rank rank, Window window) {
+Status Emission::emit(Rank rank, const Local& local, Window window) {
   call_.rank = rank;
-  if (!job_.locals.empty()) call_.local = job_.locals[static_cast<std::size_t>(rank)];
-  builder_.restart(call_, window);
+  call_.local = local;
+  builder_.restart(rank, local, window);
   job_.emit(call_, builder_);
-  if (Status status = builder_.end(); !status.ok()) return status;
-  if (builder_.built().learned.length == 0) return {};
-  return {Code::kUnsupported,
-          "schedules of several stages cannot be simulated: what they learn is not known"};
+  return builder_.end();
 }
 
 Status Emission::prepare(const Options& options) {
   window_positions_ = std::max<std::int64_t>(options.window_positions, 1);
   windows_ = false;
   for (const Rank rank : {Rank{0}, job_.call.shared.ranks - 1}) {
-    if (Status status = emit(rank, {0, 0}); !status.ok()) return status;
-    if (!builder_.has_windows()) {
+    if (Status status = emit(rank, local_of(rank), {0, 0}); !status.ok()) return status;
+    if (!builder_.has_windows() || goes_on()) {
       windows_ = false;
       return {};
     }
@@ -60,54 +58,145 @@ Status Emission::prepare(const Options& options) {
   }
   if (!windows_) return {};
   // A window does not tell how many messages its channels have in all; a few whole ranks do.
-  messages_ = Compiler::Messages::kInOrder;
+  rules_.messages = Compiler::Messages::kInOrder;
   const Rank ranks = job_.call.shared.ranks;
   for (const Rank rank : {Rank{0}, job_.call.shared.root, ranks / 2, ranks - 1}) {
-    if (Status status = emit(rank, {}); !status.ok()) return status;
+    if (Status status = emit(rank, local_of(rank), {}); !status.ok()) return status;
     if (!is_in_order(builder_.built())) {
-      messages_ = Compiler::Messages::kNumbered;
+      rules_.messages = Compiler::Messages::kNumbered;
       windows_ = false;
       return {};
     }
-    if (compiler_.needs_credits(builder_.built())) {
-      messages_ = Compiler::Messages::kInOrderCredited;
+    if (Compiler::needs_credits(builder_.built(), rules_.window)) {
+      rules_.messages = Compiler::Messages::kInOrderCredited;
     }
   }
   return {};
 }
 
-Status Emission::begin(Rank rank, std::vector<StrandParts>* strands) {
-  strands->clear();
-  const Window all{};
-  if (Status status = emit(rank, windows_ ? Window{0, 0} : all); !status.ok()) return status;
-  if (!windows_) {
-    for (const Strand& strand : builder_.built().strands) {
-      strands->push_back({compiler_.compile(builder_.built(), strand, call_.local, messages_)});
-    }
-    return {};
+Status Emission::begin(Rank rank, const Local& local, Stage stage,
+                       std::vector<StrandParts>* strands) {
+  if (!shares_) return begin_own(rank, local, stage, strands);
+  Status status;
+  *strands = beginning_of(rank, &status).strands;
+  for (StrandParts& strand : *strands) {
+    if (windows_ && status.ok()) status = advance(rank, local, &strand);
   }
+  return status;
+}
+
+Status Emission::advance(Rank rank, const Local& local, StrandParts* strand) {
+  if (!shares_) return advance_own(rank, local, strand);
+  strand->part = {};
+  while (strand->part.shape == nullptr && strand->next < strand->last) {
+    auto& windows = class_of(rank, window_of(*strand)).windows;
+    const auto [row, is_new] = windows.try_emplace(strand->next, *strand);
+    if (is_new) {
+      if (Status status = emit_window(rank, local, &row->second); !status.ok()) return status;
+      make_relative(rank, row->second.part);
+    }
+    *strand = row->second;
+  }
+  return {};
+}
+
+void Emission::give_back(Part* part) {
+  if (!shares_) return compiler_.give_back(part);
+  *part = {};
+}
+
+bool Emission::begins_with_wait(Rank rank, Status* status) {
+  return beginning_of(rank, status).begins_with_wait;
+}
+
+Emission::Class& Emission::class_of(Rank rank, Window window) {
+  std::uint32_t& number = numbers_[job_.symmetry.class_of(rank, window)];
+  if (number == 0) {
+    classes_.emplace_back();
+    number = static_cast<std::uint32_t>(classes_.size());
+  }
+  return classes_[number - 1];
+}
+
+// The strands of the rank's class, as they are emitted for the first of its ranks that comes.
+Emission::Class& Emission::beginning_of(Rank rank, Status* status) {
+  Class& made = class_of(rank, windows_ ? Window{0, 0} : Window{});
+  if (made.known) return made;
+  made.known = true;
+  if (windows_) {
+    *status = find_strands(rank, local_of(rank), &made.strands);
+    return made;
+  }
+  *status = begin_own(rank, local_of(rank), {}, &made.strands);
+  for (const StrandParts& strand : made.strands) make_relative(rank, strand.part);
+  const Shape* const shape = made.strands.empty() ? nullptr : made.strands.front().part.shape;
+  made.begins_with_wait =
+      made.strands.size() == 1 && shape != nullptr && !shape->steps.empty() &&
+      (shape->steps.front().kind == OpKind::kWait || shape->steps.front().kind == OpKind::kRecv);
+  return made;
+}
+
+void Emission::make_relative(Rank rank, const Part& part) const {
+  if (part.shape == nullptr) return;
+  for (std::size_t i = 0; i < part.shape->peers; ++i) {
+    part.peers[i] = job_.symmetry.relative(static_cast<std::uint32_t>(rank), part.peers[i],
+                                           static_cast<std::uint32_t>(job_.call.shared.ranks));
+  }
+}
+
+Status Emission::begin_own(Rank rank, const Local& local, Stage stage,
+                           std::vector<StrandParts>* strands) {
+  if (windows_) {
+    Status status = find_strands(rank, local, strands);
+    for (StrandParts& strand : *strands) {
+      if (status.ok()) status = advance_own(rank, local, &strand);
+    }
+    return status;
+  }
+  strands->clear();
+  call_.stage = stage.number;
+  call_.learned = stage.learned;
+  rules_.stage = stage.number;
+  if (Status status = emit(rank, local, {}); !status.ok()) return status;
+  rules_.all_credited = goes_on() || stage.number > 0;
+  for (const Strand& strand : builder_.built().strands) {
+    strands->push_back({compiler_.compile(builder_.built(), strand, call_.local, rules_)});
+  }
+  return {};
+}
+
+// Where the strands begin and end; their parts are still to come.
+Status Emission::find_strands(Rank rank, const Local& local, std::vector<StrandParts>* strands) {
+  strands->clear();
+  if (Status status = emit(rank, local, Window{0, 0}); !status.ok()) return status;
   const auto starts = builder_.strand_positions();
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const std::int64_t end = i + 1 < starts.size() ? starts[i + 1] : builder_.positions();
     strands->push_back({.next = starts[i], .last = end});
   }
-  for (StrandParts& strand : *strands) {
-    if (Status status = advance(rank, &strand); !status.ok()) return status;
+  return {};
+}
+
+Status Emission::advance_own(Rank rank, const Local& local, StrandParts* strand) {
+  compiler_.give_back(&strand->part);
+  while (strand->part.shape == nullptr && strand->next < strand->last) {
+    if (Status status = emit_window(rank, local, strand); !status.ok()) return status;
   }
   return {};
 }
 
-Status Emission::advance(Rank rank, StrandParts* strand) {
-  compiler_.give_back(&strand->part);
-  while (strand->next < strand->last) {
-    const Window window{strand->next, std::min(strand->next + window_positions_, strand->last)};
-    if (Status status = emit(rank, window); !status.ok()) return status;
-    strand->next = window.last;
-    const Schedule& schedule = builder_.built();
-    if (schedule.ops.empty()) continue;
-    strand->part = compiler_.compile(schedule, schedule.strands.front(), call_.local, messages_);
-    return {};
-  }
+Window Emission::window_of(const StrandParts& strand) const {
+  return {strand.next, std::min(strand.next + window_positions_, strand.last)};
+}
+
+// The strand's next window; no part if nothing is in it.
+Status Emission::emit_window(Rank rank, const Local& local, StrandParts* strand) {
+  const Window window = window_of(*strand);
+  if (Status status = emit(rank, local, window); !status.ok()) return status;
+  strand->next = window.last;
+  const Schedule& schedule = builder_.built();
+  if (schedule.ops.empty()) return {};
+  strand->part = compiler_.compile(schedule, schedule.strands.front(), call_.local, rules_);
   return {};
 }
 

@@ -2,17 +2,27 @@
 //
 // Emission on demand: the parts that ranks run, emitted when they are needed. A short schedule is
 // emitted whole when its rank begins; of a long one, made of a loop over the ranks, each strand has
-// a window of a few steps at a time.
+// a window of a few steps at a time. Where ranks are alike (Symmetry) a class is emitted once, and
+// its parts name peers relative to the rank.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
+#include "base/stamped_map.h"
 #include "schedule/builder.h"
 #include "sim/part.h"
 #include "sim/sim.h"
 
 namespace carillon::sim {
+
+/// Which of its schedules a rank is at, and what it has learned from those before (lessons.h).
+struct Stage {
+  std::int32_t number = 0;
+  std::span<const std::int64_t> learned = {};
+};
 
 /// A strand's part, and the positions of the schedule that come after it.
 struct StrandParts {
@@ -22,25 +32,54 @@ struct StrandParts {
 
 class Emission {
  public:
-  Emission(const Job& job, const machine::Machine& machine, TransferTable* transfers);
+  /// Whether ranks that are alike are to share their parts.
+  enum class Sharing : std::uint8_t { kNever, kWhereAlike };
+  Emission(const Job& job, Compiler* compiler, Sharing sharing = Sharing::kNever);
 
   /// Decides between whole and windows; the same for all ranks, as their messages must match.
   Status prepare(const Options& options);
-  /// The rank's strands and their first parts.
-  Status begin(Rank rank, std::vector<StrandParts>* strands);
+  /// As the job has it.
+  [[nodiscard]] const Local& local_of(Rank rank) const {
+    return job_.locals.empty() ? job_.call.local : job_.locals[static_cast<std::size_t>(rank)];
+  }
+  /// The rank's strands and their first parts. Stages are emitted whole.
+  Status begin(Rank rank, const Local& local, Stage stage, std::vector<StrandParts>* strands);
+  /// Whether another stage comes after the one that has been begun last.
+  [[nodiscard]] bool goes_on() const { return builder_.built().learned.length > 0; }
   /// The strand's next part that has steps; none, and next == last, at its end.
-  Status advance(Rank rank, StrandParts* strand);
-  void give_back(Part* part) { compiler_.give_back(part); }
+  Status advance(Rank rank, const Local& local, StrandParts* strand);
+  void give_back(Part* part);
+  /// Whether parts are shared; then the rank's schedule need not be kept until something happens to
+  /// it if it is one strand that begins with waiting for a message.
+  [[nodiscard]] bool shares() const { return shares_; }
+  bool begins_with_wait(Rank rank, Status* status);
 
  private:
-  Status emit(Rank rank, Window window);
+  struct Class {
+    bool known = false;
+    std::vector<StrandParts> strands;  // without windows their parts, too
+    bool begins_with_wait = false;
+    std::unordered_map<std::int64_t, StrandParts> windows;  // by their first position
+  };
+
+  Status emit(Rank rank, const Local& local, Window window);
+  Status begin_own(Rank rank, const Local& local, Stage stage, std::vector<StrandParts>* strands);
+  Status find_strands(Rank rank, const Local& local, std::vector<StrandParts>* strands);
+  Class& beginning_of(Rank rank, Status* status);
+  Status advance_own(Rank rank, const Local& local, StrandParts* strand);
+  Status emit_window(Rank rank, const Local& local, StrandParts* strand);
+  Class& class_of(Rank rank, Window window);
+  [[nodiscard]] Window window_of(const StrandParts& strand) const;
+  void make_relative(Rank rank, const Part& part) const;
 
   const Job& job_;
   Call call_;
-  TransferTable& transfers_;
-  Compiler compiler_;
+  Compiler& compiler_;
   Builder builder_;
-  Compiler::Messages messages_ = Compiler::Messages::kNumbered;
+  Compiler::Rules rules_;
+  bool shares_;
+  StampedMap<std::uint32_t> numbers_;  // of classes, from 1 on
+  std::vector<Class> classes_;
   bool windows_ = false;
   std::int64_t window_positions_ = 1;
 };

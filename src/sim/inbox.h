@@ -6,22 +6,25 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "schedule/schedule.h"
 
 namespace carillon::sim {
 
-/// What identifies a message to its reader.
+/// In the number of a message that has been granted: its request has had the number without it.
+inline constexpr std::int32_t kGranted = 1 << 28;
+
+/// What identifies a message to its reader. Numbers are below 2^29.
 class MessageKey {
  public:
   MessageKey() = default;
   MessageKey(std::uint32_t peer, Channel channel, std::int32_t number)
       : value_(static_cast<std::uint64_t>(peer) << 32 |
-               static_cast<std::uint64_t>(static_cast<std::uint32_t>(number)) << 2 |
+               static_cast<std::uint64_t>(static_cast<std::uint32_t>(number)) << 3 |
                static_cast<std::uint64_t>(channel)) {}
   [[nodiscard]] std::uint32_t peer() const { return static_cast<std::uint32_t>(value_ >> 32); }
   [[nodiscard]] std::uint64_t value() const { return value_; }
@@ -42,11 +45,13 @@ struct Arrived {
 /// A rank's inbox; where its messages are, Inboxes knows.
 struct Inbox {
   struct Crowd {
-    std::vector<std::uint64_t> bits;  // of the peers
-    std::unordered_multimap<std::uint64_t, Arrived> others;
+    std::vector<std::uint64_t> bits;               // of the peers
+    std::multimap<std::uint64_t, Arrived> others;  // of one key in the order in which they came
   };
   std::uint32_t first = 0;
-  std::uint32_t count = 0;
+  std::uint32_t count : 31 = 0;
+  /// It has had messages that are more than a bit. Of one key they must not be overtaken by bits.
+  std::uint32_t mixed : 1 = 0;
   std::unique_ptr<Crowd> crowd;
 };
 
@@ -56,7 +61,8 @@ class Inboxes {
 
   /// `now`: the rank will not look for anything before that.
   void put(Inbox* inbox, MessageKey key, const Arrived& arrived, std::int64_t now) {
-    if (inbox->crowd && arrived.time <= now && mark(inbox->crowd.get(), key, arrived)) return;
+    if (arrived.flags != 0) inbox->mixed = 1;
+    if (inbox->crowd && arrived.time <= now && mark(inbox, key, arrived)) return;
     if (inbox->count >= kFew) move_to_crowd(inbox, now);
     std::uint32_t place = free_;
     if (place != 0) {
@@ -117,14 +123,14 @@ class Inboxes {
       }
       const MessageKey key = place.key;
       const Arrived arrived = take_at(inbox, link);
-      if (!mark(&crowd, key, arrived)) crowd.others.emplace(key.value(), arrived);
+      if (!mark(inbox, key, arrived)) crowd.others.emplace(key.value(), arrived);
     }
   }
 
   // Sets the peer's bit, if that tells all of the message.
-  static bool mark(Inbox::Crowd* crowd, MessageKey key, const Arrived& arrived) {
-    if (!key.is_plain() || arrived.flags != 0 || arrived.path != 0) return false;
-    std::uint64_t& word = crowd->bits[key.peer() / 64];
+  static bool mark(Inbox* inbox, MessageKey key, const Arrived& arrived) {
+    if (!key.is_plain() || inbox->mixed != 0 || arrived.path != 0) return false;
+    std::uint64_t& word = inbox->crowd->bits[key.peer() / 64];
     const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
     const bool is_new = (word & bit) == 0;
     word |= bit;
@@ -140,8 +146,8 @@ class Inboxes {
         return Arrived{};
       }
     }
-    const auto row = crowd->others.find(key.value());
-    if (row == crowd->others.end()) return std::nullopt;
+    const auto row = crowd->others.lower_bound(key.value());
+    if (row == crowd->others.end() || row->first != key.value()) return std::nullopt;
     const Arrived arrived = row->second;
     crowd->others.erase(row);
     return arrived;

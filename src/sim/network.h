@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "machine/port.h"
 #include "sim/huge.h"
 #include "sim/part.h"
 
@@ -27,62 +28,71 @@ class Network {
   /// From when, at the earliest `now`, the node's NIC takes another request.
   std::int64_t room(std::int32_t node, std::int64_t now) {
     Nic& nic = nics_[static_cast<std::size_t>(node)];
-    if (!nic.waiting) return now;
-    std::vector<std::int64_t>& begins = nic.waiting->begins;
-    std::size_t& head = nic.waiting->head;
-    while (head < begins.size() && begins[head] <= now) ++head;
-    if (head == begins.size()) {
-      begins.clear();
-      head = 0;
-    }
-    const auto depth = static_cast<std::size_t>(machine_.network.send_queue);
-    return begins.size() - head < depth ? now : begins[begins.size() - depth];
+    return nic.queue ? nic.queue->room(machine_, now) : now;
+  }
+
+  /// How far up a message between the nodes goes.
+  [[nodiscard]] std::int32_t levels(std::int32_t node, std::int32_t peer) const {
+    return has_levels_ ? machine::levels_between(machine_.topology, node, peer) : 0;
   }
 
   /// A message posted at `now`: when its last byte is at the other node.
   std::int64_t send(std::int32_t node, std::int32_t peer, std::int64_t now,
                     const TransferTable::Costs& costs) {
+    const std::int32_t up = levels(node, peer);
+    return leave(node, up, now, costs) + machine::wire_latency_ps(machine_, up);
+  }
+
+  /// A message that goes so many levels up: when its last byte has left the node.
+  std::int64_t leave(std::int32_t node, std::int32_t levels, std::int64_t now,
+                     const TransferTable::Costs& costs) {
     Nic& nic = nics_[static_cast<std::size_t>(node)];
-    const std::int32_t levels =
-        has_levels_ ? machine::levels_between(machine_.topology, node, peer) : 0;
-    std::int64_t ready = now;
-    std::int64_t bus_end = now;
-    if (has_bus_) {
-      Bus& bus = buses_[static_cast<std::size_t>(node)];
-      const std::int64_t begin = std::max(now, bus.out);
-      bus_end = begin + machine_.bus.per_message_ps + costs.bus_ps;
-      bus.out = bus_end;
-      ready = machine_.bus.cut_through ? begin + machine_.bus.per_message_ps : bus_end;
+    const machine::Injection sent = machine::inject(
+        machine_, &nic.lanes, bus_of(node), now, costs.by_levels[static_cast<std::size_t>(levels)]);
+    if (sent.waited) {
+      if (!nic.queue) nic.queue = std::make_unique<machine::SendQueue>();
+      nic.queue->add(sent.begin_ps);
     }
-    const std::int64_t wire = costs.wire_ps[static_cast<std::size_t>(levels)];
-    const std::int64_t begin = std::max(ready, nic.out);
-    const std::int64_t end = std::max(begin + wire, bus_end);
-    if (begin > ready) wait_for_nic(&nic, begin);
-    nic.out = end + machine_.network.gap_ps;
-    return end + machine::wire_latency_ps(machine_, levels);
+    return sent.end_ps;
   }
 
   /// A message whose last byte could be there at `time`: when the reader can see it.
   std::int64_t receive(std::int32_t node, std::int64_t time, const TransferTable::Costs& costs) {
+    return machine::land(machine_, &nics_[static_cast<std::size_t>(node)].lanes, bus_of(node), time,
+                         costs.by_levels.front());
+  }
+
+  /// A multicast that is at the node, or is leaving it, at `time`: when one more process attached
+  /// to its group has a copy. The NIC makes them one after the other.
+  std::int64_t copy_out(std::int32_t node, std::int64_t time, const TransferTable::Costs& costs) {
     Nic& nic = nics_[static_cast<std::size_t>(node)];
-    const std::int64_t end = std::max(time, nic.in + costs.receive_ps);
-    nic.in = end + machine_.network.gap_ps;
-    if (!has_bus_) return end;
-    Bus& bus = buses_[static_cast<std::size_t>(node)];
-    std::int64_t& busy = machine_.bus.half_duplex ? bus.out : bus.in;
-    busy = machine_.bus.cut_through ? std::max(end, busy + costs.bus_ps)
-                                    : std::max(end, busy) + costs.bus_ps;
-    busy += machine_.bus.per_message_ps;
-    return busy;
+    nic.lanes.in = std::max(time, nic.lanes.in) + costs.deliver_ps;
+    return machine::to_memory(machine_, bus_of(node), nic.lanes.in, costs.by_levels.front());
+  }
+
+  /// A multicast to nodes that was at the node at `time`: when its processes find it in shared
+  /// memory.
+  std::int64_t share(std::int32_t node, std::int64_t time,
+                     const TransferTable::Costs& costs) const {
+    return std::max(time, nics_[static_cast<std::size_t>(node)].lanes.in) + costs.receive_group_ps +
+           machine_.shared_memory.latency_ps;
   }
 
   /// Work on the node's memory from `begin`, which would end at `end`: when it does.
   std::int64_t use_memory(std::int32_t node, std::int64_t begin, std::int64_t end,
                           const TransferTable::Costs& costs) {
     if (memories_.empty()) return end;
-    std::int64_t& busy = memories_[static_cast<std::size_t>(node)];
-    busy = std::max(busy, begin) + costs.memory_ps;
-    return std::max(end, busy);
+    Memory& memory = memories_[static_cast<std::size_t>(node)];
+    memory.busy = std::max(memory.busy, begin) + costs.memory_ps;
+    memory.work_ps += costs.memory_ps;
+    return std::max(end, memory.busy);
+  }
+
+  /// For how long, until `now`, the node's memory has been busy. All that began before is known.
+  [[nodiscard]] std::int64_t memory_busy_ps(std::int32_t node, std::int64_t now) const {
+    if (memories_.empty()) return 0;
+    const Memory& memory = memories_[static_cast<std::size_t>(node)];
+    return memory.work_ps - std::max<std::int64_t>(memory.busy - now, 0);
   }
 
   [[gnu::always_inline]] void prefetch(std::int32_t node) const {
@@ -91,41 +101,27 @@ class Network {
 
   /// How long a release takes back to the writer.
   [[nodiscard]] std::int64_t release_ps(std::int32_t node, std::int32_t peer) const {
-    const std::int32_t levels =
-        has_levels_ ? machine::levels_between(machine_.topology, node, peer) : 0;
-    return machine::wire_latency_ps(machine_, levels);
+    return machine::wire_latency_ps(machine_, levels(node, peer));
   }
 
  private:
-  // When messages that have been posted begin to be sent; those before `head` have.
-  struct Waiting {
-    std::vector<std::int64_t> begins;
-    std::size_t head = 0;
-  };
   struct Nic {
-    std::int64_t out = INT64_MIN / 2, in = INT64_MIN / 2;  // busy until
-    std::unique_ptr<Waiting> waiting;
+    machine::Lanes lanes;
+    std::unique_ptr<machine::SendQueue> queue;
   };
-  struct Bus {
-    std::int64_t out = INT64_MIN / 2, in = INT64_MIN / 2;
+  struct Memory {
+    std::int64_t busy = 0;     // until
+    std::int64_t work_ps = 0;  // in all
   };
-
-  static void wait_for_nic(Nic* nic, std::int64_t begin) {
-    if (!nic->waiting) nic->waiting = std::make_unique<Waiting>();
-    Waiting& waiting = *nic->waiting;
-    if (waiting.head > 64 && waiting.head * 2 > waiting.begins.size()) {
-      waiting.begins.erase(waiting.begins.begin(),
-                           waiting.begins.begin() + static_cast<std::ptrdiff_t>(waiting.head));
-      waiting.head = 0;
-    }
-    waiting.begins.push_back(begin);
+  machine::Lanes* bus_of(std::int32_t node) {
+    return has_bus_ ? &buses_[static_cast<std::size_t>(node)] : nullptr;
   }
 
   const machine::Machine& machine_;
   bool has_bus_, has_levels_;
   HugeArray<Nic> nics_;
-  std::vector<Bus> buses_;
-  std::vector<std::int64_t> memories_;
+  std::vector<machine::Lanes> buses_;
+  std::vector<Memory> memories_;
 };
 
 }  // namespace carillon::sim

@@ -61,11 +61,14 @@ std::int64_t runs_of(std::span<const Buffer> dst, std::span<const Buffer> src,
   return runs;
 }
 
-bool is_post(OpKind kind) {
-  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend;
+bool is_post(OpKind kind) { return is_outgoing(kind); }
+
+// Whose channel can be short of room for messages.
+bool takes_credit(OpKind kind) {
+  return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kMulticast;
 }
 
-// Calls body(op, its last message's number) for puts and signals.
+// Calls body(op, its last message's number) for puts, signals and multicasts.
 template <typename Body>
 void for_each_post(const Schedule& schedule, Body body) {
   std::int64_t rounds = 1;
@@ -77,13 +80,13 @@ void for_each_post(const Schedule& schedule, Body body) {
       rounds = op.count;
       loop_end = i + op.body + 1;
     }
-    if (op.kind != OpKind::kPut && op.kind != OpKind::kSignal) continue;
+    if (!takes_credit(op.kind)) continue;
     body(op, op.message.index + op.message.index_stride * (rounds - 1));
   }
 }
 
 std::uint64_t channel_key(const Op& op) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(op.message.peer)) << 2 |
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(op.message.peer)) << 3 |
          static_cast<std::uint64_t>(op.message.channel);
 }
 
@@ -122,23 +125,27 @@ std::uint32_t TransferTable::index(machine::Transfer transfer, OpKind kind) {
   last = {key, row->second};
   if (!is_new) return last.index;
   const machine::Machine& m = machine_;
-  const bool packed = two_sided ? machine::is_eager(m, transfer.bytes) && m.two_sided.copy_in
-                                : machine::is_packed(m, transfer);
-  const bool gathers = !packed && transfer.entries <= m.network.max_entries;
+  const bool gathers = machine::is_gathered(m, transfer, two_sided);
   Costs costs{.transfer = transfer,
               .put_ps = machine::put_ps(m, transfer),
               .send_ps = machine::send_ps(m, transfer),
               .recv_ps = machine::recv_ps(m, transfer),
-              .local_put_ps = machine::local_put_ps(m, transfer.bytes),
+              .local_put_ps = machine::local_put_ps(m, transfer),
               .local_recv_ps = machine::local_wait_ps(m) + machine::pack_ps(m, transfer),
-              .bus_ps = machine::cost(transfer.bytes, m.bus.per_byte_fs),
-              .receive_ps = machine::wire_ps(m, transfer, 0, false),
-              .wire_ps = {},
+              .multicast_ps = machine::multicast_ps(m, transfer),
+              .receive_group_ps = machine::receive_ps(m, transfer),
+              .deliver_ps = machine::deliver_ps(m, transfer),
+              .put_copy_ps = machine::put_copy_ps(m, transfer),
+              .send_copy_ps = machine::send_copy_ps(m, transfer),
+              .recv_copy_ps = machine::recv_copy_ps(m, transfer),
+              .group_copy_ps = machine::pack_ps(m, transfer),
+              .local_put_copy_ps = machine::scattered_ps(m.memory, transfer),
+              .local_recv_copy_ps = machine::pack_ps(m, transfer),
+              .by_levels = {},
               .memory_ps = machine::cost(transfer.bytes, m.memory.node_byte_fs)};
-  if (m.bus.cut_through) costs.receive_ps = std::max(costs.receive_ps, costs.bus_ps);
   const auto levels = static_cast<std::int32_t>(m.topology.levels.size());
   for (std::int32_t level = 0; level <= levels; ++level) {
-    costs.wire_ps.push_back(machine::wire_ps(m, transfer, level, gathers));
+    costs.by_levels.push_back(machine::occupancy(m, transfer, level, gathers));
   }
   costs_.push_back(std::move(costs));
   return last.index;
@@ -211,8 +218,10 @@ Step Compiler::step_of(const Context& context, const Op& op) {
       return step;
     case OpKind::kPut:
     case OpKind::kSend:
+    case OpKind::kMulticast:
+    case OpKind::kReceive:
     case OpKind::kRecv: {
-      const std::span<const Buffer> list = op.kind == OpKind::kRecv ? dst : src;
+      const std::span<const Buffer> list = is_incoming(op.kind) ? dst : src;
       step.transfer = transfers_.index({.bytes = length_of(list, tables),
                                         .entries = static_cast<std::int32_t>(list.size()),
                                         .registered = is_registered(list)},
@@ -223,10 +232,10 @@ Step Compiler::step_of(const Context& context, const Op& op) {
     case OpKind::kWait: step.transfer = transfers_.index({.entries = 0}, op.kind); break;
   }
   step.channel = op.message.channel;
-  const bool to_all = step.channel == Channel::kAll && is_post(op.kind);
+  const bool to_all = has_readers(step.channel) && is_post(op.kind);
   step.peer = to_all ? 0 : place(op.message.peer);
-  if (context.messages == Messages::kNumbered) {
-    step.number = op.message.index;
+  if (context.rules.messages == Messages::kNumbered) {
+    step.number = op.message.index + context.rules.stage * kStageMessages;
     step.stride = op.message.index_stride;
   }
   return step;
@@ -238,19 +247,18 @@ void Compiler::mark_credited(const Context& context) {
                                 context.strand.op_count);
   std::unordered_set<std::uint64_t> channels;
   for_each_post(context.schedule, [&](const Op& op, std::int64_t last) {
-    if (last >= window_) channels.insert(channel_key(op));
+    if (last >= context.rules.window) channels.insert(channel_key(op));
   });
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].kind != OpKind::kPut && ops[i].kind != OpKind::kSignal) continue;
-    const bool credited =
-        context.messages == Messages::kInOrderCredited || channels.contains(channel_key(ops[i]));
+    if (!takes_credit(ops[i].kind)) continue;
+    const bool credited = credits_all(context.rules) || channels.contains(channel_key(ops[i]));
     steps_[i].credited = credited ? 1 : 0;
   }
 }
 
-bool Compiler::needs_credits(const Schedule& schedule) const {
+bool Compiler::needs_credits(const Schedule& schedule, std::int32_t window) {
   bool needs = false;
-  for_each_post(schedule, [&](const Op&, std::int64_t last) { needs = needs || last >= window_; });
+  for_each_post(schedule, [&](const Op&, std::int64_t last) { needs = needs || last >= window; });
   return needs;
 }
 
@@ -264,24 +272,25 @@ void Compiler::link_releases(const Context& context) {
 }
 
 // Whether a channel could have more messages than the window, at a glance.
-bool Compiler::has_many(const Schedule& schedule) const {
+bool Compiler::has_many(const Schedule& schedule, std::int32_t window) {
   std::int32_t many = 0;
   for (const Op& op : schedule.ops) {
-    many |= op.message.index >= window_ ? 1 : op.message.index_stride;
+    many |= op.message.index >= window ? 1 : op.message.index_stride;
   }
   return many != 0;
 }
 
 Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Local& local,
-                       Messages messages) {
-  const Context context{schedule, strand, local, messages};
+                       const Rules& rules) {
+  const Context context{schedule, strand, local, rules};
   steps_.clear();
   peers_.clear();
   for (std::uint32_t i = 0; i < strand.op_count; ++i) {
     steps_.push_back(step_of(context, schedule.ops[strand.first_op + i]));
-    if (steps_.back().kind == OpKind::kWait) steps_.back().link = i;
+    if (steps_.back().kind == OpKind::kWait || steps_.back().kind == OpKind::kReceive)
+      steps_.back().link = i;
   }
-  if (messages == Messages::kInOrderCredited || has_many(schedule)) {
+  if (credits_all(rules) || has_many(schedule, rules.window)) {
     mark_credited(context);
     link_releases(context);
   }

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "machine/costs.h"
+#include "machine/port.h"
 #include "schedule/schedule.h"
 
 namespace carillon::sim {
@@ -64,11 +64,16 @@ class TransferTable {
  public:
   struct Costs {
     machine::Transfer transfer;
-    std::int64_t put_ps = 0, send_ps = 0, recv_ps = 0;  ///< CPU, between nodes
-    std::int64_t local_put_ps = 0, local_recv_ps = 0;   ///< CPU, within one
-    std::int64_t bus_ps = 0, receive_ps = 0;            ///< bus; reader's NIC
-    std::vector<std::int64_t> wire_ps;                  ///< writer's NIC, by levels
-    std::int64_t memory_ps = 0;                         ///< of the node's memory, to write it
+    std::int64_t put_ps = 0, send_ps = 0, recv_ps = 0;    ///< CPU, between nodes
+    std::int64_t local_put_ps = 0, local_recv_ps = 0;     ///< CPU, within one
+    std::int64_t multicast_ps = 0, receive_group_ps = 0;  ///< CPU, to and from a group
+    std::int64_t deliver_ps = 0;  ///< NIC, per process of a node after the first
+    /// What of those is copying a payload together or apart.
+    std::int64_t put_copy_ps = 0, send_copy_ps = 0, recv_copy_ps = 0;
+    std::int64_t group_copy_ps = 0;  ///< of a multicast, and of receiving one
+    std::int64_t local_put_copy_ps = 0, local_recv_copy_ps = 0;
+    std::vector<machine::Occupancy> by_levels;  ///< of NICs and buses
+    std::int64_t memory_ps = 0;                 ///< of the node's memory, to write it
   };
 
   explicit TransferTable(const machine::Machine& machine) : machine_(machine) {}
@@ -124,8 +129,10 @@ struct Part {
 /// Makes parts of schedules.
 class Compiler {
  public:
-  Compiler(const machine::Machine& machine, std::int32_t window, TransferTable* transfers)
-      : machine_(machine), window_(window), transfers_(*transfers) {}
+  /// Messages of a stage, and stages, that can be told apart.
+  static constexpr std::int32_t kStageMessages = 1 << 24, kStages = 16;
+  Compiler(const machine::Machine& machine, TransferTable* transfers)
+      : machine_(machine), transfers_(*transfers) {}
 
   /// How messages are matched, and which puts take credits.
   enum class Messages : std::uint8_t {
@@ -133,10 +140,16 @@ class Compiler {
     kInOrder,          ///< in their order, numbers are zero; credits as far as the part shows,
     kInOrderCredited,  ///< or for every put
   };
+  struct Rules {
+    Messages messages = Messages::kNumbered;
+    std::int32_t window = 1;    ///< Limits::window
+    std::int32_t stage = 0;     ///< whose messages are numbered from 0 again
+    bool all_credited = false;  ///< a stage's part does not tell how many there are in all
+  };
   Part compile(const Schedule& schedule, const Strand& strand, const Local& local,
-               Messages messages);
+               const Rules& rules);
   /// Whether a channel has more messages than the window.
-  [[nodiscard]] bool needs_credits(const Schedule& schedule) const;
+  [[nodiscard]] static bool needs_credits(const Schedule& schedule, std::int32_t window);
   void give_back(Part* part);
 
  private:
@@ -144,18 +157,20 @@ class Compiler {
     const Schedule& schedule;
     const Strand& strand;
     const Local& local;
-    Messages messages;
+    const Rules& rules;
   };
 
   [[nodiscard]] bool is_registered(std::span<const Buffer> list) const;
-  [[nodiscard]] bool has_many(const Schedule& schedule) const;
+  [[nodiscard]] static bool has_many(const Schedule& schedule, std::int32_t window);
+  [[nodiscard]] static bool credits_all(const Rules& rules) {
+    return rules.messages == Messages::kInOrderCredited || rules.all_credited;
+  }
   Step step_of(const Context& context, const Op& op);
   std::uint32_t place(Rank peer);
   void mark_credited(const Context& context);
   void link_releases(const Context& context);
 
   const machine::Machine& machine_;
-  std::int32_t window_;
   TransferTable& transfers_;
   ShapeTable shapes_;
   PeerPool pool_;

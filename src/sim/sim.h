@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -17,12 +18,45 @@
 
 namespace carillon::sim {
 
+/// What ranks of a call have in common. Those of a class have the same schedule but for who their
+/// peers are, and these follow from one another: all of them are moved as the rank itself is.
+struct Symmetry {
+  enum class Peers : std::uint8_t {
+    kOwn,       ///< nothing is known
+    kTurned,    ///< rank + x, modulo the ranks
+    kMirrored,  ///< x - rank, modulo the ranks
+    kFlipped    ///< rank xor x
+  };
+  Peers peers = Peers::kOwn;
+  /// Of what is emitted for a window.
+  std::function<std::int64_t(Rank rank, Window window)> class_of = {};
+
+  /// What is the same for all ranks of the class, and the peer that a rank has by it.
+  [[nodiscard]] std::uint32_t relative(std::uint32_t rank, std::uint32_t peer,
+                                       std::uint32_t ranks) const {
+    if (peers == Peers::kTurned) return peer < rank ? peer + (ranks - rank) : peer - rank;
+    if (peers == Peers::kMirrored) return peer < ranks - rank ? peer + rank : peer - (ranks - rank);
+    return peers == Peers::kFlipped ? peer ^ rank : peer;
+  }
+  static std::uint32_t peer(Peers peers, std::uint32_t rank, std::uint32_t relative,
+                            std::uint32_t ranks) {
+    if (peers == Peers::kFlipped) return rank ^ relative;
+    if (peers == Peers::kOwn) return relative;
+    if (peers == Peers::kMirrored) {
+      return relative < rank ? relative + (ranks - rank) : relative - rank;
+    }
+    const std::uint32_t left = ranks - relative;  // until the numbers begin anew
+    return rank >= left ? rank - left : rank + relative;
+  }
+};
+
 /// A call of the whole team. Limits::nodes says who shares a node; null: all do.
 struct Job {
   Call call;                  ///< its rank and local part are filled in for each rank
   std::vector<Local> locals;  ///< one per rank; empty: not in place, no tables
   /// Writes the part of the call's rank: an algorithm's emit.
   std::function<void(const Call& call, Builder& builder)> emit;
+  Symmetry symmetry = {};  ///< not with locals
 };
 
 enum class Activity : std::uint8_t { kSend, kWait, kCopy, kReduce };
@@ -57,6 +91,7 @@ struct Options {
 struct PathStep {
   Rank from = 0, rank = 0;
   std::int64_t begin_ps = 0, end_ps = 0;
+  std::string what = {};  ///< of a program: the name of the call, or "compute"
 };
 
 struct Report {

@@ -4,31 +4,45 @@
 //
 //   put, signal   payload ----------------------------------> wait ... last use
 //                 (may go on) <------------------------------ release, where windows are short
+//   multicast     payload, once --- copied by the switches ---> receive of each; they acknowledge
 //   send, long    request ----------------------------------> recv
 //                 grant <-------------------------------------
 //                 payload ----------------------------------> (recv goes on)
 #pragma once
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "sim/simulation.h"
 
 namespace carillon::sim {
 
-template <bool kTraced>
-std::uint32_t Simulation<kTraced>::path_node(std::uint32_t path, std::uint32_t from,
-                                             std::uint32_t to, std::int64_t sent) {
-  if constexpr (!kTraced) return 0;
+template <bool kFull>
+std::uint32_t Simulation<kFull>::path_node(std::uint32_t path, std::uint32_t from, std::uint32_t to,
+                                           std::int64_t sent) {
+  if constexpr (!kFull) return 0;
   if (!options_.critical_path) return 0;
-  path_.push_back({path, static_cast<Rank>(from), static_cast<Rank>(to), sent, sent});
+  path_.push_back(
+      {path, static_cast<Rank>(owner_of(from)), static_cast<Rank>(owner_of(to)), sent, sent});
+  if constexpr (kFull) path_.back().call = state_of(from).call;
   return static_cast<std::uint32_t>(path_.size() - 1);
 }
 
+// The strand goes on with what came at that time: if the rank had nothing else to do until then,
+// all that it does from now on comes after it.
+template <bool kFull>
+void Simulation<kFull>::note_wait(std::uint32_t id, std::int64_t came, std::uint32_t path) {
+  if constexpr (kFull) {
+    if (path == 0 || came <= cpu_of(id)) return;
+    path_[path].came = came;
+    state_of(owner_of(id)).path = path;
+  }
+}
+
 // A message that another strand or rank of the node finds in its memory at `time`.
-template <bool kTraced>
-void Simulation<kTraced>::deliver_here(std::uint32_t id, const StrandState& strand,
-                                       std::uint32_t to, std::int64_t sent, std::int64_t time,
-                                       Subject subject, std::int32_t number) {
+template <bool kFull>
+void Simulation<kFull>::deliver_here(std::uint32_t id, std::uint32_t to, std::int64_t sent,
+                                     std::int64_t time, Subject subject, std::int32_t number) {
   subject.kind = EventKind::kDeliver;
   Event event;
   event.time = time;
@@ -36,19 +50,18 @@ void Simulation<kTraced>::deliver_here(std::uint32_t id, const StrandState& stra
   event.from = id;
   event.word = subject.word();
   event.number = number;
-  event.set_path(path_node(strand.path, id, to, sent));
+  event.set_path(path_node(path_of(id), id, to, sent));
   push(event);
 }
 
 // A message that is handed to the NIC at `time`.
-template <bool kTraced>
-void Simulation<kTraced>::send_between(std::uint32_t id, std::uint32_t to, std::int64_t time,
-                                       Subject subject, std::int32_t number, std::uint32_t path) {
+template <bool kFull>
+void Simulation<kFull>::send_between(std::uint32_t id, std::uint32_t to, std::int64_t time,
+                                     Subject subject, std::int32_t number, std::uint32_t path) {
   subject.kind = EventKind::kMessage;
   const bool has_payload = subject.role == Role::kPayload;
   Event event;
-  event.time = network_.send(single_ ? static_cast<std::int32_t>(id) : node_of(id),
-                             single_ ? static_cast<std::int32_t>(to) : node_of(to), time,
+  event.time = network_.send(place_of(id), place_of(to), time,
                              transfers_[has_payload ? subject.transfer : empty_]);
   event.rank = to;
   event.from = id;
@@ -59,36 +72,40 @@ void Simulation<kTraced>::send_between(std::uint32_t id, std::uint32_t to, std::
 }
 
 // Whether the channel's window has room; else the strand waits for a release.
-template <bool kTraced>
-bool Simulation<kTraced>::take_credit(std::uint32_t id, StrandState* strand, const Step& step) {
-  RankState& state = states_[id];
-  const std::uint64_t key = channel_key(*strand, step);
+template <bool kFull>
+bool Simulation<kFull>::take_credit(std::uint32_t id, StrandState* strand, const Step& step) {
+  RankState& state = state_of(id);
+  const std::uint64_t key = channel_key(id, *strand, step);
   if (!state.more) state.more = std::make_unique<More>();
   Credit& credit = state.more->credits[key];
+  const Flight& flight = flight_of(id);
+  const Call& call = flight.job->call;
   const std::int64_t readers =
-      step.channel == Channel::kAll
-          ? job_.call.limits.node_size(static_cast<Rank>(id), job_.call.shared.ranks) - 1
-          : 1;
-  if ((credit.posted - job_.call.limits.window + 1) * readers > credit.released) {
+      readers_of(step.channel, static_cast<Rank>(id - flight.base), call.shared.ranks, call.limits);
+  if ((credit.posted - call.limits.window + 1) * readers > credit.released) {
     strand->state = StrandState::State::kNeedsCredit;
-    strand->key = MessageKey(static_cast<std::uint32_t>(key >> 2), step.channel, 0);
+    strand->key = MessageKey(static_cast<std::uint32_t>(key >> 3), step.channel, 0);
     return false;
   }
   ++credit.posted;
   return true;
 }
 
-template <bool kTraced>
-bool Simulation<kTraced>::post(std::uint32_t id, StrandState* strand, const Step& step) {
+template <bool kFull>
+bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& step) {
   const TransferTable::Costs& costs = transfers_[step.transfer];
-  const bool to_all = step.channel == Channel::kAll;
-  const std::uint32_t peer = to_all ? id : strand->parts.part.peers[step.peer];
-  const bool remote = !to_all && !is_local(id, peer);
-  const auto& more = states_[id].more;
+  const bool to_all = has_readers(step.channel);
+  const bool to_group = is_group(step.channel);
+  const std::uint32_t peer = to_all ? id : peer_of(id, *strand, step);
+  const bool remote = to_group || (!to_all && !is_local(id, peer));
+  const std::int64_t remote_ps = to_group                     ? costs.multicast_ps
+                                 : step.kind == OpKind::kSend ? costs.send_ps
+                                                              : costs.put_ps;
+  const auto& more = state_of(id).more;
   // Once a channel has been short of room it is counted to the end (of a schedule in windows).
   const bool credited =
       step.credited != 0 || (more && !more->credits.empty() && step.kind != OpKind::kSend &&
-                             more->credits.contains(channel_key(*strand, step)));
+                             more->credits.contains(channel_key(id, *strand, step)));
   if (!strand->posting) {
     if (credited && !take_credit(id, strand, step)) {
       strand->since = strand->ready;
@@ -97,12 +114,18 @@ bool Simulation<kTraced>::post(std::uint32_t id, StrandState* strand, const Step
     const std::int64_t begin = strand->ready;
     std::int64_t end = begin;
     if (remote) {
-      end = network_.room(single_ ? static_cast<std::int32_t>(id) : node_of(id), begin) +
-            (step.kind == OpKind::kSend ? costs.send_ps : costs.put_ps);
+      end = network_.room(place_of(id), begin) + remote_ps;
     } else if (to_all || peer != id) {
       end = network_.use_memory(node_, begin, begin + costs.local_put_ps, costs);
     }
     spend(id, strand, end, Activity::kSend, step);
+    if (remote) {
+      count_as_copy(Activity::kSend, to_group                     ? costs.group_copy_ps
+                                     : step.kind == OpKind::kSend ? costs.send_copy_ps
+                                                                  : costs.put_copy_ps);
+    } else if (end > begin) {
+      count_as_copy(Activity::kSend, costs.local_put_copy_ps);
+    }
     ++report_.messages;
     report_.bytes += costs.transfer.bytes;
     // The NIC is asked when it is time: others of the node may be first.
@@ -120,53 +143,100 @@ bool Simulation<kTraced>::post(std::uint32_t id, StrandState* strand, const Step
 }
 
 // What has been posted goes its way.
-template <bool kTraced>
-void Simulation<kTraced>::leave_cpu(std::uint32_t id, StrandState* strand, const Step& step,
-                                    Subject subject) {
+template <bool kFull>
+void Simulation<kFull>::leave_cpu(std::uint32_t id, StrandState* strand, const Step& step,
+                                  Subject subject) {
   const std::int32_t number = step.number + step.stride * strand->round;
   const std::int64_t sent = strand->ready;
   const std::int64_t seen = sent + machine_.shared_memory.latency_ps;
+  if (is_group(step.channel)) return multicast(id, *strand, step, subject);
   if (step.channel == Channel::kAll) {
-    for (std::uint32_t to = 0; nodes_ == nullptr && to < ranks_; ++to) {
-      if (to != id) deliver_here(id, *strand, to, sent, seen, subject, number);
+    const Flight& flight = flight_of(id);
+    const Nodes* const nodes = flight.job->call.limits.nodes.get();
+    const auto ranks = static_cast<std::uint32_t>(flight.job->call.shared.ranks);
+    for (std::uint32_t to = flight.base; nodes == nullptr && to < flight.base + ranks; ++to) {
+      if (to != id) deliver_here(id, to, sent, seen, subject, number);
     }
-    if (nodes_ == nullptr) return;
-    for (const Rank member : nodes_->members(node_of(id))) {
-      const auto to = static_cast<std::uint32_t>(member);
-      if (to != id) deliver_here(id, *strand, to, sent, seen, subject, number);
+    if (nodes == nullptr) return;
+    for (const Rank member : nodes->members(nodes->node_of(static_cast<Rank>(id - flight.base)))) {
+      const std::uint32_t to = flight.base + static_cast<std::uint32_t>(member);
+      if (to != id) deliver_here(id, to, sent, seen, subject, number);
     }
     return;
   }
-  const std::uint32_t peer = strand->parts.part.peers[step.peer];
+  const std::uint32_t peer = peer_of(id, *strand, step);
   if (is_local(id, peer)) {
-    deliver_here(id, *strand, peer, sent, peer == id ? sent : seen, subject, number);
+    deliver_here(id, peer, sent, peer == id ? sent : seen, subject, number);
   } else {
-    send_between(id, peer, sent, subject, number, strand->path);
+    send_between(id, peer, sent, subject, number, path_of(id));
   }
 }
 
-template <bool kTraced>
-bool Simulation<kTraced>::await(std::uint32_t id, StrandState* strand, const Step& step) {
-  RankState& state = states_[id];
-  const std::uint32_t peer = strand->parts.part.peers[step.peer];
-  if (strand->since < 0) {
+// One message leaves the NIC; the first reader of each node takes it from the network, the others
+// of the node, and of the writer's own, get copies from the NIC, or, of one to nodes, find what the
+// first has put into shared memory.
+template <bool kFull>
+void Simulation<kFull>::multicast(std::uint32_t id, const StrandState& strand, const Step& step,
+                                  Subject subject) {
+  const Flight& flight = flight_of(id);
+  const Call& call = flight.job->call;
+  const auto writer = static_cast<Rank>(id - flight.base);
+  std::vector<std::uint32_t> readers;
+  std::int32_t levels = 0;
+  for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
+    const std::uint32_t to = flight.base + static_cast<std::uint32_t>(rank);
+    if (to == id || !hears(step.channel, writer, rank, call.limits)) continue;
+    readers.push_back(to);
+    levels = std::max(levels, network_.levels(place_of(id), place_of(to)));
+  }
+  const std::int64_t left =
+      network_.leave(place_of(id), levels, strand.ready, transfers_[subject.transfer]);
+  std::unordered_set<std::int32_t> reached{place_of(id)};
+  subject.kind = EventKind::kMessage;
+  for (const std::uint32_t to : readers) {
+    const bool is_first = reached.insert(place_of(to)).second;
+    subject.role = is_first ? Role::kPayload : Role::kCopy;
+    Event event;
+    event.time = left;
+    if (!is_local(id, to)) {
+      event.time +=
+          machine::multicast_latency_ps(machine_, network_.levels(place_of(id), place_of(to)));
+    }
+    event.rank = to;
+    event.from = id;
+    event.word = subject.word();
+    event.number = step.number + step.stride * strand.round;
+    event.set_path(path_node(path_of(id), id, to, strand.ready));
+    push(event);
+  }
+}
+
+template <bool kFull>
+bool Simulation<kFull>::await(std::uint32_t id, StrandState* strand, const Step& step) {
+  RankState& state = state_of(id);
+  const std::uint32_t peer = peer_of(id, *strand, step);
+  const bool is_new = strand->since < 0;
+  if (is_new) {
     strand->since = strand->ready;
     if (step.kind == OpKind::kRecv && !is_local(id, peer)) {
       strand->ready += machine::recv_post_ps(machine_);
-      state.cpu = strand->ready;
+      cpu_of(id) = strand->ready;
     }
   }
-  const MessageKey key(peer, step.channel, step.number + step.stride * strand->round);
-  const std::int64_t by = has_strands(state) ? strand->ready : INT64_MAX;
+  const std::int32_t number = step.number + step.stride * strand->round;
+  const MessageKey granted(peer, step.channel, number | kGranted);
+  const MessageKey key =
+      !is_new && strand->key == granted ? granted : MessageKey(peer, step.channel, number);
+  const std::int64_t by = shares_cpu(state) ? strand->ready : INT64_MAX;
   const std::optional<Arrived> arrived = inboxes_.take(&state.inbox, key, by);
   if (arrived && arrived->time > by) {  // meanwhile another strand may go on
     strand->ready = arrived->time;
     return true;
   }
   if (!arrived || static_cast<Role>(arrived->flags >> 3 & 3) == Role::kRequest) {
-    if (arrived) grant(id, strand, *arrived);
     strand->state = StrandState::State::kNeedsMessage;
     strand->key = key;
+    if (arrived) grant(id, strand, *arrived);
     return false;
   }
   complete(id, strand, *arrived);
@@ -174,78 +244,95 @@ bool Simulation<kTraced>::await(std::uint32_t id, StrandState* strand, const Ste
 }
 
 // The message that the strand's wait or recv is for is there.
-template <bool kTraced>
-void Simulation<kTraced>::complete(std::uint32_t id, StrandState* strand, const Arrived& arrived) {
+template <bool kFull>
+void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Arrived& arrived) {
   const Step& step = strand->parts.part.shape->steps[strand->step];
-  const std::uint32_t peer = strand->parts.part.peers[step.peer];
+  const std::uint32_t peer = peer_of(id, *strand, step);
   const TransferTable::Costs& costs = transfers_[step.transfer];
   const bool is_recv = step.kind == OpKind::kRecv;
   std::int64_t cpu_ps = 0;
-  if (!is_local(id, peer)) {
+  if (step.kind == OpKind::kReceive) {
+    const bool is_shared = static_cast<Role>(arrived.flags >> 3 & 3) == Role::kCopy;
+    if (!is_shared) cpu_ps = costs.receive_group_ps;
+    if (step.channel == Channel::kNodes) cpu_ps += costs.local_recv_ps;
+  } else if (!is_local(id, peer)) {
     cpu_ps = is_recv ? costs.recv_ps : machine::wait_ps(machine_);
   } else if (peer != id) {
     cpu_ps = is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);
   }
-  if constexpr (kTraced) {
-    if (arrived.time > strand->ready && arrived.path != 0) {
-      path_[arrived.path].came = arrived.time;
-      strand->path = arrived.path;
-    }
-  }
+  note_wait(id, arrived.time, arrived.path);
   strand->state = StrandState::State::kReady;
   spend(id, strand, std::max(strand->ready, arrived.time) + cpu_ps, Activity::kWait, step);
+  if (step.kind == OpKind::kReceive) {
+    count_as_copy(Activity::kWait, costs.group_copy_ps);
+  } else if (is_recv && peer != id) {
+    count_as_copy(Activity::kWait,
+                  is_local(id, peer) ? costs.local_recv_copy_ps : costs.recv_copy_ps);
+  }
   if ((arrived.flags & Subject{.credited = true}.flags()) != 0) {
-    RankState& state = states_[id];
+    RankState& state = state_of(id);
     if (!state.more) state.more = std::make_unique<More>();
     state.more->held.push_back({index_of(state, strand), step.link, peer, step.channel});
   }
   next_step(id, strand);
 }
 
-// The recv of a long send has met its request: an answer goes back.
-template <bool kTraced>
-void Simulation<kTraced>::grant(std::uint32_t id, StrandState* strand, const Arrived& arrived) {
+// The recv of a long send has met its request: an answer goes back. What it now waits for has a key
+// of its own: in a schedule by windows the next message of the channel, with no number either, must
+// not be taken for it.
+template <bool kFull>
+void Simulation<kFull>::grant(std::uint32_t id, StrandState* strand, const Arrived& arrived) {
   Subject subject = Subject::of(arrived.flags);
   subject.role = Role::kGrant;
   const std::int64_t met = std::max(strand->ready, arrived.time);
   const Step& step = strand->parts.part.shape->steps[strand->step];
   subject.channel = step.channel;
-  const std::int32_t number = step.number + step.stride * strand->round;
+  const std::int32_t number = (step.number + step.stride * strand->round) | kGranted;
+  note_wait(id, arrived.time, arrived.path);
   strand->ready = met + machine_.two_sided.rendezvous_ps;
-  states_[id].cpu = strand->ready;
-  const std::uint32_t path = arrived.path != 0 && arrived.time >= met ? arrived.path : strand->path;
-  if constexpr (kTraced) path_[arrived.path].came = arrived.time;
-  send_between(id, strand->parts.part.peers[step.peer], strand->ready, subject, number, path);
+  cpu_of(id) = strand->ready;
+  const std::uint32_t peer = peer_of(id, *strand, step);
+  strand->key = MessageKey(peer, step.channel, number);
+  send_between(id, peer, strand->ready, subject, number, path_of(id));
 }
 
 // A message's last byte is at the node.
-template <bool kTraced>
-void Simulation<kTraced>::receive(const Event& event) {
+template <bool kFull>
+void Simulation<kFull>::receive(const Event& event) {
   const Subject subject = Subject::of(event.word);
-  const bool has_payload = subject.role == Role::kPayload;
+  const bool is_copy = subject.role == Role::kCopy;
+  const bool has_payload = is_copy || subject.role == Role::kPayload;
+  const TransferTable::Costs& costs = transfers_[has_payload ? subject.transfer : empty_];
   Event later = event;
-  later.time =
-      network_.receive(node_, event.time, transfers_[has_payload ? subject.transfer : empty_]);
+  const bool is_shared = is_copy && subject.channel == Channel::kNodes;
+  later.time = is_shared ? network_.share(node_, event.time, costs)
+               : is_copy ? network_.copy_out(node_, event.time, costs)
+                         : network_.receive(node_, event.time, costs);
   if (subject.role == Role::kGrant) {
-    if constexpr (kTraced) path_[event.path()].came = later.time;
+    if constexpr (kFull) path_[event.path()].came = later.time;
     Subject payload = subject;
     payload.role = Role::kPayload;
     send_between(event.rank, event.from, later.time + machine_.two_sided.rendezvous_ps, payload,
                  event.number, event.path());
     return;
   }
-  if (later.time < window_end_) return deliver(later);
   Subject told = subject;
   told.kind = EventKind::kDeliver;
+  if (is_copy && !is_shared) told.role = Role::kPayload;
   later.word = told.word();
-  calendar_.push(later);
+  // At once, unless that would overtake others: those that were too late for the window before,
+  // say, or copies, which can be a long time coming.
+  const bool soon = later.time < window_end_ && !is_group(subject.channel);
+  if (soon && delivers_until_ < now_ && !cores_.are_shared()) return deliver(later);
+  push(later);
 }
 
 // The reader can see it.
-template <bool kTraced>
-void Simulation<kTraced>::deliver(const Event& event) {
+template <bool kFull>
+void Simulation<kFull>::deliver(const Event& event) {
   using State = typename StrandState::State;
-  RankState& state = states_[event.rank];
+  if (!wake_up(event.rank)) return;
+  RankState& state = state_of(event.rank);
   Subject subject = Subject::of(event.word);
   const MessageKey key(event.from, subject.channel, event.number);
   subject.kind = EventKind::kRelease;  // which is 0, as is channel pair
@@ -255,11 +342,11 @@ void Simulation<kTraced>::deliver(const Event& event) {
     return each.state == State::kNeedsMessage && each.key == key;
   });
   if (strand == nullptr) {
-    const bool runs = !has_strands(state) && state.first.state == State::kReady;
+    const bool runs = !shares_cpu(state) && state.first.state == State::kReady;
     const std::int64_t next_look = runs ? std::max(state.first.ready, now_) : now_;
     return inboxes_.put(&state.inbox, key, arrived, next_look);
   }
-  if (has_strands(state)) {
+  if (shares_cpu(state) || cores_.are_shared()) {
     inboxes_.put(&state.inbox, key, arrived, now_);
     strand->ready = std::max(strand->ready, event.time);
     strand->state = State::kReady;
@@ -272,18 +359,21 @@ void Simulation<kTraced>::deliver(const Event& event) {
 }
 
 // A reader has given a place of the channel's window back.
-template <bool kTraced>
-void Simulation<kTraced>::released(const Event& event) {
+template <bool kFull>
+void Simulation<kFull>::released(const Event& event) {
   using State = typename StrandState::State;
-  RankState& state = states_[event.rank];
+  RankState& state = state_of(event.rank);
+  if constexpr (kFull) {
+    if (replay_ && --state.flight->releases == 0) land(state.flight);
+  }
   if (!state.more) return;  // it has ended
   const Channel channel = Subject::of(event.word).channel;
-  const std::uint32_t peer = channel == Channel::kAll ? 0xffffffff : event.from;
+  const std::uint32_t peer = has_readers(channel) ? 0xffffffff : event.from;
   Credit& credit =
-      state.more->credits[std::uint64_t{peer} << 2 | static_cast<std::uint64_t>(channel)];
+      state.more->credits[std::uint64_t{peer} << 3 | static_cast<std::uint64_t>(channel)];
   ++credit.released;
   // `peer` as take_credit writes it down.
-  const MessageKey key(channel == Channel::kAll ? 0xffffffff : peer, channel, 0);
+  const MessageKey key(peer, channel, 0);
   StrandState* const strand = find_strand(&state, [&](const StrandState& each) {
     return each.state == State::kNeedsCredit && each.key == key;
   });
@@ -291,9 +381,7 @@ void Simulation<kTraced>::released(const Event& event) {
   strand->ready = std::max(strand->ready, event.time);
   if (strand->ready > strand->since) {
     report_.activity_ps[static_cast<std::size_t>(Activity::kWait)] += strand->ready - strand->since;
-    if constexpr (kTraced) {
-      if (event.path() != 0) strand->path = event.path();
-    }
+    note_wait(event.rank, event.time, event.path());
   }
   strand->since = -1;
   strand->state = State::kReady;
@@ -301,11 +389,10 @@ void Simulation<kTraced>::released(const Event& event) {
 }
 
 // The strand has done the step: messages whose last use that was go back to their writers.
-template <bool kTraced>
-void Simulation<kTraced>::release(std::uint32_t id, std::uint32_t strand, std::uint32_t step,
-                                  std::int64_t time) {
-  RankState& state = states_[id];
-  const StrandState& reader = strand == 0 ? state.first : state.more->strands[strand - 1];
+template <bool kFull>
+void Simulation<kFull>::release(std::uint32_t id, std::uint32_t strand, std::uint32_t step,
+                                std::int64_t time) {
+  RankState& state = state_of(id);
   std::vector<Held>& held = state.more->held;
   std::size_t kept = 0;
   for (const Held& each : held) {
@@ -315,13 +402,17 @@ void Simulation<kTraced>::release(std::uint32_t id, std::uint32_t strand, std::u
     }
     Event event;
     event.time =
-        time + (is_local(id, each.writer) ? machine_.shared_memory.latency_ps
-                                          : network_.release_ps(node_, node_of(each.writer)));
+        time + (is_group(each.channel)      ? machine_.multicast.ack_ps
+                : is_local(id, each.writer) ? machine_.shared_memory.latency_ps
+                                            : network_.release_ps(node_, node_of(each.writer)));
     event.rank = each.writer;
     event.from = id;
     event.word = Subject{.kind = EventKind::kRelease, .channel = each.channel}.word();
-    event.set_path(path_node(reader.path, id, each.writer, time));
-    if constexpr (kTraced) path_[event.path()].came = event.time;
+    if constexpr (kFull) {
+      if (replay_) ++state.flight->releases;
+    }
+    event.set_path(path_node(path_of(id), id, each.writer, time));
+    if constexpr (kFull) path_[event.path()].came = event.time;
     push(event);
   }
   held.resize(kept);

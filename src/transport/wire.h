@@ -31,15 +31,16 @@ namespace carillon::wire {
 
 /// What this end can do, asked of the device. Others may have less: a team agrees on the least.
 struct Capabilities {
-  std::string name;                ///< for people: "verbs rxe0", "fabric tcp;ofi_rxm"
-  std::size_t max_pieces = 1;      ///< entries in the list of a put, get, send or recv
-  std::size_t inline_bytes = 0;    ///< puts of so much leave their memory free when posted
-  std::size_t max_bytes = 0;       ///< of one put or get
-  std::size_t max_send_bytes = 0;  ///< of one send
-  bool registers_local = false;    ///< pieces must lie in registered memory
-  std::size_t get_from_bytes = 0;  ///< gets of so much are cheaper than two copies; 0: never
-  bool manual_progress = false;    ///< what is posted may stay here until progress() is called
-  bool ordered = false;            ///< puts to one peer land in the order of posting
+  std::string name;                   ///< for people: "verbs rxe0", "fabric tcp;ofi_rxm"
+  std::size_t max_pieces = 1;         ///< entries in the list of a put, get, send or recv
+  std::size_t inline_bytes = 0;       ///< puts of so much leave their memory free when posted
+  std::size_t max_bytes = 0;          ///< of one put or get
+  std::size_t max_send_bytes = 0;     ///< of one send
+  bool registers_local = false;       ///< pieces must lie in registered memory
+  std::size_t get_from_bytes = 0;     ///< gets of so much are cheaper than two copies; 0: never
+  std::size_t gather_from_bytes = 0;  ///< from here on an entry is cheaper than a copy; 0: never
+  bool manual_progress = false;       ///< what is posted may stay here until progress() is called
+  bool ordered = false;               ///< puts to one peer land in the order of posting
 };
 
 /// Where others put to and get from. Plain data: a member tells it to the others as bytes.
@@ -100,10 +101,11 @@ class Operation {
 /// What an end has done since it was opened: for measurements.
 struct Counters {
   std::uint64_t puts = 0, gets = 0, sends = 0;  ///< posted, the transport's own among them
-  std::uint64_t receives = 0;      ///< posted: by recv, or kept ready for whatever comes
-  std::uint64_t completions = 0;   ///< taken from the device's queues
-  std::uint64_t immediates = 0;    ///< of puts that have arrived
-  std::uint64_t copied_bytes = 0;  ///< by the transport, from where messages come to their recv's
+  std::uint64_t receives = 0;       ///< posted: by recv, or kept ready for whatever comes
+  std::uint64_t completions = 0;    ///< taken from the device's queues
+  std::uint64_t immediates = 0;     ///< of puts that have arrived
+  std::uint64_t registrations = 0;  ///< of memory
+  std::uint64_t copied_bytes = 0;   ///< by the transport, from where messages come to their recv's
 };
 
 /// Told of what others did to this end's memory.
@@ -150,6 +152,12 @@ class Wire {
                             Operation& operation) = 0;
   virtual Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                             Operation& operation) = 0;
+
+  /// What is under way to the peer is given up: when this returns nothing of it touches this
+  /// process's memory any more, whatever the peer does, and all further posts to it fail with
+  /// `why`. Its operations end with `why`, or, where the network can only give up all peers at
+  /// once, stay as they are, and progress() says from then on that the end is broken.
+  virtual void cut_off(Peer peer, const Status& why) = 0;
 
   /// A descriptor that becomes readable when progress() has something to do; -1: there is none.
   /// To be slept on only right after ready_to_wait() has said so.

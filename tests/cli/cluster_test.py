@@ -13,17 +13,12 @@ import time
 import unittest
 from pathlib import Path
 
-from support import CARILLON, CliTest, Done, clean_environment, main, run
+from support import (CARILLON, CliTest, Done, clean_environment, main, may_make_clusters,
+                     run)
 
 PROBES = Path(os.environ.get("CLUSTER_PROBES", "build/tests"))
 SHAPES = {"2x2": (["--nodes", 2, "--ppn", 2], [2, 2]), "4x1": (["--nodes", 4], [1, 1, 1, 1]),
           "3,1,2": (["--shape", "3,1,2"], [3, 1, 2])}
-CAPABILITIES = 1 << 12 | 1 << 21  # CAP_NET_ADMIN, CAP_SYS_ADMIN
-
-
-def may_make_clusters():
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"CapEff:\s*(\w+)", status)[1], 16) & CAPABILITIES == CAPABILITIES
 
 
 def find_nft():

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from support import CARILLON, CliTest, main
+from support import CARILLON, CliTest, main, may_make_clusters
 
 
 class Output(CliTest):
@@ -48,6 +48,20 @@ class Output(CliTest):
         dealt = self.ok("sim", "allgather", "-n", 8, "--nodes", "3,1,4", "--json").json
         self.assertEqual(dealt["nodes"], 3)
 
+    def test_lists_save_copying(self):
+        def copying(memory, entries):
+            return self.ok("sim", "alltoall", "-a", f"bruck_inplace:memory={memory}", "-n", 64,
+                           "--gather-entries", entries, "--json").json["phases"]["copy_us"]
+        packed = copying("pack", 64)
+        self.assertLess(copying("gather", 64), copying("gather", 2))
+        self.assertLess(copying("selective", 64), packed)
+        self.assertGreater(copying("pack", 1), packed)  # and copied again into registered memory
+
+    def test_a_radix_beyond_the_team_is_refused(self):
+        for radix in [1, 9]:
+            self.fails("a radix is from 2 to the number of ranks", "sim", "alltoall", "-a",
+                       f"bruck_resident:k={radix}", "-n", 8)
+
     def test_skew_is_drawn_from_the_seed(self):
         def latency(seed):
             return self.ok("sim", "alltoall", "-n", 8, "--skew", 20, "--seed", seed,
@@ -73,6 +87,105 @@ class Output(CliTest):
         self.assertIn("2 -> 3", self.ok("sim", "bcast", "-a", "chain", "-n", 4, "--path").out)
 
 
+class Program(CliTest):
+    LINES = ("carillon-program 1\nranks 6\nteams row blocks 3\n"
+             "call sum allreduce count=100 element=8\ncall rows allgather team=row count=64\n"
+             "rank all\nrepeat 4\nstart sum\nstart rows\ncompute 2000\nwait rows\nwait sum\n"
+             "end\nother scan 500\n")
+
+    def program(self, lines=LINES):
+        return self.file("p", lines, 0o644)
+
+    def test_json(self):
+        row = self.ok("sim", "--program", self.program(), "--ppn", 3, "--json").json
+        self.assertEqual((row["ranks"], row["nodes"], row["interrupted"]), (6, 2, False))
+        self.assertEqual(row["collectives"]["allreduce"]["calls"], 4)
+        self.assertEqual(row["collectives"]["allgather"]["calls"], 8)
+        self.assertEqual(row["collectives"]["allgather"]["starts"], 24)
+        self.assertEqual(row["other_calls"], 6)
+        for times in row["rank_times"]:
+            self.assertAlmostEqual(times["compute_us"], 8)
+            self.assertAlmostEqual(times["other_us"], 0.5)
+            self.assertAlmostEqual(times["compute_us"] + times["other_us"] + times["call_us"],
+                                   times["end_us"])
+        self.assertAlmostEqual(row["total_us"], max(t["end_us"] for t in row["rank_times"]))
+        shares = row["compute_share"] + row["other_share"] + row["call_share"]
+        self.assertLessEqual(shares, 1.0000001)
+        self.assertAlmostEqual(sum(kind["share"] for kind in row["collectives"].values()),
+                               row["call_share"])
+
+    def test_text(self):
+        out = self.ok("sim", "--program", self.program(), "-a", "allreduce=ring").out
+        self.assertRegex(out, r"allreduce +4 .*allreduce\.ring")
+        self.assertIn("6 ranks", out)
+
+    def test_one_call_is_the_call_alone(self):
+        path = self.program("carillon-program 1\nranks 12\ncall a allreduce count=512 element=8\n"
+                            "rank all\ndo a\n")
+        for options in [["--ppn", 1], ["--ppn", 4, "--skew", 7, "--seed", 3]]:
+            both = [self.ok("sim", *what, "--json", *options).json
+                    for what in [["--program", path], ["allreduce", "-n", 12, "--bytes", 4096]]]
+            self.assertEqual(both[0]["total_ps"], both[1]["latency_ps"])
+            self.assertEqual(both[0]["messages"], both[1]["messages"])
+
+    def test_a_sweep_is_each_size_alone(self):
+        base = ["sim", "--program", self.program()]
+        sizes = [6, 12, 24]
+        alone = [self.ok(*base, "--json", "-n", size).json["total_ps"] for size in sizes]
+        self.assertEqual(len(set(alone)), 3)
+        rows = self.ok(*base, "--json", "--sweep", "ranks=6..24").json["rows"]
+        self.assertEqual([(row["ranks"], row["total_ps"]) for row in rows],
+                         list(zip(sizes, alone)))
+        lines = self.ok(*base, "--csv", "--sweep", "ranks=6..24").out.splitlines()
+        head = lines[0].split(",")
+        self.assertEqual([line.split(",")[head.index("ranks")] for line in lines[1:]],
+                         [str(size) for size in sizes])
+        for line, total_ps in zip(lines[1:], alone):
+            self.assertAlmostEqual(float(line.split(",")[head.index("total_us")]), total_ps / 1e6)
+
+    def test_other_sizes_and_machines(self):
+        base = ["sim", "--program", self.program(), "--json"]
+        self.assertEqual(self.ok(*base, "--ranks", 12).json["collectives"]["allgather"]["calls"], 16)
+        times = {self.ok(*base, *more).json["total_ps"] for more in [
+            [], ["--machine", "fdr"], ["--compute-scale", 2], ["--ppn", 6], ["--progress", "thread"]]}
+        self.assertEqual(len(times), 5)
+        self.fails(":3:|:5:.*does not divide both", *base, "--ranks", 8)
+
+    def test_timeline(self):
+        path = self.folder / "trace.json"
+        self.ok("sim", "--program", self.program(), "--timeline", path)
+        events = json.loads(path.read_text())["traceEvents"]
+        steps = [event for event in events if event["tid"] == "program"]
+        self.assertEqual({event["pid"] for event in steps}, set(range(6)))
+        self.assertLessEqual({"compute", "sum", "scan"}, {event["name"] for event in steps})
+        self.assertIn("put", {event["name"] for event in events})
+
+    def test_critical_path(self):
+        path = self.program()
+        row = self.ok("sim", "--program", path, "--path", "--json").json
+        steps = row["critical_path"]
+        self.assertGreater(len(steps), 4)
+        self.assertAlmostEqual(max(step["end_us"] for step in steps), row["total_us"])
+        self.assertIn("critical path:", self.ok("sim", "--program", path, "--path").out)
+
+    def test_what_cannot_be(self):
+        path = self.program()
+        self.fails("cannot be read", "sim", "--program", "/nowhere/at/all")
+        self.fails("which collective, or program", "sim")
+        self.fails("excludes", "sim", "--program", path, "allreduce", status=2)
+        self.fails("ranks only", "sim", "--program", path, "--sweep", "bytes=2,3")
+        self.fails("one size", "sim", "--program", path, "--sweep", "ranks=6,12", "--timeline", "t")
+        self.fails("requires", "sim", "allreduce", "--compute-scale", 2, status=2)
+        self.fails("name the collective", "sim", "--program", path, "-a", "ring")
+        self.fails("no algorithm", "sim", "--program", path, "-a", "allreduce=abacus")
+        self.fails("given more than once", "sim", "allreduce", "-a", "ring", "-a", "flat")
+        self.fails("6 ranks, not|, not 6", "sim", "--program", path, "--nodes", "4,4")
+        self.fails(r"p:4: there is no \"sing\"", "sim", "--program",
+                   self.program("carillon-program 1\nranks 2\n\nsing\n"))
+        self.fails("p:5: rank 0 waits for ever in barrier", "sim", "--program", self.program(
+            "carillon-program 1\nranks 2\ncall a barrier\nrank 0\ndo a\nrank 1\n"))
+
+
 class BadInput(CliTest):
     def test_is_one_clear_line(self):
         self.fails("no collective \"allsend\"", "sim", "allsend")
@@ -89,6 +202,37 @@ class BadInput(CliTest):
         self.fails("cannot write", "sim", "bcast", "--timeline", "/nowhere/at/all")
 
 
+class Validate(CliTest):
+    def check(self, *options):
+        report = self.ok("sim", "--validate", "--sizes", "8,4K", "--rounds", 1, "--json",
+                         *options).json
+        self.assertEqual([(row["collective"], row["bytes"]) for row in report["rows"]],
+                         [(name, n) for name in ("bcast", "allreduce", "alltoall")
+                          for n in (8, 4096)])
+        for row in report["rows"]:
+            self.assertGreater(row["measured_us"], 0)
+            self.assertGreater(row["predicted_us"], 0)
+        return report
+
+    def test_on_one_node(self):
+        self.assertFalse(self.check("-n", 3)["between_nodes"])
+
+    def test_by_a_machine_file(self):
+        self.assertEqual(self.check("-m", "edr")["machine"], "edr")
+
+    def test_ranks_that_count_as_nodes(self):
+        self.assertTrue(self.check("--apart")["between_nodes"])
+
+    @unittest.skipUnless(may_make_clusters(), "needs CAP_NET_ADMIN and CAP_SYS_ADMIN (root)")
+    def test_on_a_virtual_cluster(self):
+        self.assertTrue(self.check("-n", 3, "--cluster")["virtual_cluster"])
+
+    def test_bad_input(self):
+        self.fails("there is no machine \"nix\"", "sim", "--validate", "-m", "nix")
+        self.fails("at most 16 ranks", "sim", "--validate", "-m", "edr", "-n", 17)
+        self.fails("--validate", "sim", "bcast", "--cluster", status=2)
+
+
 class Interrupt(CliTest):
     def test_the_rows_done_stay(self):
         sweep = [CARILLON, "sim", "alltoall", "-a", "pairwise", "--sweep", "ranks=2,16K"]
@@ -100,6 +244,23 @@ class Interrupt(CliTest):
         out, err = process.communicate(timeout=60)
         self.assertEqual(out, "")
         self.assertIn("1 of 2 rows are done", err)
+        self.assertEqual(process.returncode, 130)
+
+
+class InterruptedProgram(CliTest):
+    def test_what_is_done_is_printed(self):
+        path = self.file("p", "carillon-program 1\nranks 2\ncall a barrier\nrank all\n"
+                         "repeat 1000000000\ncompute 10\ndo a\nend\n")
+        process = subprocess.Popen([CARILLON, "sim", "--program", path, "--json", "--timeline",
+                                    self.folder / "t"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        while not (self.folder / "t").exists() or (self.folder / "t").stat().st_size < 100000:
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertTrue(json.loads(out)["interrupted"])
+        self.assertGreater(json.loads(out)["total_us"], 0)
+        self.assertIn("interrupted after", err)
         self.assertEqual(process.returncode, 130)
 
 

@@ -38,6 +38,14 @@ def run(*words, cli=CARILLON, cwd=None, **environment):
     return Done(process)
 
 
+CAPABILITIES = 1 << 12 | 1 << 21  # CAP_NET_ADMIN, CAP_SYS_ADMIN
+
+
+def may_make_clusters():
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"CapEff:\s*(\w+)", status)[1], 16) & CAPABILITIES == CAPABILITIES
+
+
 class CliTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="carillon-test-")

@@ -13,7 +13,7 @@
 namespace carillon::machine {
 namespace {
 
-double one_way_ns(const Machine& machine, std::int64_t bytes, Rank ppn, bool two_sided) {
+double one_way_ns(const Machine& machine, std::int64_t bytes, Rank ppn, bool two_sided = false) {
   const AlgorithmChoice choice{find_algorithm("bcast.binomial"), {.two_sided = two_sided}};
   const Limits limits{.nodes = predict::even_nodes(2, ppn)};
   Result<sim::Report> report = predict::simulate(
@@ -26,7 +26,7 @@ PingPong played_on(const Machine& m, Rank ppn, bool two_sided) {
   PingPong pings;
   for (std::size_t i = 0; i < PingPong::kBytes.size(); ++i) {
     const Transfer message{.bytes = PingPong::kBytes[i]};
-    const std::int64_t root = ppn == 2    ? local_put_ps(m, message.bytes)
+    const std::int64_t root = ppn == 2    ? local_put_ps(m, message)
                               : two_sided ? send_ps(m, message)
                                           : put_ps(m, message);
     pings.points[i] = {one_way_ns(m, message.bytes, ppn, two_sided),
@@ -70,6 +70,33 @@ TEST(Calibrated, PingPongsTakeAsLong) {
         }
       }
     }
+  }
+}
+
+// What two ranks of one core take longer is the switch; what a root's call takes longer for more
+// bytes, the CPU's time per byte.
+TEST(Calibrated, SwitchesAndSockets) {
+  Machine truth = load("edr").value();
+  truth.node = {.cores = 2, .switch_ps = 700'000, .nodes_per_host = 2};
+  truth.one_sided.inline_bytes = 0;
+  truth.network.latency_ps = 1;
+  truth.network.send_byte_fs = 300'000;
+  Machine one_core = truth;
+  one_core.node.cores = 1;
+  Measured measured = measured_on(truth);
+  measured.cores = 2;
+  measured.nodes_per_host = 2;
+  measured.node_one_core = played_on(one_core, 2, false);
+  measured.one_sided_one_core = played_on(one_core, 1, false);
+  const std::string text = calibrated_file(measured);
+  const Result<Sheet> sheet = parse_sheet(text, "calibrated.toml", "calibrated");
+  ASSERT_TRUE(sheet.ok()) << sheet.status().message() << "\n" << text;
+  Machine ours = sheet.value().machine;
+  EXPECT_NEAR(static_cast<double>(ours.network.send_byte_fs), 300'000, 3'000);
+  ours.node.cores = 1;
+  for (const Rank ppn : {1, 2}) {
+    const double expected = one_way_ns(one_core, 8, ppn);
+    EXPECT_NEAR(one_way_ns(ours, 8, ppn), expected, 0.1 * expected) << ppn;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <map>
+
 #include "machine/model.h"
 #include "machine/sheet.h"
 #include "predict/predict.h"
@@ -64,17 +66,19 @@ std::vector<ModelCall> calls_of(Rank ranks, std::int64_t bytes) {
 }
 
 TEST(ModelAndSimulator, AgreeOnEveryMachine) {
-  int agreed = 0;
+  std::map<std::string, int> agreed;
   for (const std::string& name : machine_names()) {
     const Machine machine = load(name).value();
-    for (const Rank ranks : {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 20, 64, 100}) {
-      for (const std::int64_t bytes : {0, 1, 4, 64, 65, 4096, 6720, 50'000}) {
-        for (const ModelCall& call : calls_of(ranks, bytes)) agreed += compare(machine, call);
+    for (const Rank ranks : {1, 2, 3, 5, 7, 8, 12, 16, 17, 64, 100}) {
+      for (const std::int64_t bytes : {0, 1, 4, 65, 4096, 6720, 50'000}) {
+        for (const ModelCall& call : calls_of(ranks, bytes)) {
+          agreed[call.algorithm] += compare(machine, call);
+        }
         if (HasFailure()) return;
       }
     }
   }
-  EXPECT_GT(agreed, 7'000);
+  for (const ModelRow& row : models()) EXPECT_GT(agreed[std::string(row.id)], 150) << row.id;
 }
 
 TEST(ModelAndSimulator, AgreeOnPipelinedChains) {
@@ -99,7 +103,7 @@ TEST(ModelAndSimulator, AgreeOnPipelinedChains) {
 
 TEST(ModelAndSimulator, AgreeOnManyRanks) {
   const Machine machine = load("edr").value();
-  for (const Rank ranks : {512, 1000}) {
+  for (const Rank ranks : {256, 500}) {
     for (const ModelCall& call : calls_of(ranks, 4096)) compare(machine, call);
   }
 }
@@ -188,6 +192,8 @@ TEST(Model, SaysWhyNot) {
   EXPECT_THAT(why({.algorithm = "bcast.binomial", .bytes = 10'000, .two_sided = true}),
               HasSubstr("not eager"));
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .ranks = 3, .bytes = 16}), HasSubstr("equal"));
+  EXPECT_THAT(why({.algorithm = "allgather.recursive_doubling", .ranks = 6}), HasSubstr("power"));
+  EXPECT_THAT(why({.algorithm = "alltoall.pairwise", .bytes = 57}), HasSubstr("take turns"));
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .bytes = 6, .element_bytes = 4}),
               HasSubstr("whole number of elements"));
 }

@@ -164,20 +164,33 @@ TEST(Costs, AreRoundedOncePerThing) {
 TEST(Costs, WhatIsInTheWay) {
   Machine m;
   m.network = {.latency_ps = 1'000'000, .gap_ps = 10'000, .per_byte_fs = 100'000};
+  struct Port {
+    Lanes nic, bus;
+  };
+  const auto sent = [&](Port* port, std::int64_t told_ps) {
+    return inject(m, &port->nic, &port->bus, told_ps, occupancy(m, {.bytes = 1000}, 0, true));
+  };
+  const auto seen = [&](Port* port, std::int64_t arrival_ps) {
+    return land(m, &port->nic, &port->bus, arrival_ps, occupancy(m, {.bytes = 1000}, 0, false));
+  };
   Port port;
-  EXPECT_EQ(inject(m, &port, 0, {.bytes = 1000}), 100'000);
-  EXPECT_EQ(inject(m, &port, 0, {.bytes = 1000}), 210'000) << "after the first and the gap";
-  EXPECT_EQ(inject(m, &port, 500'000, {.bytes = 1000}), 600'000) << "idle before";
+  EXPECT_EQ(sent(&port, 0).end_ps, 100'000);
+  EXPECT_FALSE(sent(&port, 110'000).waited);
+  EXPECT_EQ(sent(&port, 0).end_ps, 320'000) << "after the others and their gaps";
+  EXPECT_TRUE(sent(&port, 0).waited);
+  EXPECT_EQ(sent(&port, 500'000).end_ps, 600'000) << "idle before";
   m.bus = {.per_message_ps = 1000, .per_byte_fs = 200'000, .cut_through = true};
   Port fresh;
-  EXPECT_EQ(inject(m, &fresh, 0, {.bytes = 1000}), 201'000) << "the bus is slower";
-  EXPECT_EQ(land(m, &fresh, 1'500'000, 1000), 1'501'000);
-  EXPECT_EQ(land(m, &fresh, 1'500'000, 1000), 1'500'000 + 10'000 + 200'000 + 1000);
+  EXPECT_EQ(sent(&fresh, 0).end_ps, 201'000) << "the bus is slower";
+  EXPECT_EQ(seen(&fresh, 1'500'000), 1'501'000);
+  EXPECT_EQ(seen(&fresh, 1'500'000), 1'500'000 + 10'000 + 200'000 + 1000);
   m.bus.cut_through = false;
   Port stored;
-  EXPECT_EQ(inject(m, &stored, 0, {.bytes = 1000}), 1000 + 200'000 + 100'000)
-      << "one after the other";
-  EXPECT_EQ(land(m, &fresh, 9'000'000, 1000), 9'000'000 + 1000 + 200'000);
+  EXPECT_EQ(sent(&stored, 0).end_ps, 1000 + 200'000 + 100'000) << "one after the other";
+  EXPECT_EQ(seen(&fresh, 9'000'000), 9'000'000 + 1000 + 200'000);
+  Port none;
+  EXPECT_EQ(inject(m, &none.nic, nullptr, 0, occupancy(m, {.bytes = 1000}, 0, true)).end_ps,
+            100'000);
 }
 
 }  // namespace

@@ -16,12 +16,18 @@ namespace {
 
 using testing::HasSubstr;
 
-// papers/gupta2003.toml with one thing replaced by another.
-std::string gupta(const std::string& from, const std::string& to) {
-  std::string text(paper_files().front().text);
+// A file of papers/ with one thing replaced by another.
+std::string edited(std::string_view name, const std::string& from, const std::string& to) {
+  std::string text;
+  for (const EmbeddedFile& file : paper_files()) {
+    if (file.name == name) text = file.text;
+  }
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+std::string gupta(const std::string& from, const std::string& to) {
+  return edited("gupta2003", from, to);
 }
 
 std::string error_of(const std::string& text) {
@@ -71,6 +77,35 @@ TEST(Papers, MistakesAreTold) {
   }
 }
 
+TEST(Papers, MistakesInCombinationsAreTold) {
+  struct Case {
+    std::string from, to, message;
+  };
+  const Case cases[] = {
+      {"\"bruck_inplace\"", "\"brick\"", "no algorithm \"alltoall.brick\""},
+      {"ranks_per_node = [1, 32]", "", "needs ranks_per_node"},
+      {"ranks_per_node = [1, 32]", "ranks_per_node = [0]", "numbers from 1 on"},
+      {"base = \"memory=pack\"", "base = \"memory=park\"", "there are memory=pack"},
+      {"gather_entries = 64", "gather_entries = 0", "gather_entries is 0"},
+      {"quantity = \"copy_saved\"", "quantity = \"copies\"", "not \"copies\""},
+      {"bytes = 8", "bytes = 8\npair = \"one\"", "has no pair"},
+      {"bytes = 8", "bytes = 8\nranks_per_node = 2", "no ranks_per_node"},
+      {"bytes = 8", "bytes = [8, 16]", "has one length"},
+      {"bytes = 8", "bytes = []", "a number or a list"},
+      {"bytes = 8", "bytes = [-1]", "a number or a list"},
+      {"[combinations]",
+       "[pairs.one]\ncollective = \"bcast\"\nbase = \"flat\"\nours = "
+       "\"binomial\"\n[combinations]",
+       "has no pairs"},
+  };
+  for (const Case& c : cases) {
+    const std::string error = error_of(edited("gainaru2016", c.from, c.to));
+    EXPECT_THAT(error, HasSubstr(c.message)) << c.from << " -> " << c.to;
+    EXPECT_THAT(error, testing::StartsWith("my.toml:"));
+  }
+  EXPECT_THAT(error_of(gupta("time_saved", "copy_saved")), HasSubstr("needs [combinations]"));
+}
+
 TEST(Papers, OnlyEstimatesAreFitted) {
   EXPECT_THAT(error_of_fit("network.ns_per_byte"), HasSubstr("has a source"));
   EXPECT_THAT(error_of_fit("network.nothing"), HasSubstr("is not in its file"));
@@ -111,6 +146,96 @@ TEST(Gupta2003, FitIgnoresWhatWasModelled) {
   ASSERT_EQ(before.fitted.size(), 2u);
   EXPECT_EQ(before.fitted[0].value, after.fitted[0].value);
   EXPECT_EQ(before.fitted[1].value, after.fitted[1].value);
+}
+
+TEST(Mamidala2006, ComesOutAsTheDocsSay) {
+  const Result<Paper> paper = load_paper("mamidala2006");
+  ASSERT_TRUE(paper.ok()) << paper.status().message();
+  const Result<Reproduction> result = reproduce(paper.value());
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const std::vector<double> documented = {3.5, 1.8, 1.6};
+  ASSERT_EQ(result.value().figures.size(), documented.size());
+  for (std::size_t i = 0; i < documented.size(); ++i) {
+    const Reproduced& row = result.value().figures[i];
+    EXPECT_NEAR(row.ours, documented[i], 0.05) << paper.value().figures[i].what;
+    EXPECT_FALSE(row.model) << "closed forms are of nodes of one rank";
+    EXPECT_LE(row.ours_min, row.ours);
+    EXPECT_GE(row.ours_max, row.ours);
+  }
+}
+
+// Of several lengths the one with the most.
+TEST(Mamidala2006, IsTheMostOfItsLengths) {
+  Paper paper = load_paper("mamidala2006").value();
+  paper.fitted.clear();
+  paper.figures.resize(1);
+  const Reproduced most = reproduce(paper).value().figures[0];
+  const std::vector<std::int64_t> lengths = paper.figures[0].lengths;
+  ASSERT_GT(lengths.size(), 3U);
+  double largest = 0;
+  for (const std::int64_t bytes : lengths) {
+    paper.figures[0].lengths = {bytes};
+    const Reproduced one = reproduce(paper).value().figures[0];
+    EXPECT_EQ(one.bytes, bytes);
+    EXPECT_LE(one.ours, most.ours);
+    if (bytes == most.bytes) largest = one.ours;
+  }
+  EXPECT_EQ(largest, most.ours);
+}
+
+// Of few ranks, against the same simulations one by one.
+TEST(Gainaru2016, TriesAllAndNamesTheClosest) {
+  Paper paper = load_paper("gainaru2016").value();
+  ASSERT_EQ(paper.candidates.size(), 40U);
+  for (Figure& figure : paper.figures) figure.ranks = 48;
+  std::size_t last_done = 0;
+  const auto on_progress = [&](std::size_t done, std::size_t of) {
+    EXPECT_EQ(done, ++last_done);
+    EXPECT_EQ(of, paper.candidates.size());
+  };
+  const Result<Reproduction> result = reproduce(paper, on_progress);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Reproduction& ours = result.value();
+  ASSERT_EQ(ours.tried.size(), paper.candidates.size());
+  EXPECT_EQ(last_done, ours.tried.size());
+  const machine::Machine machine = machine::load(paper.machine).value();
+  for (std::size_t i = 0; i < ours.tried.size(); ++i) {
+    const Candidate& candidate = paper.candidates[i];
+    EXPECT_GE(ours.tried[i].deviation, ours.tried[ours.closest].deviation);
+    for (std::size_t j = 0; j < paper.figures.size(); ++j) {
+      Question question{candidate.base, 48, paper.figures[j].lengths.front(), candidate.ppn,
+                        candidate.gather_entries};
+      const sim::Report base = simulated(machine, question).value();
+      question.choice = candidate.ours;
+      const sim::Report list = simulated(machine, question).value();
+      const auto saved = [](std::int64_t before, std::int64_t after) {
+        return 100 * (1 - static_cast<double>(after) / static_cast<double>(before));
+      };
+      const double expected = j < 2 ? saved(base.latency_ps, list.latency_ps)
+                                    : saved(base.activity_ps[2], list.activity_ps[2]);
+      EXPECT_NEAR(ours.tried[i].ours[j], expected, 1e-9) << i << ", figure " << j;
+    }
+  }
+}
+
+// What counting blocks says: of 10 steps that pack and unpack 512 blocks each and two rotations of
+// 1,024, lists at both ends save the last 5 steps with up to 30 entries, the last 7 with 64.
+TEST(Gainaru2016, MemoryHandlingIsAMatterOfBlocks) {
+  machine::Machine machine;
+  machine.memory.copy_ps = machine.memory.copy_cached_fs = machine.memory.copy_byte_fs = 0;
+  machine.network.gather_ps = 0;
+  const auto copying = [&](const std::string& memory, std::int32_t entries) {
+    const AlgorithmChoice choice =
+        parse_choice("alltoall.bruck_inplace:copies=blocks,transfer=sendrecv,memory=" + memory)
+            .value();
+    const Question question{
+        .choice = choice, .ranks = 1024, .bytes = 8, .ppn = 1, .gather_entries = entries};
+    return static_cast<double>(simulated(machine, question).value().activity_ps[2]);
+  };
+  const double packed = copying("pack", 30);
+  EXPECT_EQ(packed, 1024.0 * 2000 * (10 * 512 * 2 + 2 * 1024));
+  EXPECT_NEAR(100 * (1 - copying("selective", 30) / packed), 41.67, 0.01);
+  EXPECT_NEAR(100 * (1 - copying("selective", 64) / packed), 58.33, 0.01);
 }
 
 TEST(Quantities, SpeedupAndLatency) {

@@ -58,6 +58,7 @@ void compare(const Case& test) {
   }
 
 int g_in[64], g_out[64];
+int g_ones[64], g_offsets[64];  // counts of one, blocks end to end
 
 std::vector<Case> counts_and_roots(MPI_Comm comm) {
   int* const in = g_in;
@@ -70,6 +71,10 @@ std::vector<Case> counts_and_roots(MPI_Comm comm) {
       CASE("reduce, root too large", Reduce(in, out, 1, MPI_INT, MPI_SUM, size, comm)),
       CASE("gather, root too large", Gather(in, 1, MPI_INT, out, 1, MPI_INT, size + 3, comm)),
       CASE("scatter, root too large", Scatter(in, 1, MPI_INT, out, 1, MPI_INT, size, comm)),
+      CASE("gatherv, root too large",
+           Gatherv(in, 1, MPI_INT, out, g_ones, g_offsets, MPI_INT, size, comm)),
+      CASE("scatterv, root too large",
+           Scatterv(in, g_ones, g_offsets, MPI_INT, out, 1, MPI_INT, size, comm)),
   };
 #if defined(OPEN_MPI)  // some MPICHs do not look at these, and crash
   std::vector<Case> more = {
@@ -83,6 +88,10 @@ std::vector<Case> counts_and_roots(MPI_Comm comm) {
       CASE("alltoall, negative count", Alltoall(in, 1, MPI_INT, out, -1, MPI_INT, comm)),
       CASE("reduce_scatter_block, negative count",
            Reduce_scatter_block(in, out, -1, MPI_INT, MPI_SUM, comm)),
+      CASE("scan, negative count", Scan(in, out, -1, MPI_INT, MPI_SUM, comm)),
+      CASE("exscan, negative count", Exscan(in, out, -1, MPI_INT, MPI_SUM, comm)),
+      CASE("allgatherv, negative count",
+           Allgatherv(in, -1, MPI_INT, out, g_ones, g_offsets, MPI_INT, comm)),
   };
   cases.insert(cases.end(), more.begin(), more.end());
 #endif
@@ -101,6 +110,12 @@ std::vector<Case> types_and_ops(MPI_Comm comm) {
       CASE("allreduce, minloc of ints", Allreduce(in, out, 1, MPI_INT, MPI_MINLOC, comm)),
       CASE("allreduce, max of complex", Allreduce(in, out, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX, comm)),
       CASE("allreduce, replace", Allreduce(in, out, 1, MPI_INT, MPI_REPLACE, comm)),
+      CASE("scan, no operator", Scan(in, out, 1, MPI_INT, MPI_OP_NULL, comm)),
+      CASE("exscan, bits of doubles", Exscan(in, out, 1, MPI_DOUBLE, MPI_BAND, comm)),
+      CASE("reduce_scatter, no operator",
+           Reduce_scatter(in, out, g_ones, MPI_INT, MPI_OP_NULL, comm)),
+      CASE("allgatherv, no type",
+           Allgatherv(in, 1, MPI_DATATYPE_NULL, out, g_ones, g_offsets, MPI_INT, comm)),
       CASE("allgather, no type", Allgather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, comm)),
       CASE("alltoall, no type", Alltoall(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, comm)),
       CASE("gather, no type", Gather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL, 0, comm)),
@@ -117,6 +132,7 @@ std::vector<Case> places(MPI_Comm comm) {
       CASE("allgather into MPI_IN_PLACE",
            Allgather(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm)),
       CASE("alltoall into MPI_IN_PLACE", Alltoall(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm)),
+      CASE("scan into MPI_IN_PLACE", Scan(in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm)),
   };
 #if !defined(OPEN_MPI)  // Open MPI takes these; test_aliases has them
   std::vector<Case> aliases = {
@@ -139,6 +155,7 @@ std::vector<Case> null_communicator() {
       CASE("barrier, no communicator", Barrier(MPI_COMM_NULL)),
       CASE("bcast, no communicator", Bcast(in, 1, MPI_INT, 0, MPI_COMM_NULL)),
       CASE("allreduce, no communicator", Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL)),
+      CASE("scan, no communicator", Scan(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL)),
       CASE("alltoall, no communicator", Alltoall(in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL)),
   };
 }
@@ -272,6 +289,10 @@ void test_handlers() {
 
 int main(int argc, char** argv) {
   mpi_test::begin(argc, argv);
+  for (int i = 0; i < 64; ++i) {
+    mpi_test::g_ones[i] = 1;
+    mpi_test::g_offsets[i] = i;
+  }
   mpi_test::test_handlers();
   mpi_test::test_handlers_of_the_program();
   // After errors, everything still works.

@@ -20,11 +20,13 @@ MAY_INCLUDE = {
     "engine": {"base", "schedule", "transport", "team", "reduce"},
     "api": {"base", "schedule", "algorithms", "select", "reduce", "team", "transport", "engine"},
     "machine": {"base"},
-    "sim": {"base", "schedule", "machine"},
-    "predict": {"base", "schedule", "algorithms", "machine", "sim"},
+    "program": {"base", "schedule"},
+    "sim": {"base", "schedule", "machine", "program"},
+    "predict": {"base", "schedule", "algorithms", "machine", "sim", "program"},
     # Beside these, the C API.
-    "carillon_cli": {"base", "schedule", "algorithms", "select", "machine", "sim", "predict"},
-    "carillon_ompi": set(),  # the interposer
+    "carillon_cli": {"base", "schedule", "algorithms", "select", "machine", "sim", "predict",
+                     "program"},
+    "carillon_ompi": {"base", "schedule", "program"},  # the interposer: what it writes
 }
 
 

@@ -75,6 +75,24 @@ TEST(WrongArguments, AreRefusedAndDoNoHarm) {
     expect_invalid(crl_alltoallv(team, in.data(), nullptr, table.data(), out.data(), table.data(),
                                  table.data()),
                    "NULL");
+    const auto* const eight = table.data();
+    expect_invalid(crl_allgatherv(team, in.data(), 8, out.data(), negative.data(), eight),
+                   "negative");
+    expect_invalid(crl_allgatherv(team, in.data(), 16, out.data(), eight, eight), "two lengths");
+    expect_invalid(crl_allgatherv(team, in.data(), 8, out.data(), eight, nullptr), "NULL");
+    expect_invalid(crl_gatherv(team, in.data(), 8, out.data(), eight, eight, 3), "root");
+    expect_invalid(crl_scatterv(team, in.data(), eight, eight, out.data(), 8, -1), "root");
+    if (rank != 0) {
+      expect_invalid(crl_gatherv(team, here, 8, out.data(), eight, eight, 0), "CRL_IN_PLACE");
+      expect_invalid(crl_scatterv(team, in.data(), eight, eight, here, 8, 0), "CRL_IN_PLACE");
+    }
+    expect_invalid(
+        crl_reduce_scatter(team, in.data(), out.data(), negative.data(), CRL_INT64, CRL_SUM),
+        "negative");
+    expect_invalid(crl_reduce_scatter(team, in.data(), out.data(), eight, CRL_DTYPES, CRL_SUM),
+                   "dtype");
+    expect_invalid(crl_scan(team, in.data(), here, 1, CRL_INT64, CRL_SUM), "CRL_IN_PLACE");
+    expect_invalid(crl_allgatherv(nullptr, in.data(), 8, out.data(), eight, eight), "team");
     expect_invalid(crl_bcast(nullptr, in.data(), 8, 0), "team");
     expect_invalid(crl_ibarrier(team, nullptr), "request");
     expect_invalid(crl_allgather(team, in.data(), out.data(), SIZE_MAX), "bounds");
@@ -108,7 +126,14 @@ TEST(WrongArguments, MissingBuffers) {
     const auto* const zero = nothing.data();
     expect_invalid(crl_alltoallv(team, nullptr, eight, zero, some, eight, zero), "NULL");
     expect_invalid(crl_alltoallv(team, some, eight, zero, nullptr, eight, zero), "NULL");
+    expect_invalid(crl_allgatherv(team, nullptr, 8, some, eight, zero), "NULL");
+    expect_invalid(crl_gatherv(team, nullptr, 8, some, eight, zero, 0), "NULL");
+    expect_invalid(crl_reduce_scatter(team, nullptr, some, eight, CRL_INT8, CRL_SUM), "NULL");
+    expect_invalid(crl_scan(team, some, nullptr, 1, CRL_INT64, CRL_SUM), "NULL");
+    expect_invalid(crl_exscan(team, CRL_IN_PLACE, nullptr, 1, CRL_INT64, CRL_SUM), "NULL");
     EXPECT_EQ(request, nullptr);
+    void* const not_first = rank == 0 ? nullptr : some;
+    expect_ok(crl_exscan(team, data.data() + 20, not_first, 1, CRL_INT64, CRL_SUM));
     void* const at_root = rank == 0 ? some : nullptr;
     expect_ok(crl_reduce(team, data.data() + 20, at_root, 1, CRL_INT64, CRL_SUM, 0));
     expect_ok(crl_gather(team, data.data() + 20, at_root, 8, 0));

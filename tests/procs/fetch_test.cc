@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/objects.h"
+#include "schedule/text.h"
 #include "support/calls.h"
 
 namespace carillon::test {
@@ -164,6 +165,102 @@ TEST_F(Fetch, NobodyWaitsForOneWhoHasReturned) {
     unsetenv("CARILLON_FAULT");
     if (HasFailure()) return;
   }
+}
+
+// A message whose reader wants it in pieces, written by hand as of an allgather of two ranks: the
+// network fills the places of the list, a few with each get, and nobody copies a byte.
+class FetchToList : public Fetch {
+ protected:
+  static constexpr std::int64_t kPiece = 3000;
+  static constexpr int kPieces = 7;
+
+  void SetUp() override {
+    Fetch::SetUp();
+    setenv("CARILLON_GATHER_ENTRIES", "3", 1);
+    setenv("CARILLON_GATHER_BYTES", "1000", 1);
+  }
+  void TearDown() override {
+    Fetch::TearDown();
+    for (const char* name : {"CARILLON_GATHER_ENTRIES", "CARILLON_GATHER_BYTES"}) unsetenv(name);
+  }
+
+  // In the output the pieces stand the other way round.
+  static std::string ops_of(int rank) {
+    const std::string other = std::to_string(1 - rank);
+    std::string ops = "send " + other + " #0 input[0+" + std::to_string(kPieces * kPiece) + "]\n" +
+                      "recv " + other + " #0";
+    for (int i = kPieces; i-- > 0;) {
+      const std::int64_t at = (1 - rank) * kPieces * kPiece + i * kPiece;
+      ops += " output[" + std::to_string(at) + "+" + std::to_string(kPiece) + "]";
+    }
+    return ops + "\n";
+  }
+
+  static std::shared_ptr<const Plan> plan_of(crl_team_h team, int rank) {
+    const auto schedule = parse_schedule("schedule ranks 2 rank " + std::to_string(rank) +
+                                         " scratch 0\n" + ops_of(rank));
+    EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
+    carillon::Call call;
+    call.shared = {Collective::kAllgather, 2, 0, kPieces * kPiece, 1, true};
+    call.rank = rank;
+    call.limits = team->team->limits();
+    auto plan = lower(schedule.value(), call);
+    EXPECT_TRUE(plan.ok()) << plan.status().to_string();
+    return std::make_shared<const Plan>(std::move(plan.value()));
+  }
+
+  struct Expected {
+    std::uint64_t gets = 0, entries = 0, copied_bytes = 0;
+  };
+  static void expect_work(const Expected& expected) {
+    Meeting world(2), members(2);
+    expect_processes_ok(2, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      if (context->engine->network() == nullptr) return;  // said in a warning
+      crl_team_h team = make_team(context, members.oob(rank));
+      expect_ok(settle(team));
+      const auto plan = plan_of(team, rank);
+      const net::Counters& counters = context->engine->network()->counters();
+      carillon::Run one;
+      for (int round = 0; round < 5; ++round) {
+        const auto in = bytes_of(rank, round, kPieces * kPiece);
+        std::vector<std::uint8_t> out(2 * in.size());
+        const Work before = work_of(context);
+        const std::uint64_t entries = counters.scattered_entries;
+        one.prepare(*team->team, {.input = in.data(), .output = out.data()});
+        one.set_plan(plan);
+        context->engine->run_to_end(one);
+        ASSERT_TRUE(one.status().ok()) << one.status().to_string();
+        EXPECT_EQ(work_of(context).gets - before.gets, expected.gets);
+        EXPECT_EQ(counters.scattered_entries - entries, expected.entries);
+        const std::uint64_t copied = work_of(context).copied_bytes - before.copied_bytes;
+        EXPECT_GE(copied, expected.copied_bytes);
+        EXPECT_LT(copied, expected.copied_bytes + kSmall);
+        const auto theirs = bytes_of(1 - rank, round, in.size());
+        for (int i = 0; i < kPieces; ++i) {
+          const auto from = theirs.begin() + (kPieces - 1 - i) * kPiece;
+          const auto to = out.begin() + ((1 - rank) * kPieces + i) * kPiece;
+          EXPECT_TRUE(std::equal(from, from + kPiece, to)) << "piece " << i;
+        }
+      }
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+};
+
+TEST_F(FetchToList, TheNetworkFillsIt) {
+  expect_work({.gets = (kPieces + 2) / 3, .entries = kPieces, .copied_bytes = 0});
+}
+
+TEST_F(FetchToList, PiecesThatAreTooShortAreCopied) {
+  setenv("CARILLON_GATHER_BYTES", "4000", 1);
+  expect_work({.gets = 1, .entries = 0, .copied_bytes = kPieces * kPiece});
+}
+
+TEST_F(FetchToList, WhereTheTeamTakesNoListsItIsCopied) {
+  setenv("CARILLON_GATHER_ENTRIES", "0", 1);
+  expect_work({.gets = 1, .entries = 0, .copied_bytes = kPieces * kPiece});
 }
 
 }  // namespace

@@ -115,7 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
         Style{"", 1, 200}, Style{"", 3000, 60}, Style{"", 40000, 12},
         Style{"bcast=chain;allreduce=recursive_doubling;alltoall=pairwise;reduce=degree_k:k=1", 2,
               200},
-        Style{"bcast=binomial;allreduce=ring;alltoall=bruck;reduce=degree_k:k=2", 5000, 40},
+        Style{"bcast=binomial;allreduce=ring;alltoall=bruck_resident;reduce=degree_k:k=2", 5000,
+              40},
         Style{"bcast=chain;allreduce=degree_k:k=1;alltoall=flat;reduce=flat_blocks", 40000, 12}));
 
 // Requests are taken again from the heap of used ones while older collectives still run.
@@ -241,6 +242,13 @@ TEST_P(CrossTeam, InOppositeOrders) {
 
 INSTANTIATE_TEST_SUITE_P(NonBlocking, CrossTeam, testing::Values(1, 900, 20000, 32768));
 
+// The address sanitizer keeps what is freed, and notes what is used.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::int64_t kMostBytes = 32 << 20;
+#else
+constexpr std::int64_t kMostBytes = 8 << 20;
+#endif
+
 TEST(RunningAhead, TenThousandBroadcastsToASlowReader) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{10000}}) {
     const int rounds = count > 5000 ? 2000 : 10000;
@@ -257,7 +265,7 @@ TEST(RunningAhead, TenThousandBroadcastsToASlowReader) {
         ASSERT_EQ(data.front(), round);
         ASSERT_EQ(data.back(), round);
       }
-      EXPECT_LE(pss_bytes() - before, 8 << 20);
+      EXPECT_LE(pss_bytes() - before, kMostBytes);
       crl_team_destroy(team);
       crl_context_destroy(context);
     });

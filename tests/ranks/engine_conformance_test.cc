@@ -6,136 +6,16 @@
 // thread sanitizer).
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "algorithms/registry.h"
-#include "support/calls.h"
-#include "support/oracle.h"
+#include "support/engine_trial.h"
 #include "support/shapes.h"
 
 namespace carillon::test {
 namespace {
-
-constexpr std::int32_t kElement = 8;
-constexpr std::size_t kGuard = 64;  // bytes behind the output that nobody may touch
-
-void affine_op(void* /*arg*/, const void* left, void* right, std::size_t count) {
-  apply_affine(left, right, count);
-}
-
-std::string text_of(const Case& problem) {
-  const Shared& s = problem.shared;
-  return std::string(collective_name(s.collective)) + " ranks=" + std::to_string(s.ranks) +
-         " root=" + std::to_string(s.root) + " count=" + std::to_string(s.count) +
-         (problem.in_place ? " in place" : "") + (s.commutative ? "" : " non-commutative");
-}
-
-// One rank's part of one call, with its memory.
-class Trial {
- public:
-  Trial(const Case& problem, crl_team_h team, crl_op_t affine)
-      : problem_(problem),
-        team_(team),
-        rank_(crl_team_rank(team)),
-        op_(problem.shared.commutative ? crl_op_t{CRL_SUM} : affine),
-        dtype_(problem.shared.commutative ? crl_dtype_t{CRL_UINT64} : CRL_OPAQUE(kElement)),
-        tables_(problem, rank_),
-        in_(input_of(problem, rank_)) {
-    const Shared& s = problem.shared;
-    const Local local{.in_place = false, .tables = tables_.view()};
-    out_bytes_ = static_cast<std::size_t>(output_bytes(s, local, rank_));
-    if (s.collective == Collective::kBcast && rank_ == s.root) {
-      out_ = in_;  // the one buffer
-      out_bytes_ = in_.size();
-    } else if (problem.in_place_at(rank_) && s.collective != Collective::kScatter) {
-      const auto shift = static_cast<std::size_t>(in_place_shift(s, rank_));
-      out_bytes_ = std::max(out_bytes_, shift + in_.size());
-      out_.resize(out_bytes_, kUntouched);
-      std::copy(in_.begin(), in_.end(), out_.begin() + static_cast<std::ptrdiff_t>(shift));
-    } else {
-      out_.resize(out_bytes_, kUntouched);
-    }
-    out_.resize(out_bytes_ + kGuard, kUntouched);
-  }
-
-  crl_status_t call() { return run(nullptr); }
-  crl_status_t start() { return run(&request_); }
-  crl_status_t wait() { return crl_request_wait(&request_); }
-
-  // Empty if all is right.
-  [[nodiscard]] std::string complaint() const {
-    const Shared& s = problem_.shared;
-    const bool in_place = problem_.in_place_at(rank_);
-    Bytes expected = expected_output(problem_, rank_);
-    if (s.collective == Collective::kBcast && rank_ == s.root) expected = in_;
-    // In place, the root's block of scatter stays in the input.
-    if (in_place && s.collective == Collective::kScatter) expected.clear();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (out_[i] != expected[i]) return "output byte " + std::to_string(i) + " is wrong";
-    }
-    for (std::size_t i = out_bytes_; i < out_.size(); ++i) {
-      if (out_[i] != kUntouched) return "wrote behind the output";
-    }
-    return in_ == input_of(problem_, rank_) ? "" : "changed the input";
-  }
-
- private:
-  crl_status_t run(crl_request_h* r) {
-    const Shared& s = problem_.shared;
-    const bool in_place = problem_.in_place_at(rank_);
-    const bool scatter = s.collective == Collective::kScatter;
-    const void* const in = in_place && !scatter ? CRL_IN_PLACE : in_.data();
-    void* const out = in_place && scatter ? CRL_IN_PLACE : out_.data();
-    const auto n = static_cast<std::size_t>(s.count);
-    const std::size_t bytes = n * kElement;
-    const OwnedTables& t = tables_;
-    switch (s.collective) {
-      case Collective::kBarrier: return r ? crl_ibarrier(team_, r) : crl_barrier(team_);
-      case Collective::kBcast:
-        return r ? crl_ibcast(team_, out, bytes, s.root, r) : crl_bcast(team_, out, bytes, s.root);
-      case Collective::kReduce:
-        return r ? crl_ireduce(team_, in, out, n, dtype_, op_, s.root, r)
-                 : crl_reduce(team_, in, out, n, dtype_, op_, s.root);
-      case Collective::kAllreduce:
-        return r ? crl_iallreduce(team_, in, out, n, dtype_, op_, r)
-                 : crl_allreduce(team_, in, out, n, dtype_, op_);
-      case Collective::kAllgather:
-        return r ? crl_iallgather(team_, in, out, bytes, r) : crl_allgather(team_, in, out, bytes);
-      case Collective::kGather:
-        return r ? crl_igather(team_, in, out, bytes, s.root, r)
-                 : crl_gather(team_, in, out, bytes, s.root);
-      case Collective::kScatter:
-        return r ? crl_iscatter(team_, in, out, bytes, s.root, r)
-                 : crl_scatter(team_, in, out, bytes, s.root);
-      case Collective::kReduceScatterBlock:
-        return r ? crl_ireduce_scatter_block(team_, in, out, n, dtype_, op_, r)
-                 : crl_reduce_scatter_block(team_, in, out, n, dtype_, op_);
-      case Collective::kAlltoall:
-        return r ? crl_ialltoall(team_, in, out, bytes, r) : crl_alltoall(team_, in, out, bytes);
-      case Collective::kAlltoallv:
-        return r ? crl_ialltoallv(team_, in, t.send_bytes.data(), t.send_offsets.data(), out,
-                                  t.recv_bytes.data(), t.recv_offsets.data(), r)
-                 : crl_alltoallv(team_, in, t.send_bytes.data(), t.send_offsets.data(), out,
-                                 t.recv_bytes.data(), t.recv_offsets.data());
-    }
-    return CRL_ERR_INTERNAL;
-  }
-
-  Case problem_;
-  crl_team_h team_;
-  int rank_;
-  crl_op_t op_;
-  crl_dtype_t dtype_;
-  OwnedTables tables_;
-  Bytes in_, out_;
-  std::size_t out_bytes_ = 0;
-  crl_request_h request_ = nullptr;
-};
 
 // What one job of ranks goes through: one algorithm of each collective.
 struct Plan {
@@ -144,9 +24,12 @@ struct Plan {
   std::vector<std::int64_t> counts;
   std::string slot_bytes;  // CARILLON_SLOT_BYTES
   bool every_root = true;
-  Shape shape = {};               // all ranks on one node unless given
-  std::string parameters;         // of all algorithms: ":k=3"
-  std::string fetch_bytes = "0";  // CARILLON_FETCH_BYTES
+  Shape shape = {};                  // all ranks on one node unless given
+  std::string parameters;            // of all algorithms: ":k=3"
+  std::string lend_bytes = "0";      // CARILLON_LEND_BYTES
+  std::string fetch_bytes = "0";     // CARILLON_FETCH_BYTES
+  std::string gather_entries = "0";  // CARILLON_GATHER_ENTRIES
+  std::string multicast = "off";     // CARILLON_MULTICAST
 
   void set_environment() const {
     setenv("CARILLON_NODE_RANKS", shape.name.c_str(), 1);
@@ -155,7 +38,12 @@ struct Plan {
       choice += std::string(algorithm->id) + parameters + ";";
     setenv("CARILLON_ALGORITHM", choice.c_str(), 1);
     setenv("CARILLON_SLOT_BYTES", slot_bytes.c_str(), 1);
+    setenv("CARILLON_LEND_BYTES", lend_bytes.c_str(), 1);
     setenv("CARILLON_FETCH_BYTES", fetch_bytes.c_str(), 1);
+    setenv("CARILLON_GATHER_ENTRIES", gather_entries.c_str(), 1);
+    setenv("CARILLON_GATHER_BYTES", "1", 1);
+    setenv("CARILLON_MULTICAST", multicast.c_str(), 1);
+    setenv("CARILLON_MULTICAST_JOIN_S", "60", 1);
   }
   [[nodiscard]] std::vector<Case> cases(const Algorithm& algorithm) const;
 };
@@ -173,7 +61,9 @@ std::vector<Case> Plan::cases(const Algorithm& algorithm) const {
       if (!commutative && (!reduces || algorithm.needs_commutative)) continue;
       for (const std::int64_t count : counts) {
         const Shared shared{algorithm.collective, ranks, root, count, kElement, commutative};
-        if (!suits({&algorithm, {}}, shared, {.nodes = shape.nodes})) continue;
+        const std::int64_t multicast_bytes = multicast == "off" ? 0 : 1;
+        const Limits limits{.multicast_bytes = multicast_bytes, .nodes = shape.nodes};
+        if (!suits({&algorithm, {}}, shared, limits)) continue;
         all.push_back({shared, false});
         if (in_place_allowed(shared, root)) all.push_back({shared, true});
         if (algorithm.collective == Collective::kBarrier) break;
@@ -223,11 +113,13 @@ void run_rank(const Plan& plan, Meeting& world, Meeting& members, int rank) {
   crl_context_destroy(context);
 }
 
-// Round i takes the i-th algorithm of every collective (those with fewer start again).
+// Round i takes the i-th algorithm of every collective, but for those that multicast: there they
+// have rounds of their own.
 std::vector<std::vector<const Algorithm*>> rounds() {
   std::vector<std::vector<const Algorithm*>> by_collective(kCollectives), all;
   std::size_t most = 0;
   for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.traits.multicast) continue;
     auto& group = by_collective[static_cast<std::size_t>(algorithm.collective)];
     group.push_back(&algorithm);
     most = std::max(most, group.size());
@@ -255,7 +147,12 @@ class ProcessConformance : public testing::TestWithParam<Rank> {
     unsetenv("CARILLON_ALGORITHM");
     unsetenv("CARILLON_SLOT_BYTES");
     unsetenv("CARILLON_NODE_RANKS");
+    unsetenv("CARILLON_LEND_BYTES");
     unsetenv("CARILLON_FETCH_BYTES");
+    unsetenv("CARILLON_GATHER_ENTRIES");
+    unsetenv("CARILLON_GATHER_BYTES");
+    unsetenv("CARILLON_MULTICAST");
+    unsetenv("CARILLON_MULTICAST_JOIN_S");
   }
 };
 
@@ -278,16 +175,29 @@ TEST_P(ProcessConformance, SmallSlots) {
   }
 }
 
+class ProcessDefaultSlots : public ProcessConformance {};
+
 // The default slots of 64 KiB: 8192 elements less one, and one more.
-TEST_P(ProcessConformance, DefaultSlots) {
-  const std::vector<std::int64_t> few{8193};
-  const std::vector<std::int64_t> more{1, 8191, 8193};
+TEST_P(ProcessDefaultSlots, AllAlgorithms) {
   for (const auto& round : rounds()) {
     run_as_processes({.ranks = GetParam(),
                       .algorithms = round,
-                      .counts = GetParam() > 8 ? few : more,
+                      .counts = {1, 8191, 8193},
                       .slot_bytes = "65536",
                       .every_root = false});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// Messages are read in the writer's memory, all but the shortest.
+TEST_P(ProcessConformance, Lent) {
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = GetParam(),
+                      .algorithms = round,
+                      .counts = {1, 129, 643},
+                      .slot_bytes = "1024",
+                      .every_root = false,
+                      .lend_bytes = "64"});
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -296,9 +206,7 @@ TEST_P(ProcessConformance, DefaultSlots) {
 std::vector<std::vector<const Algorithm*>> two_sided_rounds() {
   auto all = rounds();
   for (auto& round : all) {
-    std::erase_if(round, [](const Algorithm* algorithm) {
-      return algorithm->collective == Collective::kAlltoallv;
-    });
+    std::erase_if(round, [](const Algorithm* algorithm) { return !algorithm->has_transfer(); });
   }
   return all;
 }
@@ -359,7 +267,10 @@ TEST_P(NodesConformance, SmallSlots) {
   }
 }
 
-TEST_P(NodesConformance, DefaultSlots) {
+// Larger slots show no more of larger teams.
+class NodesDefaultSlots : public NodesConformance {};
+
+TEST_P(NodesDefaultSlots, AllAlgorithms) {
   const Shape& shape = GetParam();
   for (const auto& round : rounds()) {
     run_as_processes({.ranks = shape.ranks(),
@@ -372,7 +283,7 @@ TEST_P(NodesConformance, DefaultSlots) {
   }
 }
 
-// The rounds with messages of one slot and of many. The larger slots show no more of larger teams.
+// The rounds with messages of one slot and of many.
 void run_both_slots(const std::vector<std::vector<const Algorithm*>>& all, Plan plan) {
   plan.ranks = plan.shape.ranks();
   plan.every_root = false;
@@ -401,6 +312,58 @@ TEST_P(NodesFetched, BothSlots) {
   run_both_slots(rounds(), {.shape = GetParam(), .fetch_bytes = "64"});
 }
 
+class NodesGathered : public NodesConformance {};
+
+// What is put to other nodes is read from where it stands, in lists of at most two.
+TEST_P(NodesGathered, BothSlots) {
+  run_both_slots(rounds(), {.shape = GetParam(), .gather_entries = "2"});
+}
+
+TEST_P(NodesGathered, SentAndReceived) {
+  run_both_slots(two_sided_rounds(),
+                 {.shape = GetParam(), .parameters = ":transfer=sendrecv", .gather_entries = "2"});
+}
+
+// What is got goes to the places of lists.
+TEST_P(NodesGathered, AndFetched) {
+  run_both_slots(rounds(), {.shape = GetParam(), .fetch_bytes = "64", .gather_entries = "2"});
+}
+
+class Radixes : public NodesConformance {};
+
+// Four messages a round, of a part of a slot and of several.
+TEST_P(Radixes, MoreThanThree) {
+  for (const char* const layout : {"inplace", "resident", "reversed", "zerocopy"}) {
+    run_as_processes({.ranks = GetParam().ranks(),
+                      .algorithms = {find_algorithm("alltoall.bruck_" + std::string(layout)),
+                                     find_algorithm("alltoallv.bruck_two_phase")},
+                      .counts = {3, 31, 643},
+                      .slot_bytes = "1024",
+                      .shape = GetParam(),
+                      .parameters = ":k=5",
+                      .gather_entries = "3"});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+class NodesMulticast : public NodesConformance {};
+
+std::vector<std::vector<const Algorithm*>> multicast_rounds() {
+  std::vector<std::vector<const Algorithm*>> all;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.traits.multicast) all.push_back({&algorithm});
+  }
+  return all;
+}
+
+// Over the machine's loopback, which copies multicasts as a switch does, or what
+// CARILLON_TEST_MULTICAST names.
+TEST_P(NodesMulticast, BothSlots) {
+  const char* const carrier = getenv("CARILLON_TEST_MULTICAST");
+  run_both_slots(multicast_rounds(),
+                 {.shape = GetParam(), .multicast = carrier == nullptr ? "udp:lo" : carrier});
+}
+
 std::string name_of(const testing::TestParamInfo<Shape>& param) {
   std::string name = param.param.name;
   for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
@@ -412,12 +375,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NodesConformance,
                                          blocked({3, 1, 1}), blocked({1, 6}), round_robin(5, 2),
                                          blocked({2, 3, 3}), blocked({4, 4, 4, 1})),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, NodesDefaultSlots,
+                         testing::Values(blocked({1, 1, 1}), blocked({2, 2}), round_robin(5, 2),
+                                         blocked({2, 3, 3})),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Shapes, NodesTwoSided,
                          testing::Values(blocked({1, 1}), blocked({3, 1, 1}), round_robin(5, 2)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Shapes, NodesFetched,
                          testing::Values(blocked({1, 1, 1}), round_robin(5, 2)), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, NodesMulticast,
+                         testing::Values(blocked({1, 1, 1}), blocked({3, 2, 2}), round_robin(5, 2)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, NodesGathered,
+                         testing::Values(blocked({1, 1, 1}), round_robin(5, 2)), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, Radixes, testing::Values(blocked({1, 6}), blocked({2, 3, 3})),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Ranks, ProcessConformance, testing::Values(1, 2, 3, 4, 5, 7, 8, 13, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, ProcessDefaultSlots, testing::Values(1, 2, 3, 4, 5, 7));
 INSTANTIATE_TEST_SUITE_P(Ranks, ThreadConformance, testing::Values(1, 2, 3, 4, 5));
 
 }  // namespace

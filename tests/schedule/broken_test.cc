@@ -52,6 +52,98 @@ TEST(Broken, TheUnbrokenOneIsRight) {
   EXPECT_EQ(report.stats.reduced_bytes, 32);
 }
 
+// A bcast of two elements in two multicasts: to all ranks, and to the leaders of nodes 0 1 | 2.
+constexpr std::string_view kMulticasts =
+    "schedule ranks 3 rank 0 scratch 0\n"
+    "multicast team #0 input[0+8]\n"
+    "multicast leaders #0 input[8+8]\n"
+    "put 1 #0 input[8+8]\n"
+    "schedule ranks 3 rank 1 scratch 0\n"
+    "receive 0 team #0 output[0+8]\n"
+    "wait 0 #0\n"
+    "copy output[8+8] = slot(0 #0)[0+8]\n"
+    "schedule ranks 3 rank 2 scratch 0\n"
+    "receive 0 team #0 output[0+8]\n"
+    "receive 0 leaders #0 output[8+8]\n";
+
+TeamCall multicasts() {
+  TeamCall call{
+      .shared = {.collective = Collective::kBcast, .ranks = 3, .count = 2, .element_bytes = 8},
+      .limits = {.multicast_bytes = 16},
+      .locals = {}};
+  call.limits.nodes = test::blocked({2, 1}).nodes;
+  return call;
+}
+
+TEST(Broken, Multicasts) {
+  const Report right = verify(multicasts(), test::emit_text(kMulticasts));
+  EXPECT_TRUE(right.ok()) << right.status.to_string();
+  const Broken cases[] = {
+      {"receive 0 leaders #0 output[8+8]\n", "", "was never waited for by rank 2"},
+      {"receive 0 leaders #0 output[8+8]", "receive 0 leaders #1 output[8+8]", "deadlock"},
+      {"receive 0 leaders #0 output[8+8]", "receive 0 team #1 output[8+8]", "deadlock"},
+      {"receive 0 leaders #0 output[8+8]", "receive 1 leaders #0 output[8+8]",
+       "the peer is not in the group"},
+      {"wait 0 #0", "receive 0 leaders #0 output[8+8]", "this rank is not in the group"},
+      {"receive 0 leaders #0 output[8+8]", "receive 0 leaders #0 output[0+16]",
+       "has 8 bytes, the receive takes 16"},
+      {"receive 0 leaders #0 output[8+8]",
+       "receive 0 leaders #0 output[8+8]\nreceive 0 leaders #0 output[8+8]", "a second time"},
+      {"multicast leaders #0 input[8+8]",
+       "multicast leaders #0 input[8+8]\nmulticast leaders #0 input[8+8]", "a second time"},
+      {"multicast leaders #0 input[8+8]", "multicast leaders #0", "a multicast has sources only"},
+      {"multicast team #0 input[0+8]", "multicast team #0 input[0+8] input[0+16]",
+       "24 bytes; a multicast takes 16"},
+      {"multicast leaders #0 input[8+8]", "multicast leaders #0 input[0+8]", "not byte 8 of"},
+  };
+  for (const Broken& broken : cases) expect_rejected(multicasts(), kMulticasts, broken);
+  TeamCall without = multicasts();
+  without.limits.multicast_bytes = 0;
+  EXPECT_FALSE(verify(without, test::emit_text(kMulticasts)).ok());
+}
+
+// Multicasts of one writer come in their order: who receives the second one first waits for ever.
+TEST(Broken, MulticastsOutOfOrder) {
+  const std::string_view good =
+      "schedule ranks 2 rank 0 scratch 0\n"
+      "multicast team #0 input[0+8]\n"
+      "multicast team #1 input[8+8]\n"
+      "schedule ranks 2 rank 1 scratch 0\n"
+      "receive 0 team #0 output[0+8]\n"
+      "receive 0 team #1 output[8+8]\n";
+  TeamCall call{
+      .shared = {.collective = Collective::kBcast, .ranks = 2, .count = 2, .element_bytes = 8},
+      .limits = {},
+      .locals = {}};
+  EXPECT_TRUE(verify(call, test::emit_text(good)).ok());
+  const Broken cases[] = {
+      {"receive 0 team #0 output[0+8]\nreceive 0 team #1 output[8+8]",
+       "receive 0 team #1 output[8+8]\nreceive 0 team #0 output[0+8]", "waits for its turn"},
+      {"multicast team #0 input[0+8]\nmulticast team #1 input[8+8]",
+       "multicast team #1 input[8+8]\nmulticast team #0 input[0+8]", "waits for its turn"},
+  };
+  for (const Broken& broken : cases) expect_rejected(call, good, broken);
+}
+
+// As far ahead as the window goes, and no farther.
+TEST(Broken, MulticastsBeyondTheWindow) {
+  const auto team = [](int ahead) {
+    std::string writer = "schedule ranks 2 rank 0 scratch 0\n";
+    std::string reader = "schedule ranks 2 rank 1 scratch 0\nwait 0 #0\n";
+    for (int i = 0; i < ahead; ++i) {
+      writer += "multicast team #" + std::to_string(i) + " input[" + std::to_string(i) + "+1]\n";
+      reader += "receive 0 team #" + std::to_string(i) + " output[" + std::to_string(i) + "+1]\n";
+    }
+    return writer + "signal 1 #0\n" + reader;
+  };
+  for (const int ahead : {4, 5}) {
+    TeamCall call{.shared = {.collective = Collective::kBcast, .ranks = 2, .count = ahead},
+                  .limits = {.window = 4},
+                  .locals = {}};
+    EXPECT_EQ(verify(call, test::emit_text(team(ahead))).ok(), ahead == 4);
+  }
+}
+
 TEST(Broken, MalformedOps) {
   const Broken cases[] = {
       {"put 1 #0 input[0+16]", "put 2 #0 input[0+16]", "the peer is not in the team"},
@@ -342,6 +434,30 @@ TEST(Broken, TwoSidedTransfers) {
       call, good,
       {"recv 0 #0 output(0)", "recv 0 #1 output(0)", "waits for its turn behind another strand"});
   expect_rejected(call, good, {"input(1)", "input[0+4]", "has 4 bytes, the recv takes 8"});
+  expect_rejected(call, good, {"input(1)", "counts[0+8]", "only copy can refer to the counts"});
+}
+
+// Of two ranks there are two counts and the larger of them; they are bytes of no input.
+TEST(Broken, Counts) {
+  const std::vector<std::int64_t> eight{8, 8}, places{0, 8};
+  const Local local{false, {eight, places, eight, places}};
+  const TeamCall call{.shared = {.collective = Collective::kAlltoallv, .ranks = 2},
+                      .limits = {},
+                      .locals = {local, local}};
+  constexpr std::string_view good =
+      "schedule ranks 2 rank 0 scratch 24\n"
+      "copy scratch[0+24] = counts[0+24]\n"
+      "copy output(0) = input(0)\n"
+      "send 1 #0 input(1)\n"
+      "recv 1 #0 output(1)\n"
+      "schedule ranks 2 rank 1 scratch 0\n"
+      "copy output(1) = input(1)\n"
+      "send 0 #0 input(0)\n"
+      "recv 0 #0 output(0)\n";
+  const Report report = verify(call, test::emit_text(good));
+  EXPECT_TRUE(report.ok()) << report.status.to_string();
+  expect_rejected(call, good, {"counts[0+24]", "counts[8+24]", "counts has 24 bytes only"});
+  expect_rejected(call, good, {"output(0) = input(0)", "output(0) = counts[0+8]", "holds byte"});
 }
 
 TEST(Broken, CallsThatDoNotFitTogether) {

@@ -20,6 +20,7 @@
 
 #include "algorithms/registry.h"
 #include "schedule/text.h"
+#include "support/oracle.h"
 #include "support/registry.h"
 
 namespace carillon {
@@ -52,14 +53,12 @@ Shared problem(Collective collective) {
 std::string text_of(const Algorithm& algorithm) {
   std::vector<Schedule> schedules;
   const Shared shared = problem(algorithm.collective);
-  const std::vector<std::int64_t> bytes(kRanks, shared.block_bytes());
-  const std::vector<std::int64_t> offsets{0, 80, 160, 240, 320};
   for (Rank rank = 0; rank < kRanks; ++rank) {
     Call call{.shared = shared, .rank = rank};
-    if (algorithm.collective == Collective::kAlltoallv) {
-      call.local.tables = {bytes, offsets, bytes, offsets};
-    }
-    if (algorithm.has_levels()) call.limits.nodes = std::make_shared<Nodes>(kTwoNodes);
+    const test::OwnedTables tables(test::Case{.shared = shared}, rank);
+    call.local.tables = tables.view();
+    if (algorithm.has_levels() || algorithm.traits.multicast)
+      call.limits.nodes = std::make_shared<Nodes>(kTwoNodes);
     if (algorithm.id == "bcast.chain") call.params.segment_bytes = 16;
     Result<Schedule> schedule = emit(algorithm, call);
     EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();

@@ -342,7 +342,8 @@ TEST_P(Mutation, OfAnAlgorithm) {
       const std::string name = std::string(algorithm.id) + (in_place ? " in place" : "") +
                                (commutative ? "" : " non-commutative");
       Limits limits{.slot_bytes = 24, .inline_bytes = 8};
-      if (algorithm.has_levels()) limits.nodes = test::blocked({3, 2}).nodes;
+      if (algorithm.has_levels() || algorithm.traits.multicast)
+        limits.nodes = test::blocked({3, 2}).nodes;
       Subject subject(name, {shared, in_place}, limits);
       subject.emit_with([&](const Call& call) { return emit(algorithm, call); });
       judge_all(subject, &tally);
@@ -350,7 +351,7 @@ TEST_P(Mutation, OfAnAlgorithm) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(test::all_algorithms()),
+INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(test::one_stage_algorithms()),
                          test::name_of_algorithm);
 
 // What no algorithm does (yet): messages to all, loops that read a message from before the loop,

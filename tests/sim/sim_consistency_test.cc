@@ -2,9 +2,9 @@
 //
 // What MPI users expect of each other's collectives (J. L. Traff, W. Gropp, R. Thakur,
 // "Self-consistent MPI performance guidelines", IEEE TPDS 2010), of the algorithms that are chosen,
-// simulated on nodes of one rank and of several: a collective is not slower than others that could
-// be called in its place, and more data or one more rank do not make it faster by much. (On one
-// node the choices come from measurements.)
+// simulated on nodes of one rank and of several, and on one node: a collective is not slower than
+// others that could be called in its place, and more data or one more rank do not make it faster by
+// much.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -25,6 +25,10 @@ using enum Collective;
 // rank counts, those that are no powers of two, whose extra ranks fold their vectors into others'.
 constexpr double kMostTimes = 1.65;
 constexpr double kMostForARank = 1.9;
+// On one node the choices for up to 16 ranks come from measurements, and not from the simulator.
+// What is left there is where algorithms that write once for all give way to others, a size too
+// late for this machine.
+constexpr double kMostOnOneNode = 1.9;
 
 // A sum of calls: (collective, bytes of its block).
 using Calls = std::vector<std::pair<Collective, std::int64_t>>;
@@ -96,6 +100,13 @@ std::vector<Guideline> guidelines(std::int64_t n, Rank p) {
 struct Place {
   const char* machine;
   Rank ppn;
+  Rank most_ranks = 64;
+  double most_times = kMostTimes;
+  [[nodiscard]] std::vector<Rank> ranks() const {
+    std::vector<Rank> list = {2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 33, 64};
+    std::erase_if(list, [&](Rank each) { return each > most_ranks; });
+    return list;
+  }
 };
 
 class Consistency : public testing::TestWithParam<Place> {
@@ -111,13 +122,11 @@ class Consistency : public testing::TestWithParam<Place> {
   }
 };
 
-const std::vector<Rank> kRanks = {2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 33, 64};
-
 TEST_P(Consistency, NotSlowerThanWhatCouldBeCalledInItsPlace) {
-  for (const Rank ranks : kRanks) {
+  for (const Rank ranks : GetParam().ranks()) {
     for (const std::int64_t bytes : {8, 64, 512, 4096, 32768}) {
       for (const Guideline& guideline : guidelines(bytes, ranks)) {
-        expect_not_slower(guideline.left, ranks, guideline.right, ranks, kMostTimes);
+        expect_not_slower(guideline.left, ranks, guideline.right, ranks, GetParam().most_times);
       }
     }
   }
@@ -126,10 +135,10 @@ TEST_P(Consistency, NotSlowerThanWhatCouldBeCalledInItsPlace) {
 TEST_P(Consistency, LessDataTakesNoLonger) {
   for (const Collective collective : {kBcast, kReduce, kAllreduce, kAllgather, kGather, kScatter,
                                       kReduceScatterBlock, kAlltoall}) {
-    for (const Rank ranks : kRanks) {
+    for (const Rank ranks : GetParam().ranks()) {
       for (std::int64_t bytes = 8; bytes < 262144; bytes *= 2) {
         expect_not_slower({{collective, bytes}}, ranks, {{collective, 2 * bytes}}, ranks,
-                          kMostTimes);
+                          GetParam().most_times);
       }
     }
   }
@@ -138,7 +147,7 @@ TEST_P(Consistency, LessDataTakesNoLonger) {
 TEST_P(Consistency, OneRankLessTakesNotMuchLonger) {
   for (const Collective collective : {kBarrier, kBcast, kReduce, kAllreduce, kAllgather, kGather,
                                       kScatter, kReduceScatterBlock, kAlltoall}) {
-    for (Rank ranks = 2; ranks <= 64; ++ranks) {
+    for (Rank ranks = 2; ranks <= GetParam().most_ranks; ++ranks) {
       for (const std::int64_t bytes : {8, 1024, 32768}) {
         expect_not_slower({{collective, bytes}}, ranks, {{collective, bytes}}, ranks + 1,
                           kMostForARank);
@@ -147,7 +156,9 @@ TEST_P(Consistency, OneRankLessTakesNotMuchLonger) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Edr, Consistency, testing::Values(Place{"edr", 1}, Place{"edr", 4}),
+INSTANTIATE_TEST_SUITE_P(Edr, Consistency,
+                         testing::Values(Place{"edr", 1}, Place{"edr", 4},
+                                         Place{"edr", 64, 64, kMostOnOneNode}),
                          [](const auto& test) { return "ppn_" + std::to_string(test.param.ppn); });
 
 }  // namespace

@@ -1,48 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The simulator on small teams written by hand, where the times can be added up on paper, and what
-// holds for every algorithm: the same again gives the same, more takes no less.
+// The simulator on small teams written by hand, where the times can be added up on paper.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "machine/costs.h"
-#include "support/registry.h"
+#include "support/paper_machine.h"
 #include "support/sim_job.h"
 
 namespace carillon::test {
 namespace {
 
 using machine::Machine;
-
-constexpr std::int64_t kNs = 1000;
-
-// Costs that are all different, so that none can stand for another.
-Machine paper() {
-  Machine m;
-  m.name = "paper";
-  m.network = {.latency_ps = 1000 * kNs,
-               .send_overhead_ps = 3 * kNs,
-               .recv_overhead_ps = 5 * kNs,
-               .gap_ps = 7 * kNs,
-               .per_byte_fs = 100'000};
-  m.one_sided = {.post_ps = 11 * kNs, .doorbell_ps = 13 * kNs, .poll_ps = 17 * kNs};
-  m.two_sided = {.post_ps = 19 * kNs,
-                 .match_ps = 23 * kNs,
-                 .eager_bytes = 100,
-                 .copy_in = true,
-                 .copy_out = true,
-                 .rendezvous_ps = 29 * kNs};
-  m.memory = {.copy_ps = 31 * kNs, .copy_run_ps = 0, .copy_cached_fs = 50'000};
-  m.shared_memory = {.latency_ps = 80 * kNs,
-                     .overhead_ps = 10 * kNs,
-                     .line_bytes = 56,
-                     .line_ps = 2 * kNs,
-                     .write_ps = 4 * kNs,
-                     .per_byte_fs = 60'000};
-  return m;
-}
 
 constexpr std::int64_t kPut = (3 + 11 + 13) * kNs;
 constexpr std::int64_t kWait = (5 + 17) * kNs;
@@ -61,6 +32,75 @@ TEST(Simulator, OneMessage) {
   EXPECT_EQ(report.bytes, 40);
   EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kSend)], kPut);
   EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kWait)], report.latency_ps);
+}
+
+Machine with_multicast() {
+  Machine m = paper();
+  m.datagram = {.mtu_bytes = 30, .fragment_ps = 37 * kNs, .deliver_ps = 41 * kNs};
+  m.multicast = {.replicate_ps = 43 * kNs, .ack_ps = 2000 * kNs};
+  return m;
+}
+
+// 40 bytes are two datagrams; the payload is copied on either side.
+constexpr std::int64_t kGroupCopy = (31 + 2) * kNs;
+constexpr std::int64_t kMulticast = (3 + 2 * 37) * kNs + kGroupCopy;
+constexpr std::int64_t kReceive = (5 + 2 * 37) * kNs + kGroupCopy;
+
+void multicast_and_receive(const Call& call, Builder& b) {
+  const Range all{0, 40};
+  if (call.rank == 0) b.multicast(Channel::kTeam, b.input(all));
+  if (call.rank != 0) b.receive(Channel::kTeam, 0, b.output(all));
+}
+
+// Seven nodes take no longer than two, and the writer sends one message.
+TEST(Simulator, OneMulticast) {
+  for (const Rank ranks : {2, 7}) {
+    const sim::Report report =
+        simulated(hand_job(ranks, 1, multicast_and_receive), with_multicast());
+    EXPECT_EQ(report.latency_ps, kMulticast + 4 * kNs + kLatency + 43 * kNs + kReceive);
+    EXPECT_EQ(report.messages, 1);
+    EXPECT_EQ(report.bytes, 40);
+  }
+}
+
+// On nodes of three, the network card makes a copy for each process after the first.
+TEST(Simulator, AMulticastIsDeliveredToEachProcess) {
+  const sim::Report report =
+      simulated(hand_job(6, 3, multicast_and_receive), with_multicast(), {.rank_times = true});
+  const std::int64_t there = kMulticast + 4 * kNs + kLatency + 43 * kNs;
+  const std::int64_t deliver = 2 * 41 * kNs;
+  const std::int64_t left = kMulticast + 4 * kNs;
+  EXPECT_EQ(
+      report.rank_ps,
+      (std::vector<std::int64_t>{
+          kMulticast, left + deliver + kReceive, left + 2 * deliver + kReceive, there + kReceive,
+          there + kGap + deliver + kReceive, there + kGap + 2 * deliver + kReceive}));
+}
+
+// Each copy crosses the bus, one after the other, where the message itself did.
+TEST(Simulator, CopiesOfAMulticastCrossTheBus) {
+  Machine m = with_multicast();
+  m.bus = {.per_message_ps = 50 * kNs, .per_byte_fs = 2'000'000, .half_duplex = true};
+  const sim::Report report =
+      simulated(hand_job(6, 3, multicast_and_receive), m, {.rank_times = true});
+  const std::int64_t crossing = 50 * kNs + 80 * kNs;
+  const std::int64_t there = kMulticast + 50 * kNs + 80 * kNs + kLatency + 43 * kNs;
+  // The first is on the bus as it comes; what is copied meanwhile waits for it.
+  const std::int64_t first = there + 50 * kNs;
+  EXPECT_EQ(report.rank_ps[3], first + kReceive);
+  EXPECT_EQ(report.rank_ps[4], first + crossing + kReceive);
+  EXPECT_EQ(report.rank_ps[5], first + 2 * crossing + kReceive);
+}
+
+// The fifth of a window of four leaves when all have acknowledged the first.
+TEST(Simulator, AMulticastWaitsForTheWindow) {
+  const auto five = [](const Call& call, Builder& b) {
+    for (int i = 0; i < 5; ++i) multicast_and_receive(call, b);
+  };
+  const sim::Report report =
+      simulated(hand_job(3, 1, five), with_multicast(), {.rank_times = true});
+  const std::int64_t first = kMulticast + 4 * kNs + kLatency + 43 * kNs + kReceive;
+  EXPECT_EQ(report.rank_ps[0], first + 2000 * kNs + kMulticast);
 }
 
 TEST(Simulator, ALateReaderDoesNotWait) {
@@ -326,6 +366,29 @@ TEST(Simulator, TheCriticalPathIsWithoutGaps) {
   EXPECT_GT(path.back().end_ps - path.front().begin_ps, report.latency_ps - 2000 * kNs);
 }
 
+// Of ranks with several strands, too: what a strand waits for comes to the rank.
+TEST(Simulator, TheCriticalPathOfSeveralStrands) {
+  const auto two_strands = [](const Call& call, Builder& b) {
+    if (call.rank == 0) {
+      b.wait(1);
+      b.signal(2);
+    }
+    if (call.rank == 1) b.signal(0);
+    b.strand();
+    if (call.rank == 0) b.signal(3);
+    if (call.rank == 2) b.wait(0);
+    if (call.rank == 3) b.wait(0);
+  };
+  const sim::Options options{.starts_ps = {0, 9000 * kNs, 0, 0}, .critical_path = true};
+  const sim::Report report = simulated(hand_job(4, 1, two_strands), paper(), options);
+  const std::vector<sim::PathStep>& path = report.critical_path;
+  ASSERT_EQ(path.size(), 5U);  // 1, to 0, 0, to 2, 2
+  EXPECT_EQ(path[0].rank, 1);
+  EXPECT_EQ(path[0].begin_ps, 9000 * kNs);
+  EXPECT_EQ(path[2].rank, 0);
+  EXPECT_EQ(path[4].rank, 2);
+}
+
 // What the documented benchmarks do, with fewer ranks.
 TEST(Simulator, ManyRanks) {
   constexpr Rank kRanks = 1 << 15;
@@ -360,55 +423,6 @@ TEST(Simulator, ManyMessagesToEachRank) {
   EXPECT_EQ(windows.messages, std::int64_t{kRanks} * (kRanks - 1));
   EXPECT_EQ(windows.rank_ps, whole.rank_ps);
 }
-
-class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {
- protected:
-  static sim::Report time(Rank ranks, std::int64_t count, const sim::Options& options,
-                          bool two_sided = false) {
-    const Algorithm& algorithm = *GetParam();
-    const std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks), count);
-    const Result<sim::Job> job = sim_job(
-        algorithm,
-        {.collective = algorithm.collective, .ranks = ranks, .count = count, .element_bytes = 8},
-        {.slot_bytes = 1024, .nodes = predict::even_nodes(ranks, 2)}, {.two_sided = two_sided},
-        {bytes, bytes, bytes, bytes});
-    EXPECT_TRUE(job.ok()) << job.status().to_string();
-    return job.ok() ? simulated(job.value(), paper(), options) : sim::Report{};
-  }
-};
-
-TEST_P(EveryAlgorithm, TheSameAgainIsTheSame) {
-  const sim::Options options{.skew_ps = 5000 * kNs, .seed = 7, .rank_times = true};
-  sim::Options traced = options;
-  traced.critical_path = true;
-  std::int64_t spans = 0;
-  traced.on_span = [&](const sim::Span&) { ++spans; };
-  const bool has_two_sided = GetParam()->collective != Collective::kAlltoallv;
-  for (const bool two_sided : {false, has_two_sided}) {
-    const sim::Report first = time(11, 500, options, two_sided);
-    const sim::Report second = time(11, 500, options, two_sided);
-    const sim::Report third = time(11, 500, traced, two_sided);
-    EXPECT_GT(first.latency_ps, 0);
-    EXPECT_EQ(first.rank_ps, second.rank_ps);
-    EXPECT_EQ(first.rank_ps, third.rank_ps);
-    EXPECT_EQ(first.activity_ps, third.activity_ps);
-    EXPECT_EQ(first.messages, third.messages);
-  }
-  EXPECT_GT(spans, 0);
-}
-
-TEST_P(EveryAlgorithm, MoreBytesTakeNoLess) {
-  if (GetParam()->collective == Collective::kBarrier) return;
-  std::int64_t before = 0;
-  for (const std::int64_t count : {1, 16, 256, 4096}) {
-    const std::int64_t latency = time(8, count, {}).latency_ps;
-    EXPECT_GE(latency, before) << count;
-    before = latency;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm, testing::ValuesIn(all_algorithms()),
-                         name_of_algorithm);
 
 }  // namespace
 }  // namespace carillon::test

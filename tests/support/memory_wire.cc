@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 namespace carillon::test {
@@ -110,6 +111,15 @@ class MemoryNet::End final : public wire::Wire {
     match();
     return true;
   }
+  void cut_off(Peer peer, const Status& why) override {
+    const std::uint64_t from = peers_[static_cast<std::size_t>(peer)];
+    cut_off_[from] = why;
+    std::erase_if(recvs_, [&](const Recv& recv) {
+      if (recv.wanted.from != from) return false;
+      recv.wanted.operation->finish(why);
+      return true;
+    });
+  }
   Status progress(wire::Listener& listener) override {
     for (const std::uint32_t immediate : std::exchange(arrived_, {})) listener.on_put(immediate);
     return {};
@@ -134,6 +144,8 @@ class MemoryNet::End final : public wire::Wire {
     if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size()) {
       return Status(Code::kInvalidArgument, "no such peer");
     }
+    const auto cut = cut_off_.find(peers_[static_cast<std::size_t>(peer)]);
+    if (cut != cut_off_.end()) return cut->second;
     if (net_.refusals_ > 0) {
       --net_.refusals_;
       ++net_.refused_;
@@ -159,6 +171,7 @@ class MemoryNet::End final : public wire::Wire {
   const std::uint64_t self_;
   wire::Capabilities capabilities_;
   std::vector<std::uint64_t> peers_;
+  std::map<std::uint64_t, Status> cut_off_;  // by address
   std::vector<std::uint32_t> arrived_;
   std::deque<Message> early_;
   std::vector<Recv> recvs_;

@@ -7,7 +7,7 @@
 namespace carillon::test {
 namespace {
 
-constexpr std::int64_t kGap = 3;  // bytes before each block of alltoallv
+constexpr std::int64_t kGap = 3;  // bytes before each block
 
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -27,9 +27,8 @@ void reduce_bytes(const Shared& shared, const Bytes& left, Bytes& right) {
   (shared.commutative ? apply_sum : apply_affine)(left.data(), right.data(), right.size() / 8);
 }
 
-// The reduction of all inputs, in rank order.
-Bytes total(const Case& problem) {
-  const Rank ranks = problem.shared.ranks;
+// The reduction of the first inputs, in rank order.
+Bytes total(const Case& problem, Rank ranks) {
   Bytes right = input_of(problem, ranks - 1);
   for (Rank rank = ranks - 2; rank >= 0; --rank) {
     reduce_bytes(problem.shared, input_of(problem, rank), right);
@@ -41,9 +40,28 @@ Bytes part(const Bytes& bytes, std::int64_t offset, std::int64_t length) {
   return {bytes.begin() + offset, bytes.begin() + offset + length};
 }
 
+Bytes total(const Case& problem) { return total(problem, problem.shared.ranks); }
+
+// Bytes that rank `from` gives rank `to`.
+std::int64_t bytes_between(const Case& problem, Rank from, Rank to) {
+  const Collective what = problem.shared.collective;
+  if (!moves_block(problem.shared, from, to)) return 0;
+  if (what == Collective::kAllgatherv) to = 0;               // the same to all
+  if (what == Collective::kReduceScatter) from = 0;          // the same from all,
+  const bool elements = what == Collective::kReduceScatter;  // and whole ones
+  const std::int64_t count = problem.shared.count;
+  const std::int64_t unit = elements ? problem.shared.element_bytes : 1;
+  switch ((from * 3 + to * 5) % 4) {
+    case 0: return count * unit;
+    case 1: return 0;
+    case 2: return (count / 2 + from) * unit;
+    default: return (count * 2 + to) * unit;
+  }
+}
+
 void append(Bytes& to, const Bytes& from) { to.insert(to.end(), from.begin(), from.end()); }
 
-Bytes expected_alltoallv(const Case& problem, Rank rank) {
+Bytes expected_by_tables(const Case& problem, Rank rank) {
   const OwnedTables mine(problem, rank);
   Bytes out(static_cast<std::size_t>(
                 output_bytes(problem.shared, {.in_place = false, .tables = mine.view()}, rank)),
@@ -62,29 +80,23 @@ Bytes expected_alltoallv(const Case& problem, Rank rank) {
 
 }  // namespace
 
-std::int64_t alltoallv_bytes(const Case& problem, Rank from, Rank to) {
-  const std::int64_t count = problem.shared.count;
-  switch ((from * 3 + to * 5) % 4) {
-    case 0: return count;
-    case 1: return 0;
-    case 2: return count / 2 + from;
-    default: return count * 2 + to;
-  }
-}
-
 OwnedTables::OwnedTables(const Case& problem, Rank rank) {
   std::int64_t sent = 0;
   std::int64_t received = 0;
-  if (problem.shared.collective != Collective::kAlltoallv) return;
+  const Collective what = problem.shared.collective;
+  if (!has_tables(what)) return;
+  // One block for all, or blocks end to end.
+  const bool one_sent = what == Collective::kAllgatherv || what == Collective::kGatherv;
+  const bool one_received = what == Collective::kReduceScatter || what == Collective::kScatterv;
+  const std::int64_t send_gap = one_sent || what == Collective::kReduceScatter ? 0 : kGap;
+  const std::int64_t receive_gap = one_received ? 0 : kGap;
   for (Rank peer = 0; peer < problem.shared.ranks; ++peer) {
-    sent += kGap;
-    received += kGap;
-    send_bytes.push_back(alltoallv_bytes(problem, rank, peer));
-    recv_bytes.push_back(alltoallv_bytes(problem, peer, rank));
-    send_offsets.push_back(sent);
-    recv_offsets.push_back(received);
-    sent += send_bytes.back();
-    received += recv_bytes.back();
+    send_bytes.push_back(bytes_between(problem, rank, peer));
+    recv_bytes.push_back(bytes_between(problem, peer, rank));
+    send_offsets.push_back(sent += send_gap);
+    recv_offsets.push_back(received += receive_gap);
+    if (!one_sent) sent += send_bytes.back();
+    if (!one_received) received += recv_bytes.back();
   }
 }
 
@@ -136,7 +148,17 @@ Bytes expected_output(const Case& problem, Rank rank) {
     case Collective::kAllreduce: return total(problem);
     case Collective::kScatter: return part(input_of(problem, shared.root), rank * block, block);
     case Collective::kReduceScatterBlock: return part(total(problem), rank * block, block);
-    case Collective::kAlltoallv: return expected_alltoallv(problem, rank);
+    case Collective::kScan: return total(problem, rank + 1);
+    case Collective::kExscan: return rank == 0 ? out : total(problem, rank);
+    case Collective::kReduceScatter: {
+      const OwnedTables mine(problem, rank);
+      const auto r = static_cast<std::size_t>(rank);
+      return part(total(problem), mine.send_offsets[r], mine.send_bytes[r]);
+    }
+    case Collective::kAlltoallv:
+    case Collective::kAllgatherv:
+    case Collective::kGatherv:
+    case Collective::kScatterv: return expected_by_tables(problem, rank);
     case Collective::kGather:
       if (rank != shared.root) return out;
       [[fallthrough]];

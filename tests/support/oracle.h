@@ -13,7 +13,7 @@ namespace carillon::test {
 
 using Bytes = std::vector<std::byte>;
 
-/// One problem of a team; counts of alltoallv derive from the ranks.
+/// One problem of a team; the tables' counts derive from the ranks.
 struct Case {
   Shared shared;
   bool in_place = false;  ///< asked for wherever MPI allows it
@@ -23,10 +23,8 @@ struct Case {
   }
 };
 
-/// Bytes that rank `from` sends to rank `to` in the alltoallv of a case: uneven, some zero.
-std::int64_t alltoallv_bytes(const Case& problem, Rank from, Rank to);
-
-/// Owns the tables of one rank's alltoallv: blocks in order, with a gap before each.
+/// Owns the tables of one rank: uneven blocks, some of them empty, in order, with a gap before each
+/// where MPI lets a program say where they are.
 struct OwnedTables {
   OwnedTables(const Case& problem, Rank rank);
   std::vector<std::int64_t> send_bytes, send_offsets, recv_bytes, recv_offsets;

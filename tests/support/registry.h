@@ -18,6 +18,13 @@ inline std::vector<const Algorithm*> all_algorithms() {
   return list;
 }
 
+/// Those whose schedules do not depend on data.
+inline std::vector<const Algorithm*> one_stage_algorithms() {
+  std::vector<const Algorithm*> list = all_algorithms();
+  std::erase_if(list, [](const Algorithm* algorithm) { return algorithm->traits.stages; });
+  return list;
+}
+
 /// "allreduce_ring".
 inline std::string name_of_algorithm(const testing::TestParamInfo<const Algorithm*>& info) {
   std::string name(info.param->id);

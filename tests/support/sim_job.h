@@ -10,6 +10,7 @@
 
 #include "algorithms/registry.h"
 #include "predict/predict.h"
+#include "predict/symmetry.h"
 #include "sim/sim.h"
 
 namespace carillon::test {
@@ -22,9 +23,10 @@ inline Result<sim::Job> sim_job(const Algorithm& algorithm, const Shared& shared
       prepare(algorithm,
               {.shared = shared, .local = {.tables = tables}, .limits = limits, .params = params});
   if (!call.ok()) return call.status();
-  return sim::Job{.call = call.value(), .locals = {}, .emit = [&](const Call& c, Builder& b) {
-                    emit_prepared(algorithm, c, b);
-                  }};
+  return sim::Job{.call = call.value(),
+                  .locals = {},
+                  .emit = [&](const Call& c, Builder& b) { emit_prepared(algorithm, c, b); },
+                  .symmetry = predict::symmetry_of(algorithm, call.value())};
 }
 
 /// A job of hand-written parts; the problem is of no consequence.

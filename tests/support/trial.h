@@ -118,7 +118,11 @@ inline std::vector<Params> params_for(const Algorithm& algorithm) {
   if (algorithm.k.max > 0) params.push_back({.k = algorithm.k.min});
   if (algorithm.k.max > 0) params.push_back({.k = 6});
   if (algorithm.has_segment) params.push_back({.segment_bytes = 3 * kElement});
-  if (algorithm.collective != Collective::kAlltoallv) {
+  if (algorithm.traits.lists) {
+    params.push_back({.k = 3, .memory = "pack"});
+    params.push_back({.k = 5, .memory = "pack", .copy_blocks = true});
+  }
+  if (algorithm.has_transfer()) {
     params.push_back(
         {.segment_bytes = algorithm.has_segment ? 3 * kElement : 0, .two_sided = true});
   }
@@ -135,6 +139,7 @@ void for_each_trial(const Algorithm& algorithm, Rank ranks, const Limits& limits
         for (const std::int64_t count : counts) {
           for (const Params& params : params_for(algorithm)) {
             const Shared shared{algorithm.collective, ranks, root, count, kElement, commutative};
+            if (!suits({&algorithm, params}, shared, limits)) continue;  // the radix
             body(Trial{algorithm, {shared, in_place}, limits, params});
             if (testing::Test::HasFailure()) return;  // one example is enough
           }

@@ -197,6 +197,21 @@ TEST(Pieces, SliceAcrossTheirBreaks) {
   EXPECT_EQ(pieces.slice({8, 2, 2}).items().front().range, (Range{2, 2, 2}));
 }
 
+TEST(Pieces, ThatTouchAreOneWhereAsked) {
+  const Call call{.shared = {.ranks = 2}};
+  const Builder b(call);
+  for (const auto touching : {Pieces::Touching::kApart, Pieces::Touching::kOne}) {
+    Pieces pieces(touching);
+    for (const std::int64_t offset : {8, 16, 32, 40, 0}) pieces.add(b.input({offset, 8}));
+    const BufferList all = pieces.slice({0, 40});
+    const bool one = touching == Pieces::Touching::kOne;
+    EXPECT_EQ(all.items().size(), one ? 3U : 5U);
+    EXPECT_EQ(all.runs(), 3);
+    EXPECT_EQ(pieces.breaks().size(), one ? 2U : 4U);
+    EXPECT_EQ(pieces.slice({4, 8}).runs(), 1);
+  }
+}
+
 TEST(SegmentsAround, CutsTheSameSegmentsAndKeepsBreaksOutOfLoops) {
   const Call call{.shared = {.ranks = 2}};
   Builder b(call);

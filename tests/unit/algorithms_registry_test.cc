@@ -10,6 +10,7 @@
 #include <string>
 
 #include "algorithms/registry.h"
+#include "support/oracle.h"
 #include "support/shapes.h"
 
 namespace carillon {
@@ -33,8 +34,9 @@ TEST(Registry, IdsAreCollectiveAndFileName) {
         repository() / "src/algorithms" / id.substr(0, dot) / (id.substr(dot + 1) + ".cc");
     EXPECT_TRUE(fs::exists(file)) << file;
   }
-  for (const auto& entry : fs::recursive_directory_iterator(repository() / "src/algorithms")) {
-    if (entry.path().extension() != ".cc" || entry.path().stem() == "registry") continue;
+  const fs::path root = repository() / "src/algorithms";
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".cc" || entry.path().parent_path() == root) continue;
     const std::string id =
         entry.path().parent_path().filename().string() + "." + entry.path().stem().string();
     EXPECT_TRUE(ids.contains(id)) << entry.path() << " has no row in the registry";
@@ -101,9 +103,47 @@ TEST(ParseChoice, ReadsLevels) {
   EXPECT_EQ(level_choice(algorithm, Algorithm::kAfter, params).algorithm->id, "bcast.flat");
 }
 
+TEST(ParseChoice, ReadsListsAndRadix) {
+  const auto choice = parse_choice("alltoall.bruck_inplace:k=4,memory=gather,copies=blocks");
+  ASSERT_TRUE(choice.ok()) << choice.status().to_string();
+  EXPECT_EQ(choice.value().params, (Params{.k = 4, .memory = "gather", .copy_blocks = true}));
+  const auto message = [](std::string_view text) {
+    const auto refused = parse_choice(text);
+    EXPECT_FALSE(refused.ok()) << text;
+    return refused.status().to_string();
+  };
+  EXPECT_EQ(
+      message("alltoall.bruck_inplace:k=1"),
+      "invalid argument: alltoall.bruck_inplace: k=1; a radix is from 2 to the number of ranks");
+  EXPECT_EQ(message("alltoall.bruck_inplace:memory=park"),
+            "invalid argument: \"memory=park\": there are memory=pack, memory=gather and "
+            "memory=selective");
+  EXPECT_NE(message("alltoall.bruck_inplace:copies=2").find("copies=runs and copies=blocks"),
+            std::string::npos);
+  EXPECT_NE(message("alltoall.pairwise:memory=pack").find("no parameters memory and copies"),
+            std::string::npos);
+}
+
+TEST(Check, ARadixIsAtMostTheNumberOfRanks) {
+  const Algorithm& algorithm = *find_algorithm("alltoall.bruck_resident");
+  const auto status = [&](Rank ranks, std::int32_t radix) {
+    const Shared shared{.collective = Collective::kAlltoall, .ranks = ranks, .count = 1};
+    EXPECT_EQ(check(algorithm, shared, {.k = radix}).ok(),
+              suits({&algorithm, {.k = radix}}, shared, {}));
+    return check(algorithm, shared, {.k = radix}).to_string();
+  };
+  EXPECT_EQ(status(5, 5), Status().to_string());
+  EXPECT_EQ(
+      status(5, 6),
+      "invalid argument: alltoall.bruck_resident: k=6 in a team of 5 ranks; a radix is from 2 "
+      "to the number of ranks");
+  EXPECT_EQ(status(1, 2), Status().to_string()) << "nothing is exchanged";
+}
+
 TEST(ParseChoice, ReadsItsOwnText) {
   for (const char* const text :
        {"bcast.flat", "bcast.knomial:k=3,segment=64", "reduce.degree_k:transfer=sendrecv",
+        "alltoall.bruck_zerocopy:k=3,memory=pack,copies=blocks,transfer=sendrecv",
         "allreduce.hierarchical:k=2,segment=64,node=degree_k,leaders=ring"}) {
     const auto choice = parse_choice(text);
     ASSERT_TRUE(choice.ok()) << choice.status().to_string();
@@ -122,6 +162,17 @@ TEST(ParseChoice, KnowsWhatCanBeTwoSided) {
   EXPECT_TRUE(refused("alltoallv.pairwise:transfer=sendrecv", "sends and receives as it is"));
 }
 
+TEST(Check, WantsMulticastWhereItIsUsed) {
+  const Algorithm& algorithm = *find_algorithm("bcast.multicast_leader");
+  const Shared shared{.collective = Collective::kBcast, .ranks = 5, .count = 8};
+  EXPECT_TRUE(check(algorithm, shared, {}, {.multicast_bytes = 1}).ok());
+  const Limits without{.multicast_bytes = 0};
+  const Status status = check(algorithm, shared, {}, without);
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_NE(status.message().find("needs multicast"), std::string::npos);
+  EXPECT_FALSE(suits({&algorithm, {}}, shared, without));
+}
+
 TEST(ParseChoice, SaysWhatIsWrongWithLevels) {
   const auto message = [](std::string_view text) {
     const auto choice = parse_choice(text);
@@ -132,13 +183,19 @@ TEST(ParseChoice, SaysWhatIsWrongWithLevels) {
   EXPECT_NE(message("bcast.hierarchical:leaders=sing").find("leaders=sing"), std::string::npos);
   EXPECT_NE(message("bcast.hierarchical:leaders=hierarchical").find("as in leaders=flat"),
             std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:leaders=multicast").find("is for whole teams"),
+            std::string::npos);
+  EXPECT_NE(message("bcast.hierarchical:node=multicast").find("is for whole teams"),
+            std::string::npos);
+  EXPECT_NE(message("bcast.multicast:transfer=sendrecv").find("leave transfer out"),
+            std::string::npos);
   EXPECT_NE(message("bcast.hierarchical:leaders=ring").find("there is no bcast.ring"),
             std::string::npos);
   EXPECT_NE(message("bcast.hierarchical:node=ring").find("within a node"), std::string::npos);
   EXPECT_NE(message("bcast.hierarchical:k=1").find("k=1 is not in"), std::string::npos);
   EXPECT_NE(message("bcast.hierarchical:leaders=chain,k=3").find("no parameter k with these"),
             std::string::npos);
-  EXPECT_NE(message("alltoall.hierarchical:leaders=bruck").find("all of one length"),
+  EXPECT_NE(message("alltoall.hierarchical:leaders=bruck_inplace").find("all of one length"),
             std::string::npos);
 }
 
@@ -202,7 +259,9 @@ TEST(Emit, NeighbouringTeamSizesCostAboutTheSame) {
     std::size_t most = 0;
     for (Rank rank = 0; rank < ranks; ++rank) {
       const Shared shared{.collective = algorithm.collective, .ranks = ranks, .count = 64};
-      const auto schedule = emit(algorithm, {.shared = shared, .rank = rank});
+      const test::OwnedTables tables({.shared = shared}, rank);
+      const auto schedule =
+          emit(algorithm, {.shared = shared, .local = {.tables = tables.view()}, .rank = rank});
       EXPECT_TRUE(schedule.ok());
       if (schedule.ok()) most = std::max(most, schedule.value().ops.size());
     }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/lifetimes.h"
 #include "schedule/text.h"
@@ -33,6 +35,10 @@ struct Case {
   [[nodiscard]] bool lasts() const {
     const std::size_t put = op_of(OpKind::kPut);
     return Lifetimes(schedule, call).lasts(put, schedule.src(schedule.ops[put])[0]);
+  }
+  /// The ops that may overwrite what the first put has captured.
+  [[nodiscard]] std::vector<std::size_t> overwriters() const {
+    return Lifetimes(schedule, call).overwriters(op_of(OpKind::kPut));
   }
   /// The op that would bring the first wait's message; -1: it may not land early.
   [[nodiscard]] int landing() const {
@@ -70,6 +76,55 @@ TEST(Lasts, OtherRoundsMayBeLater) {
 TEST(Lasts, InPlaceTheInputIsOutput) {
   EXPECT_TRUE(Case("put 2 #0 input[0+8]\ncopy output[0+8] = scratch[0+8]\n", true).lasts());
   EXPECT_FALSE(Case("put 2 #0 input[0+8]\ncopy output[8+8] = scratch[0+8]\n", true).lasts());
+}
+
+using Ops = std::vector<std::size_t>;
+
+TEST(Overwriters, TheFirstThatFollows) {
+  const std::string put = "put 2 #0 scratch[0+8] output[0+8]\n";
+  EXPECT_EQ(Case(put).overwriters(), Ops{});
+  EXPECT_EQ(Case("copy scratch[0+8] = input[0+8]\n" + put).overwriters(), Ops{});
+  EXPECT_EQ(Case(put + "copy scratch[8+8] = input[0+8]\ncopy scratch[7+8] = input[0+8]\n"
+                       "copy output[0+8] = input[0+8]\n")
+                .overwriters(),
+            Ops{2});
+  EXPECT_EQ(Case(put + "reduce output[4+8] = input[0+8] input[8+8]\n").overwriters(), Ops{1});
+  // What lands early is written from the wait on.
+  EXPECT_EQ(Case(put + "wait 0 #0\ncopy output[0+8] = slot(0 #0)[0+8]\n").overwriters(), Ops{1});
+}
+
+TEST(Overwriters, InOtherStrandsAll) {
+  EXPECT_EQ(Case("put 2 #0 scratch[0+8]\nstrand\ncopy scratch[0+4] = input[0+4]\n"
+                 "copy scratch[4+4] = input[0+4]\ncopy scratch[8+4] = input[0+4]\n")
+                .overwriters(),
+            (Ops{1, 2}));
+}
+
+TEST(Overwriters, InALoopThoseOfLaterRounds) {
+  const auto loop = [](const std::string& body) { return "repeat 3 {\n" + body + "}\n"; };
+  const std::string put = "  put 2 #0 by 1 scratch[0+8 by 8]\n";
+  EXPECT_EQ(Case(loop("  copy scratch[0+8 by 8] = input[0+8]\n" + put)).overwriters(), Ops{});
+  EXPECT_EQ(Case(loop(put + "  copy scratch[0+8 by 8] = input[0+8]\n")).overwriters(), Ops{2});
+  // One writes a round later what is put, one two rounds later, one would three rounds later.
+  for (const auto& [from, ops] : {std::pair("8", Ops{1}), {"16", Ops{1}}, {"24", Ops{}}}) {
+    EXPECT_EQ(Case(loop("  copy scratch[0+8 by 8] = input[0+8]\n  put 2 #0 by 1 scratch[" +
+                        std::string(from) + "+8 by 8]\n"))
+                  .overwriters(),
+              ops)
+        << from;
+  }
+  EXPECT_EQ(Case(loop("  copy scratch[24+8 by 8] = input[0+8]\n" + put)).overwriters(), Ops{});
+  EXPECT_EQ(Case(loop("  copy scratch[0+8] = input[0+8 by 8]\n  put 2 #0 by 1 scratch[0+8]\n"))
+                .overwriters(),
+            Ops{1});
+  EXPECT_EQ(Case(loop(put) + "copy scratch[16+8] = input[0+8]\n").overwriters(), Ops{2});
+}
+
+TEST(Overwriters, InPlaceTheInputIsOutput) {
+  EXPECT_EQ(Case("put 2 #0 input[0+8]\ncopy output[8+8] = scratch[0+8]\n", true).overwriters(),
+            Ops{1});
+  EXPECT_EQ(Case("put 2 #0 input[0+8]\ncopy output[0+8] = scratch[0+8]\n", true).overwriters(),
+            Ops{});
 }
 
 TEST(Landing, WhereACopyBringsItAnyway) {

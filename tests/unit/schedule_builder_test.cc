@@ -24,6 +24,67 @@ std::string built(Builder& b) {
   return schedule.ok() ? to_text(schedule.value()) : schedule.status().to_string();
 }
 
+// Ranks 0 and 2 lead nodes of two.
+TEST(Builder, NumbersMulticastsPerGroupAndWriter) {
+  Call call = call_of(Collective::kAllreduce, 4, 0);
+  call.limits.nodes = std::make_shared<Nodes>(std::vector<std::int32_t>{0, 0, 1, 1});
+  Builder b(call);
+  const Range all{0, 64};
+  b.multicast(Channel::kTeam, b.input(all));
+  b.multicast(Channel::kLeaders, b.input(all));
+  b.multicast(Channel::kLeaders, b.input({0, 0}));
+  b.receive(Channel::kTeam, 3, b.output(all));
+  b.receive(Channel::kTeam, 2, b.output(all));
+  b.receive(Channel::kLeaders, 2, b.output(all));
+  b.segments(64, 32, [&](Range s) {
+    b.multicast(Channel::kTeam, b.input(s));
+    b.receive(Channel::kTeam, 3, b.output(s));
+  });
+  EXPECT_EQ(built(b),
+            "schedule ranks 4 rank 0 scratch 0\n"
+            "multicast team #0 input[0+64]\n"
+            "multicast leaders #0 input[0+64]\n"
+            "receive 3 team #0 output[0+64]\n"
+            "receive 2 team #0 output[0+64]\n"
+            "receive 2 leaders #0 output[0+64]\n"
+            "repeat 2 {\n"
+            "  multicast team #1 by 1 input[0+32 by 32]\n"
+            "  receive 3 team #1 by 1 output[0+32 by 32]\n"
+            "}\n");
+}
+
+TEST(Builder, RefusesMulticastsThatCannotBe) {
+  const auto refusal = [](auto body, std::int64_t multicast_bytes = 64) {
+    Call call = call_of(Collective::kAllreduce, 4, 1);
+    call.limits.nodes = std::make_shared<Nodes>(std::vector<std::int32_t>{0, 0, 1, 1});
+    call.limits.multicast_bytes = multicast_bytes;
+    Builder b(call);
+    body(b);
+    return built(b);
+  };
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(refusal([](Builder& b) {
+                    b.multicast(Channel::kLeaders, b.input({0, 8}));
+                  }),
+                  "not in the group"));
+  EXPECT_TRUE(has(refusal([](Builder& b) {
+                    b.receive(Channel::kTeam, 4, b.output({0, 8}));
+                  }),
+                  "not in the group"));
+  EXPECT_TRUE(has(refusal(
+                      [](Builder& b) {
+                        b.multicast(Channel::kTeam, b.input({0, 64}));
+                      },
+                      63),
+                  "it takes 63"));
+  EXPECT_TRUE(has(refusal([](Builder& b) {
+                    b.multicast(Channel::kAll, b.input({0, 8}));
+                  }),
+                  "no group"));
+}
+
 TEST(Builder, NumbersMessagesPerChannel) {
   Builder b(call_of(Collective::kAllreduce, 3, 0));
   const Range all{0, 64};
@@ -63,6 +124,14 @@ TEST(Builder, MergesAdjacentRangesAndDropsEmptyOnes) {
             "schedule ranks 2 rank 0 scratch 0\n"
             "put 1 #0 input[0+16] input[24+8]\n"
             "signal 1 #1\n");
+}
+
+TEST(Builder, CopiesEachWhereAskedThoughRangesTouch) {
+  Builder b(call_of(Collective::kAllreduce, 2, 0));
+  b.copy_each({b.output({0, 8}), b.output({8, 8}), b.output({16, 0})}, b.input({0, 16}));
+  EXPECT_EQ(built(b),
+            "schedule ranks 2 rank 0 scratch 0\n"
+            "copy output[0+8] output[8+8] = input[0+16]\n");
 }
 
 TEST(Builder, LeavesOutCopiesOntoItself) {

@@ -33,6 +33,10 @@ constexpr std::string_view kEverything =
     "send 2 #1\n"
     "recv 3 #0 output(3)\n"
     "recv 3 #1\n"
+    "multicast team #0 input[0+8] scratch[64+4]\n"
+    "multicast leaders #1 output[0+8]\n"
+    "receive 3 team #2 output[0+8] scratch[0+4]\n"
+    "receive 0 leaders #0 output[8+8]\n"
     "phase last\n"
     "learn scratch[0+16]\n";
 

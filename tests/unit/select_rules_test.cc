@@ -71,6 +71,11 @@ TEST(Select, SeveralNodesGetLevelsOrPairs) {
   EXPECT_EQ(id(Collective::kAlltoall, 1, blocked), "alltoall.pairwise");
   EXPECT_EQ(id(Collective::kAlltoall, 1, blocked, true, true), "alltoall.hierarchical");
   EXPECT_EQ(id(Collective::kAlltoall, 1000, blocked, true, true), "alltoall.pairwise");
+  const test::Shape singles = test::blocked({1, 1, 1, 1});
+  EXPECT_EQ(id(Collective::kAlltoall, 128, singles, true, true), "alltoall.bruck_resident");
+  EXPECT_EQ(id(Collective::kAlltoall, 129, singles, true, true), "alltoall.pairwise");
+  EXPECT_EQ(id(Collective::kAlltoall, 1, test::blocked({1, 1, 1}), true, true),
+            "alltoall.pairwise");
   EXPECT_EQ(id(Collective::kAllreduce, 1, blocked, false), "allreduce.hierarchical");
   EXPECT_EQ(id(Collective::kAllreduce, 1, dealt, false), "allreduce.recursive_doubling");
   EXPECT_EQ(id(Collective::kReduce, 1, dealt, false), "reduce.degree_k");

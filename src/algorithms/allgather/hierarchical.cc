@@ -19,6 +19,7 @@
 // for them.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/levels.h"
+#include "algorithms/common/node_order.h"
 
 namespace carillon {
 
@@ -26,25 +27,11 @@ void emit_allgather_hierarchical(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const std::int64_t block = shared.block_bytes();
   const Levels levels("allgather.hierarchical", call, b);
-  const bool in_order = levels.in_rank_order();
-  const bool reorders = !in_order && levels.is_leader();
-  const Range store = b.allocate_scratch(reorders ? block * shared.ranks : 0);
-  const auto all = [&](Range range) {  // all blocks, node by node
-    return reorders ? b.scratch(store.sub(range)) : b.output(range);
-  };
+  const NodeOrder all(call, b, levels);
   const Buffer own = all({block * levels.first(levels.own())});
   if (!levels.is_alone()) levels.on_node(Algorithm::kBefore, shared.count, b.input({}), own);
   levels.on_leaders_for_all(shared.count, levels.is_alone() ? b.input({}) : own, all({}));
-  if (reorders) {
-    BufferList sorted;
-    for (std::int32_t node = 0; node < levels.nodes(); ++node) {
-      for (const Rank rank : levels.members(node)) sorted.add(b.output({block * rank, block}));
-    }
-    b.copy(sorted, all({0, block * shared.ranks}));
-  }
-  if (levels.is_alone()) return;
-  const std::int64_t total = shared.count * shared.ranks;
-  levels.on_node(Algorithm::kAfter, total, b.output({}), b.output({}));
+  all.finish();
 }
 
 }  // namespace carillon

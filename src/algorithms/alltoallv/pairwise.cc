@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // alltoallv.pairwise: in step i every rank sends to the rank i after it and receives from the one
-// i before it, with the lengths of the call's tables. Sends and receives are strands of their
-// own: a long block holds up neither.
+// i before it, with the lengths of the call's tables (common/pairwise_tables.h).
 //
 // Source: the textbook pairwise exchange.
 //
@@ -16,22 +15,10 @@
 // Cost: (P-1) alpha + (bytes sent or received, whichever is more) beta.
 // Restrictions: none.
 #include "algorithms/catalogue.h"
-#include "algorithms/common/vrank.h"
+#include "algorithms/common/pairwise_tables.h"
 
 namespace carillon {
 
-void emit_alltoallv_pairwise(const Call& call, Builder& b) {
-  const Rank ranks = call.shared.ranks;
-  for (const Rank step : b.steps(ranks - 1)) {
-    const Rank to = wrap(std::int64_t{call.rank} + step + 1, ranks);
-    b.send(to, b.input_of(to));
-  }
-  b.strand();
-  b.copy(b.output_of(call.rank), b.input_of(call.rank));
-  for (const Rank step : b.steps(ranks - 1)) {
-    const Rank from = wrap(call.rank - step - 1, ranks);
-    b.recv(from, b.output_of(from));
-  }
-}
+void emit_alltoallv_pairwise(const Call& call, Builder& b) { exchange_pairwise_by_tables(call, b); }
 
 }  // namespace carillon

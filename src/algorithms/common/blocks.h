@@ -38,6 +38,17 @@ class Blocks {
     return blocks;
   }
 
+  /// One block per rank, as the send table has them.
+  static Blocks by_tables(const Call& call) {
+    const Tables& tables = call.local.tables;
+    Blocks blocks{0, call.shared.element_bytes, call.shared.ranks};
+    blocks.starts_.push_back(0);
+    for (const std::int64_t bytes : tables.send_bytes) {
+      blocks.starts_.push_back(blocks.starts_.back() + bytes);
+    }
+    return blocks;
+  }
+
   /// Bytes of block `part`.
   [[nodiscard]] Range operator[](Rank part) const { return span(part, part + 1); }
   /// Bytes of the blocks first, ..., last-1 together.

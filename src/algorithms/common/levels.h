@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,14 @@ class Levels {
     b_.phase("node");
     emit(level, count, group, index(group, leader(own_)), input, output, {});
   }
+  /// What the level does among all ranks.
+  void on_all(std::size_t level, Rank root, std::int64_t count, const Buffer& input,
+              const Buffer& output) const {
+    std::vector<Rank> all(static_cast<std::size_t>(call_.shared.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    b_.phase("all");
+    emit(level, count, all, root, input, output, {}, true);
+  }
   /// What the leaders do, rooted at the leader of the root's node; nothing on other ranks.
   void on_leaders(std::int64_t count, const Buffer& input, const Buffer& output) const {
     if (!is_leader()) return;
@@ -88,7 +97,8 @@ class Levels {
     return static_cast<Rank>(std::find(group.begin(), group.end(), rank) - group.begin());
   }
   void emit(std::size_t level, std::int64_t count, std::span<const Rank> group, Rank root,
-            const Buffer& input, const Buffer& output, std::span<const Rank> weights) const {
+            const Buffer& input, const Buffer& output, std::span<const Rank> weights,
+            bool whole = false) const {
     const AlgorithmChoice choice = level_choice(algorithm_, level, call_.params);
     emit_on({.shared = {.collective = choice.algorithm->collective,
                         .root = root,
@@ -99,7 +109,8 @@ class Levels {
              .members = group,
              .input = input,
              .output = output,
-             .weights = weights},
+             .weights = weights,
+             .whole = whole},
             choice, call_, b_);
   }
 

@@ -80,10 +80,18 @@ void put_ahead(Builder& b, std::int64_t bytes, std::int64_t segment, bool overwr
 /// A run of bytes made of several buffers, end to end.
 class Pieces {
  public:
+  /// Buffers that touch become one, or stay pieces of their own.
+  enum class Touching : std::uint8_t { kApart, kOne };
+  explicit Pieces(Touching touching = Touching::kApart) : touching_(touching) {}
+
   void add(const Buffer& buffer) {
     if (buffer.range.length == 0) return;
-    if (length_ > 0) breaks_.push_back(length_);
-    buffers_.push_back(buffer);
+    if (touching_ == Touching::kOne && length_ > 0 && continues(buffers_.back(), buffer)) {
+      buffers_.back().range.length += buffer.range.length;
+    } else {
+      if (length_ > 0) breaks_.push_back(length_);
+      buffers_.push_back(buffer);
+    }
     length_ += buffer.range.length;
   }
   [[nodiscard]] std::int64_t length() const { return length_; }
@@ -108,6 +116,7 @@ class Pieces {
   }
 
  private:
+  Touching touching_;
   std::vector<Buffer> buffers_;
   std::vector<std::int64_t> breaks_;
   std::int64_t length_ = 0;

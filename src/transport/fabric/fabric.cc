@@ -85,12 +85,14 @@ class FabricWire final : public wire::Wire {
                     Operation& operation) override;
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
+  void cut_off(Peer peer, const Status& why) override;
   Status progress(wire::Listener& listener) override;
   [[nodiscard]] int wait_descriptor() const override { return wait_descriptor_; }
   bool ready_to_wait() override;
 
  private:
   Status open_endpoint();
+  void close_endpoint();
   int open_completions();
   Status read_address();
   void set_capabilities();
@@ -122,6 +124,7 @@ class FabricWire final : public wire::Wire {
   std::vector<fi_addr_t> peers_;
   std::uint64_t next_key_ = 1;
   int wait_descriptor_ = -1;
+  Status cut_off_;  // not ok: there is no endpoint any more
 };
 
 // Whether closing an endpoint can end the process. Over verbs, ofi_rxm gives each connection
@@ -136,13 +139,29 @@ bool crashes_when_closed(const fi_info& info) {
 
 // What cannot be closed stays until the process ends. Memory is registered by others, and ends
 // with them.
-FabricWire::~FabricWire() {
-  if (endpoint_ == nullptr || !crashes_when_closed(*info_)) return;
+void FabricWire::close_endpoint() {
+  if (endpoint_ == nullptr) return;
+  if (!crashes_when_closed(*info_)) {
+    endpoint_.reset();
+    return;
+  }
   static_cast<void>(endpoint_.release());
   static_cast<void>(addresses_.release());
   static_cast<void>(completions_.release());
   static_cast<void>(domain_.release());
   static_cast<void>(fabric_.release());
+}
+
+FabricWire::~FabricWire() { close_endpoint(); }
+
+// An endpoint has all connections, and none of them can be closed alone. One that cannot be closed
+// either still writes until the memory's registration is gone, which the caller takes back next.
+void FabricWire::cut_off(Peer /*peer*/, const Status& why) {
+  if (!cut_off_.ok()) return;
+  close_endpoint();
+  wait_descriptor_ = -1;
+  cut_off_ = Status(why.code(), capabilities_.name + ": all connections are closed, since " +
+                                    std::string(why.message()));
 }
 
 template <typename Object, typename Open>
@@ -188,6 +207,7 @@ int FabricWire::open_completions() {
 }
 
 bool FabricWire::ready_to_wait() {
+  if (!cut_off_.ok()) return false;
   std::array<fid*, 1> fids = {&completions_->fid};
   return wait_descriptor_ >= 0 && fi_trywait(fabric_.get(), fids.data(), 1) == FI_SUCCESS;
 }
@@ -250,6 +270,7 @@ Result<Peer> FabricWire::add_peer(std::span<const std::byte> address) {
                       "; do all nodes choose the same provider (CARILLON_NETWORK)?");
   }
   fi_addr_t peer = FI_ADDR_UNSPEC;
+  if (!cut_off_.ok()) return cut_off_;
   const int added =
       fi_av_insert(addresses_.get(), address.data() + sizeof(AddressHead), 1, &peer, 0, nullptr);
   if (added != 1) return library_.failure("libfabric does not take a member's address", added);
@@ -262,6 +283,7 @@ Result<std::unique_ptr<wire::Registration>> FabricWire::register_memory(
   const std::uint64_t access =
       FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
+  if (!cut_off_.ok()) return cut_off_;
   fid_mr* region = nullptr;
   int error = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
                         &region, nullptr);
@@ -272,6 +294,7 @@ Result<std::unique_ptr<wire::Registration>> FabricWire::register_memory(
   const auto start = reinterpret_cast<std::uint64_t>(memory.data());
   auto registration =
       std::make_unique<FabricRegistration>(region, (mode & FI_MR_VIRT_ADDR) != 0 ? start : 0);
+  ++counters_.registrations;
   if ((mode & FI_MR_ENDPOINT) != 0) {
     error = fi_mr_bind(region, &endpoint_->fid, 0);
     if (error == 0) error = fi_mr_enable(region);
@@ -281,6 +304,7 @@ Result<std::unique_ptr<wire::Registration>> FabricWire::register_memory(
 }
 
 Result<fi_addr_t> FabricWire::known(Peer peer) const {
+  if (!cut_off_.ok()) return cut_off_;
   if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size()) {
     return Status(Code::kInvalidArgument, "no peer " + std::to_string(peer));
   }
@@ -390,6 +414,7 @@ Result<bool> FabricWire::finish_failed() {
 }
 
 Status FabricWire::progress(wire::Listener& listener) {
+  if (!cut_off_.ok()) return cut_off_;
   std::array<fi_cq_tagged_entry, kCompletionsAtOnce> entries;
   for (;;) {
     const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());

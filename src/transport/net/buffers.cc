@@ -50,6 +50,7 @@ Result<Buffer*> Buffers::take(std::uint64_t bytes) {
       if (buffer.held || !buffer.operation.done()) continue;
       tell_owner(buffer);
       buffer.owner = nullptr;
+      buffer.lends = false;
       buffer.operation.finish({});  // how it went before is no concern of who takes it
       return &buffer;
     }
@@ -73,11 +74,26 @@ void Buffers::forget(const Pair* pair) {
   }
 }
 
-bool Buffers::idle() const {
-  return std::all_of(rings_.begin(), rings_.end(), [](const Ring& ring) {
-    return std::all_of(ring.buffers.begin(), ring.buffers.end(),
-                       [](const Buffer& buffer) { return buffer.operation.done(); });
+template <typename Is>
+bool Buffers::none(Is is) const {
+  return std::all_of(rings_.begin(), rings_.end(), [&](const Ring& ring) {
+    return std::none_of(ring.buffers.begin(), ring.buffers.end(), is);
   });
+}
+
+bool Buffers::idle() const {
+  return none([](const Buffer& buffer) { return !buffer.operation.done(); });
+}
+
+std::vector<int> Buffers::lent_to(const std::function<bool(const Pair*)>& pairs) const {
+  std::vector<int> processes;
+  for (const Ring& ring : rings_) {
+    for (const Buffer& buffer : ring.buffers) {
+      const bool lent = buffer.lends && !buffer.operation.done() && buffer.owner != nullptr;
+      if (lent && pairs(buffer.owner)) processes.push_back(buffer.owner->place().process);
+    }
+  }
+  return processes;
 }
 
 }  // namespace carillon::net

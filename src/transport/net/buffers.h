@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <vector>
 
 #include "transport/net/memory.h"
 
@@ -22,7 +24,8 @@ struct Buffer {
   const wire::Registration* registration = nullptr;
   wire::Operation operation;
   Pair* owner = nullptr;  ///< hears of it if the operation fails
-  bool held = false;      ///< by the owner, also when the operation is done
+  bool held = false;      ///< also when the operation is done: somebody has yet to look at it
+  bool lends = false;     ///< the operation reads memory beside this
 };
 
 class Buffers {
@@ -38,6 +41,8 @@ class Buffers {
   void forget(const Pair* pair);
   /// Is nothing under way?
   [[nodiscard]] bool idle() const;
+  /// The processes to which the network is sending what was lent to it for these pairs.
+  [[nodiscard]] std::vector<int> lent_to(const std::function<bool(const Pair*)>& pairs) const;
 
  private:
   struct Ring {
@@ -46,6 +51,8 @@ class Buffers {
     std::size_t next = 0;
   };
   Status grow(Ring& ring);
+  template <typename Is>
+  [[nodiscard]] bool none(Is is) const;
 
   Memory& memory_;
   std::array<Ring, 3> rings_;

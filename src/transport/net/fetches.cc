@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/net/fetches.h"
 
-#include <algorithm>
-
 #include "transport/net/network.h"
 
 namespace carillon::net {
@@ -28,15 +26,22 @@ Result<wire::Piece> Fetches::landing(std::size_t place, std::uint64_t bytes) {
 
 void Fetches::finish() {
   regions_.clear();
+  for (const auto& fetch : by_strand_) {
+    fetch->to.clear();
+    fetch->start(false);
+  }
   for (Block& block : landings_) {
     if (block.bytes > 0) network_.memory().release(block);
     block = {};
   }
 }
 
-bool Fetches::idle() const {
-  return std::all_of(by_strand_.begin(), by_strand_.end(),
-                     [](const auto& fetch) { return fetch->operation.done(); });
+std::vector<int> Fetches::under_way_from() const {
+  std::vector<int> processes;
+  for (const auto& fetch : by_strand_) {
+    if (!fetch->operation.done()) processes.push_back(fetch->process);
+  }
+  return processes;
 }
 
 }  // namespace carillon::net

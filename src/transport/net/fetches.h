@@ -16,12 +16,22 @@ namespace carillon::net {
 
 class Network;
 
-/// A get under way.
+/// A message that is got, by one post or several.
 struct Fetch {
-  wire::Piece to;  ///< no bytes: none is under way
-  bool posted = false;
-  bool in_place = false;  ///< `to` is the caller's memory
+  std::vector<wire::Piece> to;  ///< empty: none is
+  std::size_t begun = 0;        ///< so many of these places have been posted,
+  std::size_t ended = 0;        ///< and so many filled,
+  std::uint64_t bytes = 0;      ///< with so many bytes
+  bool in_place = false;        ///< the message may stay there
+  int process = -1;             ///< from whose memory
   wire::Operation operation;
+
+  void start(bool stays) {
+    begun = ended = 0;
+    bytes = 0;
+    in_place = stays;
+  }
+  [[nodiscard]] bool is_under_way() const { return begun != ended; }
 };
 
 class Fetches {
@@ -36,10 +46,10 @@ class Fetches {
   Fetch& of_strand(std::size_t strand);
   /// Memory for a message of so many bytes that lands nowhere else. One per place, until finish().
   Result<wire::Piece> landing(std::size_t place, std::uint64_t bytes);
-  /// In good order: nothing is under way. The network may reach none of it any more.
+  /// Nothing is under way, or all of it is cut off. The network may reach none of it any more.
   void finish();
-  /// No get is under way.
-  [[nodiscard]] bool idle() const;
+  /// The processes from whose memory gets are under way.
+  [[nodiscard]] std::vector<int> under_way_from() const;
 
  private:
   Network& network_;

@@ -12,6 +12,7 @@ void Links::add(int rank, PairPlace place, shm::Endpoint& endpoint) {
   auto& pair = pairs_[static_cast<std::size_t>(rank)];
   pair = std::make_unique<Pair>(network_, place);
   pair->attach(endpoint.peer(rank));
+  due_.reserve(pairs_.size());  // a call allocates nothing
 }
 
 void Links::tell_due(std::uint64_t done, bool covers_all) {
@@ -34,6 +35,11 @@ void Links::give_up(std::uint64_t done) {
 bool Links::unbroken() const {
   return std::all_of(pairs_.begin(), pairs_.end(),
                      [](const auto& pair) { return !pair || pair->status().ok(); });
+}
+
+bool Links::owns(const Pair* pair) const {
+  return std::any_of(pairs_.begin(), pairs_.end(),
+                     [&](const auto& own) { return own.get() == pair; });
 }
 
 bool Links::close(std::uint64_t done) {

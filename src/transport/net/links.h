@@ -43,6 +43,7 @@ class Links {
   void give_up(std::uint64_t done);
   /// Has no pair failed?
   [[nodiscard]] bool unbroken() const;
+  [[nodiscard]] bool owns(const Pair* pair) const;
   /// Nothing will come from here any more. True once it will not from anywhere either.
   bool close(std::uint64_t done);
 

@@ -43,7 +43,6 @@ Network::Network(std::unique_ptr<wire::Wire> wire, int processes, int self,
 // Pairs and operations under way know nothing of each other any more. The wire may still write to
 // what it was given for a recv: it goes before the memory does.
 Network::~Network() {
-  for (const auto& fetches : kept_) fetches->regions().clear();
   memory_.unregister();
   wire_.reset();
 }
@@ -130,7 +129,10 @@ void Network::return_ids(std::uint32_t first) {
   ids_.release(first);
 }
 
-void Network::name_pair(std::uint32_t id, Pair* pair) { pairs_[id] = pair; }
+void Network::name_pair(std::uint32_t id, Pair* pair) {
+  pairs_[id] = pair;
+  retries_.reserve(pairs_.size());  // a call allocates nothing
+}
 
 Pair* Network::pair_of(std::uint32_t id) const { return id < pairs_.size() ? pairs_[id] : nullptr; }
 
@@ -176,13 +178,19 @@ void Network::give_up_on(int process, const Status& why) {
   }
 }
 
-void Network::settle() {
-  const auto idle = [&] {
-    return std::all_of(kept_.begin(), kept_.end(),
-                       [](const auto& fetches) { return fetches->idle(); });
-  };
+bool Network::settle(const std::function<bool()>& done) {
   const auto end = std::chrono::steady_clock::now() + kSettleWithin;
-  while (!idle() && progress().ok() && std::chrono::steady_clock::now() < end) sched_yield();
+  while (!done()) {
+    if (!progress().ok() || std::chrono::steady_clock::now() > end) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+void Network::cut_off(int process, const Status& why) {
+  const wire::Peer peer = processes_[static_cast<std::size_t>(process)].peer;
+  if (peer >= 0) wire_->cut_off(peer, why);
+  give_up_on(process, why);
 }
 
 void Network::check_buffers() {
@@ -306,9 +314,13 @@ Status Network::progress() {
   status_ = wire_->progress(*this);
   if (!talking_.empty()) send_notes();
   if (!retries_.empty()) {
-    std::vector<Pair*> pending = std::exchange(retries_, {});
-    std::erase_if(pending, [](Pair* pair) { return pair->retry(); });
-    retries_.insert(retries_.end(), pending.begin(), pending.end());
+    // By index, and in place: others may join, and the next call allocates nothing.
+    std::size_t i = 0;
+    while (i < retries_.size()) {
+      if (retries_[i]->retry()) retries_[i] = nullptr;
+      ++i;
+    }
+    std::erase(retries_, nullptr);
   }
   return status_;
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,13 +23,12 @@
 #include "base/offset_allocator.h"
 #include "base/status.h"
 #include "transport/net/buffers.h"
-#include "transport/net/fetches.h"
 #include "transport/net/memory.h"
 #include "transport/net/pair.h"
 
 namespace carillon::net {
 
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 
 /// What a process tells all others once. Plain data: it travels as bytes.
 struct Contact {
@@ -55,9 +55,16 @@ static_assert(sizeof(Note) == 64);
 
 /// What is done beside the network's own work (wire::Counters): for measurements.
 struct Counters {
-  std::uint64_t notes = 0;         ///< requests and replies put to other processes
-  std::uint64_t statuses = 0;      ///< put to members of teams
-  std::uint64_t copied_bytes = 0;  ///< of messages, and within collectives of several nodes
+  std::uint64_t notes = 0;              ///< requests and replies put to other processes
+  std::uint64_t statuses = 0;           ///< put to members of teams
+  std::uint64_t copied_bytes = 0;       ///< of messages, and within collectives of several nodes
+  std::uint64_t sent_copied_bytes = 0;  ///< of these, to where messages are sent from
+  std::uint64_t gathered = 0;           ///< messages that were sent from where they stood,
+  std::uint64_t gathered_posts = 0;     ///< in so many posts
+  std::uint64_t gathered_entries = 0;   ///< of so many entries, messages' heads not among them
+  std::uint64_t lists_made = 0;         ///< for them
+  std::uint64_t scattered = 0;          ///< messages that were got to the places of a list,
+  std::uint64_t scattered_entries = 0;  ///< of so many entries
 };
 
 /// Another process of the job.
@@ -135,10 +142,10 @@ class Network final : public wire::Listener {
   /// What to sleep on until progress() has something to do, right after ready_to_wait(); or -1.
   [[nodiscard]] int wait_descriptor() const { return wire_->wait_descriptor(); }
   bool ready_to_wait() { return talking_.empty() && retries_.empty() && wire_->ready_to_wait(); }
-  /// What may still be read or written by others stays as it is until the end.
-  void keep(std::unique_ptr<Fetches> fetches) { kept_.push_back(std::move(fetches)); }
-  /// Waits, for some time, until the network has written what it is about to write to kept memory.
-  void settle();
+  /// Makes progress until `done`. False: not within two seconds, or the end is broken.
+  bool settle(const std::function<bool()>& done);
+  /// Gives the process up for good, and what is under way to it: that touches no memory any more.
+  void cut_off(int process, const Status& why);
   /// Is nothing under way from here?
   [[nodiscard]] bool idle() const;
 
@@ -190,7 +197,6 @@ class Network final : public wire::Listener {
   std::vector<int> waiting_;                // processes whose requests are for these
   std::vector<int> talking_;                // processes with notes to send
   std::vector<Pair*> retries_;
-  std::vector<std::unique_ptr<Fetches>> kept_;
   std::vector<int> new_processes_;
   Status status_;
   bool garbage_told_ = false;

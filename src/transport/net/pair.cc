@@ -178,11 +178,12 @@ bool Pair::post(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
   return posted(answer, buffer);
 }
 
-Result<bool> Pair::get(wire::RemoteMemory from, const wire::Piece& to, wire::Operation& operation) {
+Result<bool> Pair::get(wire::RemoteMemory from, std::span<const wire::Piece> to,
+                       wire::Operation& operation) {
   if (state_ == State::kFailed) return status_;
   const auto peer = network_.peer_of(place_.process);
   if (!peer.ok()) return peer.status();
-  return network_.wire().get(peer.value(), from, std::span(&to, 1), operation);
+  return network_.wire().get(peer.value(), from, to, operation);
 }
 
 void Pair::note_acknowledged(std::uint64_t count, bool awaited) {

@@ -29,6 +29,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "transport/net/buffers.h"
 #include "transport/net/memory_use.h"
@@ -47,8 +49,9 @@ struct PairPlace {
   std::uint32_t peer_id = 0;     ///< names it at the member
   std::uint64_t generation = 0;  ///< of this rank's area
   std::uint64_t peer_generation = 0;
-  std::uint64_t slot_bytes = 0;  ///< the longest message
-  std::uint64_t send_bytes = 0;  ///< the longest that is sent and received
+  std::uint64_t slot_bytes = 0;    ///< the longest message
+  std::uint64_t send_bytes = 0;    ///< the longest that is sent and received
+  std::size_t gather_entries = 1;  ///< of a list in one post, a message's head not among them
 };
 
 class Pair {
@@ -72,13 +75,25 @@ class Pair {
   bool post(std::uint64_t number, std::uint64_t header, Buffer** buffer);
   /// The same, by send: what was prepared so.
   bool send(std::uint64_t number, std::uint64_t header, Buffer** buffer);
+  /// Sends message `number` from where it stands: the bytes of the list, whose first place is for
+  /// its head. One that is longer than a post takes is posted in parts. False as above; then the
+  /// same again. `under_way` gets what holds the bytes until its operations are done.
+  struct Listed {
+    std::uint64_t number = 0, header = 0, length = 0;
+    bool two_sided = false;
+  };
+  bool post_list(const Listed& message, std::vector<wire::Piece>& list,
+                 std::vector<Buffer*>* under_way);
+  /// The network knows these bytes: they are of a message in this pair's block.
+  [[nodiscard]] const wire::Registration* registration_of(std::span<const std::byte> bytes) const;
   /// The member could not be reached.
   [[nodiscard]] const Status& status() const { return status_; }
   void fail(const Status& status);
 
   // Reading.
   /// Fills `to` from what the member has exposed. As wire::Wire::get.
-  Result<bool> get(wire::RemoteMemory from, const wire::Piece& to, wire::Operation& operation);
+  Result<bool> get(wire::RemoteMemory from, std::span<const wire::Piece> to,
+                   wire::Operation& operation);
 
   // Reading, two-sided.
   /// Makes the message that has come to the line of this one, if any, visible. False: the pair is
@@ -153,6 +168,11 @@ class Pair {
   bool post_status();
   bool status_under_way();
   void write_head(std::uint64_t header);
+  Result<Buffer*> take_to_lend();
+  Result<bool> put_list(std::uint64_t number, std::span<const wire::Piece> list,
+                        std::uint64_t offset, wire::Operation& operation);
+  Result<bool> send_list(std::uint64_t number, std::span<const wire::Piece> list,
+                         wire::Operation& operation);
   bool posted(const Result<bool>& answer, Buffer** buffer);
   void later();
   bool may_send();
@@ -177,6 +197,12 @@ class Pair {
   std::uint64_t prepared_bytes_ = 0;
   std::uint64_t prepared_number_ = 0;
   bool filled_ = false;
+  struct {  // the message sent from where it stands that was refused last
+    bool begun = false;
+    std::uint64_t number = 0;
+    std::size_t left = 0;     // pieces to post, from the first on
+    std::uint64_t bytes = 0;  // of these
+  } parts_;
   Buffer* last_status_ = nullptr;  // where it must end before something else
   struct Receive {
     Buffer* buffer = nullptr;

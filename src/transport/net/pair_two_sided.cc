@@ -42,16 +42,17 @@ bool Pair::may_send() {
 
 bool Pair::send(std::uint64_t number, std::uint64_t header, Buffer** buffer) {
   write_head(header);
+  const std::array piece = {
+      wire::Piece{prepared_->data, kHeadBytes + prepared_bytes_, prepared_->registration}};
+  return posted(send_list(number, piece, prepared_->operation), buffer);
+}
+
+Result<bool> Pair::send_list(std::uint64_t number, std::span<const wire::Piece> list,
+                             wire::Operation& operation) {
   const auto peer = network_.peer_of(place_.process);
-  Result<bool> answer = peer.status();
-  if (peer.ok()) {
-    const std::array piece = {
-        wire::Piece{prepared_->data, kHeadBytes + prepared_bytes_, prepared_->registration}};
-    answer = network_.wire().send(peer.value(), piece,
-                                  tag_of(place_.peer_id, place_.peer_generation, line_of(number)),
-                                  prepared_->operation);
-  }
-  return posted(answer, buffer);
+  if (!peer.ok()) return peer.status();
+  const std::uint64_t tag = tag_of(place_.peer_id, place_.peer_generation, line_of(number));
+  return network_.wire().send(peer.value(), list, tag, operation);
 }
 
 void Pair::on_expect() {

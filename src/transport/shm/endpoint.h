@@ -103,6 +103,10 @@ class Endpoint {
   [[nodiscard]] std::uint64_t call_word() const {
     return mine_->call.load(std::memory_order_relaxed);
   }
+  /// Has the member said that it waits in this collective, too?
+  [[nodiscard]] bool waits_in(int rank, std::uint64_t collective) {
+    return peer(rank).progress->call.load(std::memory_order_relaxed) >> 16 == collective;
+  }
   [[nodiscard]] bool call_differs(int rank, std::uint64_t collective, std::uint16_t signature) {
     const std::uint64_t call = peer(rank).progress->call.load(std::memory_order_relaxed);
     return call >> 16 == collective && (call & 0xFFFF) != signature;

@@ -45,12 +45,15 @@ struct alignas(kCacheLine) Line {
 };
 static_assert(sizeof(Line) == kCacheLine);
 
+inline constexpr std::uint8_t kWithdrawn = 0xFA;  ///< was lent or in the heap; the writer gave up
+inline constexpr std::uint8_t kLent = 0xFB;       ///< payload lies in the writer's private memory
 inline constexpr std::uint8_t kExposed = 0xFC;    ///< payload says where it is: net/exposure.h
 inline constexpr std::uint8_t kRemote = 0xFD;     ///< payload came over a network: see net/pair.h
 inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the writer's pool
 inline constexpr std::uint8_t kReference = 0xFF;  ///< payload lies in the writer's heap, in place
 
-/// Where a message too long for its line lies: offset from the segment's start (kRemote: address).
+/// Where a message too long for its line lies: offset from the segment's start (kRemote, kLent: its
+/// address in this process, in the writer's).
 struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
@@ -120,6 +123,9 @@ struct AreaLayout {
   [[nodiscard]] constexpr std::size_t bytes() const { return all_ack(size); }
 };
 
+/// Whether a rank can read the private memory of all ranks of the node, and would rather.
+enum class Reads : std::uint32_t { kNot, kCan, kPrefers };
+
 /// Per rank of the node, in the segment header.
 struct alignas(kCacheLine) RankState {
   /// How many threads of the rank are asleep or about to be. Raised by the sleeper before a
@@ -130,6 +136,11 @@ struct alignas(kCacheLine) RankState {
   std::atomic<std::int32_t> pid;
   /// Of the process, on this node and beyond: pids repeat in containers.
   std::atomic<std::uint64_t> process;
+  /// Where the process holds the same number in private memory, for who wants to know whether it
+  /// can read that.
+  std::uint64_t process_address;
+  /// One of Reads.
+  std::atomic<std::uint32_t> reads;
   /// How many threads of the rank sleep on its bell instead, and the bell's name (0: it has none).
   std::atomic<std::uint32_t> listening;
   std::atomic<std::uint64_t> bell;
@@ -151,7 +162,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

@@ -5,12 +5,15 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
+
+#include "base/copy.h"
 
 namespace carillon::shm {
 namespace {
@@ -43,6 +46,14 @@ std::uint64_t own_process() {
     return getrandom(&value, sizeof value, 0) == sizeof value ? value : 0;
   }();
   return std::uint64_t{kNonce} << 32 | static_cast<std::uint32_t>(getpid());
+}
+
+// Where own_process() stands for others to read. Ranks that are threads all write it, before they
+// enter.
+const std::atomic<std::uint64_t>* private_number() {
+  static std::atomic<std::uint64_t> number = 0;
+  number.store(own_process(), std::memory_order_relaxed);
+  return &number;
 }
 
 }  // namespace
@@ -136,7 +147,9 @@ Status Segment::enter(int rank) {
   lock.l_len = 1;
   if (fcntl(fd_.get(), F_SETLK, &lock) != 0) return system_error("cannot lock the rank's byte");
   state(rank).pid.store(getpid(), std::memory_order_relaxed);
-  state(rank).process.store(own_process(), std::memory_order_release);  // partner: died()
+  state(rank).process_address = reinterpret_cast<std::uint64_t>(private_number());
+  // partners: died(), try_reading()
+  state(rank).process.store(own_process(), std::memory_order_release);
   return {};
 }
 
@@ -161,6 +174,46 @@ bool Segment::died(int rank) const {
   if (fcntl(fd_.get(), F_GETLK, &lock) != 0) return false;  // cannot tell
   if (lock.l_type != F_UNLCK) return false;
   return !left(rank);
+}
+
+Status Segment::read_private(int rank, std::uint64_t address, void* to, std::size_t bytes) const {
+  const RankState& other = state(rank);
+  // partner: enter()
+  if (other.process.load(std::memory_order_acquire) == own_process()) {
+    copy_memory(to, reinterpret_cast<const void*>(address), bytes);
+    return {};
+  }
+  const pid_t pid = other.pid.load(std::memory_order_relaxed);
+  for (std::size_t done = 0; done < bytes;) {
+    const iovec local{static_cast<std::byte*>(to) + done, bytes - done};
+    const iovec remote{reinterpret_cast<void*>(address + done), bytes - done};
+    const ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (got < 0 && errno == ESRCH) return {Code::kPeerDead, "its process has ended"};
+    if (got <= 0) return system_error("process_vm_readv");
+    done += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+void Segment::try_reading(int rank) {
+  for (int other = 0; other < ranks(); ++other) {
+    std::uint64_t number = 0;
+    const std::uint64_t process = state(other).process.load(std::memory_order_acquire);
+    const bool read =
+        read_private(other, state(other).process_address, &number, sizeof number).ok();
+    // A process of another container may have the pid that this one's has in its own.
+    if (!read || number != process) return;
+  }
+  set_reads(rank, Reads::kCan);
+}
+
+Reads Segment::reads(int rank) const {
+  // A hint, but for kNot, which the rank's entering orders before all messages.
+  return static_cast<Reads>(state(rank).reads.load(std::memory_order_relaxed));
+}
+
+void Segment::set_reads(int rank, Reads reads) {
+  state(rank).reads.store(static_cast<std::uint32_t>(reads), std::memory_order_relaxed);
 }
 
 }  // namespace carillon::shm

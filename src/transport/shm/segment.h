@@ -41,6 +41,9 @@ class Segment {
   [[nodiscard]] int ranks() const { return static_cast<int>(header().ranks); }
   [[nodiscard]] std::byte* base() const { return base_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
+  [[nodiscard]] bool contains(const std::byte* memory) const {
+    return memory >= base_ && memory < base_ + bytes_;
+  }
   [[nodiscard]] RankState& state(int rank) const;
   /// Offsets from base() of what `rank` owns.
   [[nodiscard]] std::uint64_t control(int rank) const;
@@ -56,6 +59,16 @@ class Segment {
   [[nodiscard]] bool left(int rank) const;
   /// True if the process that entered as `rank` has ended without leaving.
   [[nodiscard]] bool died(int rank) const;
+
+  /// Copies from the private memory of the process that entered as `rank`: one copy instead of two
+  /// through the segment. An error where the kernel forbids it (ptrace rights), or it has ended.
+  Status read_private(int rank, std::uint64_t address, void* to, std::size_t bytes) const;
+  /// Tells all whether this process, which entered as `rank`, can read all others'. They have all
+  /// entered.
+  void try_reading(int rank);
+  [[nodiscard]] Reads reads(int rank) const;
+  /// Of this process, that can.
+  void set_reads(int rank, Reads reads);
 
  private:
   Segment(UniqueFd fd, std::byte* base, std::uint64_t bytes)

@@ -170,6 +170,7 @@ void Outgoing::on_completion(std::uint16_t number, ibv_wc_status status) {
 }
 
 void Outgoing::break_off(Status why) {
+  if (state_ == State::kBroken) return;
   // The device must let go of the memory of what is under way.
   if (state_ == State::kUp) device_.library().disconnect(id_);
   state_ = State::kBroken;

@@ -14,7 +14,8 @@ namespace {
 constexpr int kBacklog = 1024;
 constexpr int kMostQueueEntries = 16384;
 
-// The IPv4 addresses of the machine that are up, but for loopback.
+}  // namespace
+
 std::vector<sockaddr_in> ipv4_addresses() {
   std::vector<sockaddr_in> addresses;
   ifaddrs* list = nullptr;
@@ -29,8 +30,6 @@ std::vector<sockaddr_in> ipv4_addresses() {
   freeifaddrs(list);
   return addresses;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const Library& library, const Options& options) {
   std::unique_ptr<Device> device(new Device(library));

@@ -22,6 +22,9 @@ struct Options {
   std::string device;  ///< "mlx5_0", "rxe0"
 };
 
+/// The IPv4 addresses of the machine that are up, but for loopback.
+std::vector<sockaddr_in> ipv4_addresses();
+
 inline constexpr int kMostPieces = 32;  ///< in a list, a message's head among them
 inline constexpr int kSendDepth = 64;   ///< posts under way to one peer
 

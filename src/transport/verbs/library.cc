@@ -43,6 +43,13 @@ void find_verbs(Symbols& symbols, Library& library) {
   symbols.find("ibv_destroy_srq", &library.destroy_srq);
   symbols.find("ibv_create_qp", &library.create_raw_qp);
   symbols.find("ibv_destroy_qp", &library.destroy_raw_qp);
+  symbols.find("ibv_create_comp_channel", &library.create_comp_channel);
+  symbols.find("ibv_destroy_comp_channel", &library.destroy_comp_channel);
+  symbols.find("ibv_get_cq_event", &library.get_cq_event);
+  symbols.find("ibv_ack_cq_events", &library.ack_cq_events);
+  symbols.find("ibv_create_ah", &library.create_ah);
+  symbols.find("ibv_destroy_ah", &library.destroy_ah);
+  symbols.find("ibv_query_gid", &library.query_gid);
   symbols.find("ibv_wc_status_str", &library.wc_status_str);
 }
 
@@ -62,6 +69,7 @@ void find_connection_manager(Symbols& symbols, Library& library) {
   symbols.find("rdma_accept", &library.accept);
   symbols.find("rdma_reject", &library.reject);
   symbols.find("rdma_disconnect", &library.disconnect);
+  symbols.find("rdma_join_multicast", &library.join_multicast);
   symbols.find("rdma_get_cm_event", &library.get_cm_event);
   symbols.find("rdma_ack_cm_event", &library.ack_cm_event);
   symbols.find("rdma_event_str", &library.event_str);

@@ -26,6 +26,13 @@ struct Library {
   decltype(&::ibv_destroy_srq) destroy_srq = nullptr;
   decltype(&::ibv_create_qp) create_raw_qp = nullptr;  // without a connection
   decltype(&::ibv_destroy_qp) destroy_raw_qp = nullptr;
+  decltype(&::ibv_create_comp_channel) create_comp_channel = nullptr;
+  decltype(&::ibv_destroy_comp_channel) destroy_comp_channel = nullptr;
+  decltype(&::ibv_get_cq_event) get_cq_event = nullptr;
+  decltype(&::ibv_ack_cq_events) ack_cq_events = nullptr;
+  decltype(&::ibv_create_ah) create_ah = nullptr;
+  decltype(&::ibv_destroy_ah) destroy_ah = nullptr;
+  decltype(&::ibv_query_gid) query_gid = nullptr;
   decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
   decltype(&::rdma_create_event_channel) create_event_channel = nullptr;
   decltype(&::rdma_destroy_event_channel) destroy_event_channel = nullptr;
@@ -42,6 +49,7 @@ struct Library {
   decltype(&::rdma_accept) accept = nullptr;
   decltype(&::rdma_reject) reject = nullptr;
   decltype(&::rdma_disconnect) disconnect = nullptr;
+  decltype(&::rdma_join_multicast) join_multicast = nullptr;
   decltype(&::rdma_get_cm_event) get_cm_event = nullptr;
   decltype(&::rdma_ack_cm_event) ack_cm_event = nullptr;
   decltype(&::rdma_event_str) event_str = nullptr;

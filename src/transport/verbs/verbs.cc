@@ -8,6 +8,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "base/copy.h"
 #include "transport/verbs/connection.h"
 
 namespace carillon::verbs {
@@ -21,6 +22,9 @@ using wire::RemoteMemory;
 constexpr int kCompletionsAtOnce = 16;
 // From here on two copies cost more than the extra round trip and registering do.
 constexpr std::size_t kGetFromBytes = 16384;
+// By models of such devices an entry of a list costs 10 to 50 ns, about what copying so many bytes
+// costs. Measured only on soft-RoCE (benchmarks/list_entries.cc), where it is twice as much.
+constexpr std::size_t kGatherFromBytes = 256;
 // So many messages may wait for their recvs without holding back the credits that other messages of
 // the same peers need. Who sends further ahead than its receivers allow runs out of credits.
 constexpr std::size_t kMostEarly = 4096;
@@ -77,6 +81,7 @@ class VerbsWire final : public wire::Wire {
                     Operation& operation) override;
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
+  void cut_off(Peer peer, const Status& why) override;
   Status progress(wire::Listener& listener) override;
 
  private:
@@ -126,6 +131,7 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
                    .max_send_bytes = kEagerBytes,
                    .registers_local = true,
                    .get_from_bytes = kGetFromBytes,
+                   .gather_from_bytes = kGatherFromBytes,
                    .ordered = true};  // a reliable connection is
 }
 
@@ -153,6 +159,7 @@ Result<std::unique_ptr<wire::Registration>> VerbsWire::register_memory(
     std::span<std::byte> memory) {
   auto registered = device_->register_memory(memory.data(), memory.size());
   if (!registered.ok()) return registered.status();
+  ++counters_.registrations;
   return std::unique_ptr<wire::Registration>(std::move(registered.value()));
 }
 
@@ -172,7 +179,7 @@ void VerbsWire::deliver(std::span<const std::byte> bytes, std::span<const Piece>
   std::size_t offset = 0;
   for (const Piece& piece : to) {
     const std::size_t part = std::min(piece.bytes, bytes.size() - offset);
-    if (part > 0) std::memcpy(piece.data, bytes.data() + offset, part);
+    copy_memory(piece.data, bytes.data() + offset, part);
     offset += part;
   }
   counters_.copied_bytes += bytes.size();
@@ -247,6 +254,17 @@ Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t
   if (early->holds_credit) early->connection->take_up();
   early_.erase(early);
   return true;
+}
+
+void VerbsWire::cut_off(Peer peer, const Status& why) {
+  if (!check_peer(peer).ok()) return;
+  Outgoing& connection = *peers_[static_cast<std::size_t>(peer)];
+  connection.break_off(why);
+  posted_.remove_if([&](const Posted& one) {
+    if (one.from != connection.peer().id) return false;
+    one.operation->finish(why);
+    return true;
+  });
 }
 
 // The entry may hold anything: a peer wrote it.

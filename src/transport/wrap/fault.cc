@@ -69,6 +69,10 @@ class FaultWire final : public wire::Wire, private wire::Listener {
                     Operation& operation) override;
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
+  void cut_off(Peer peer, const Status& why) override {
+    end_held(peer, why);
+    inner_->cut_off(peer, why);
+  }
   [[nodiscard]] int wait_descriptor() const override { return inner_->wait_descriptor(); }
   bool ready_to_wait() override {
     return held_.empty() && arrivals_.empty() && repeated_.empty() && inner_->ready_to_wait();
@@ -84,6 +88,7 @@ class FaultWire final : public wire::Wire, private wire::Listener {
   Result<bool> post(Held what, std::span<const Piece> pieces, std::size_t max_bytes,
                     Operation& operation);
   void break_connection(Peer peer);
+  void end_held(Peer peer, const Status& why);
   // Must `what` wait for `earlier`, which is kept back?
   static bool waits_for(const Held& what, const Held& earlier) {
     return what.peer == earlier.peer &&
@@ -153,9 +158,13 @@ Result<bool> FaultWire::post(Held what, std::span<const Piece> pieces, std::size
 
 void FaultWire::break_connection(Peer peer) {
   is_broken_[static_cast<std::size_t>(peer)] = true;
+  end_held(peer, broken());
+}
+
+void FaultWire::end_held(Peer peer, const Status& why) {
   std::erase_if(held_, [&](const Held& one) {
     if (one.peer != peer) return false;
-    one.operation->finish(broken());
+    one.operation->finish(why);
     return true;
   });
 }

@@ -78,6 +78,7 @@ class TraceWire final : public Trace, private wire::Listener {
     return post("recv", peer, to, tag, operation,
                 [&] { return inner_->recv(peer, to, tag, operation); });
   }
+  void cut_off(Peer peer, const Status& why) override { inner_->cut_off(peer, why); }
   [[nodiscard]] int wait_descriptor() const override { return inner_->wait_descriptor(); }
   bool ready_to_wait() override { return inner_->ready_to_wait(); }
   Status progress(wire::Listener& listener) override;

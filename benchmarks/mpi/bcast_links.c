@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * carillon-bcast-links-MPI: broadcasts on nodes whose wires are the limit, as benchmarks/multicast
+ * starts it, with the interposer or without.
+ *
+ *   carillon-bcast-links-MPI BYTES,BYTES,... SECONDS
+ *
+ * Each MPI_Bcast stands between two readings of the clock, after a barrier; of a call the slowest
+ * rank counts. Rank 0 prints one JSON object a line: the mean and half of its 95 % confidence
+ * interval; the mean of a round, barrier included (wires may take a burst at once, and make up for
+ * it during the barrier); what the node of the root has sent for a broadcast (less what a barrier
+ * sends), and how busy the machine's cores were meanwhile: in all, with programs of lower priority
+ * (nice), and with the ranks.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { MIN_CALLS = 4, MAX_CALLS = 400, BARRIERS = 20, WARM_UP_BYTES = 1 << 20, MAX_WARM_UP = 64 };
+
+struct ticks {
+  double all, idle, nice;
+};
+
+static struct ticks ticks_now(void) {
+  struct ticks ticks = {0, 0, 0};
+  double columns[8] = {0};
+  FILE* const file = fopen("/proc/stat", "r");
+  if (file == NULL) return ticks;
+  if (fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &columns[0], &columns[1], &columns[2],
+             &columns[3], &columns[4], &columns[5], &columns[6], &columns[7]) == 8) {
+    for (int i = 0; i < 8; ++i) ticks.all += columns[i];
+    ticks.nice = columns[1];
+    ticks.idle = columns[3] + columns[4];
+  }
+  fclose(file);
+  return ticks;
+}
+
+/* By this node, to the others. */
+static double bytes_sent(void) {
+  double bytes = 0;
+  FILE* const file = fopen("/sys/class/net/eth0/statistics/tx_bytes", "r");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%lf", &bytes) != 1) bytes = 0;
+  fclose(file);
+  return bytes;
+}
+
+/* This rank's, in seconds. */
+static double cpu_now(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static double call(char* buffer, int bytes) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  MPI_Bcast(buffer, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return MPI_Wtime() - start;
+}
+
+/* How many calls fit into the seconds: the same number on all ranks. */
+static int plan(char* buffer, int bytes, double seconds) {
+  int calls = WARM_UP_BYTES / (bytes > 0 ? bytes : 1);
+  calls = calls < 1 ? 1 : calls > MAX_WARM_UP ? MAX_WARM_UP : calls;
+  double last = 0;
+  for (int i = 0; i < calls; ++i) last = call(buffer, bytes);
+  double slowest = 0;
+  MPI_Allreduce(&last, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  const double fitting = seconds / (slowest > 0 ? slowest : 1e-6);
+  return fitting < MIN_CALLS ? MIN_CALLS : fitting > MAX_CALLS ? MAX_CALLS : (int)fitting;
+}
+
+static double barrier_bytes(void) {
+  const double before = bytes_sent();
+  for (int i = 0; i < BARRIERS; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  return (bytes_sent() - before) / BARRIERS;
+}
+
+static int is_right(const char* buffer, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    if (buffer[i] != (char)(i % 251)) return 0;
+  }
+  return 1;
+}
+
+static const char* algorithm(void) {
+  const char* (*const last)(void) =
+      (const char* (*)(void))dlsym(RTLD_DEFAULT, "carillon_shim_last_algorithm");
+  const char* const name = last != NULL ? last() : NULL;
+  return name != NULL ? name : "native";
+}
+
+static int measure(int rank, int bytes, double seconds) {
+  char* const buffer = malloc((size_t)bytes + 1);
+  for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
+  const int calls = plan(buffer, bytes, seconds);
+  const double per_barrier = barrier_bytes();
+  double mine[MAX_CALLS], slowest[MAX_CALLS];
+  const struct ticks begin = ticks_now();
+  const double sent_before = bytes_sent(), cpu_before = cpu_now(), start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) mine[i] = call(buffer, bytes);
+  const char* const name = algorithm();
+  MPI_Barrier(MPI_COMM_WORLD); /* the last bytes have left */
+  const double round = (MPI_Wtime() - start) / calls;
+  const double sent = (bytes_sent() - sent_before) / calls - per_barrier * (calls + 1) / calls;
+  const struct ticks end = ticks_now();
+  const double cpu = (cpu_now() - cpu_before) / (double)sysconf(_SC_NPROCESSORS_ONLN);
+  double cpus = 0;
+  MPI_Allreduce(&cpu, &cpus, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(mine, slowest, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  double mean = 0, squares = 0;
+  for (int i = 0; i < calls; ++i) mean += slowest[i] / calls;
+  for (int i = 0; i < calls; ++i) squares += (slowest[i] - mean) * (slowest[i] - mean);
+  const double half = 1.96 * sqrt(squares / (calls - 1) / calls);
+  const double all = end.all > begin.all ? end.all - begin.all : 1;
+  const int right = is_right(buffer, bytes);
+  int all_right = 0;
+  MPI_Allreduce(&right, &all_right, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf(
+        "{\"algorithm\":\"%s\",\"bytes\":%d,\"calls\":%d,\"mean_us\":%.1f,\"half_us\":%.1f,"
+        "\"round_us\":%.1f,\"sent_bytes\":%.0f,\"busy_percent\":%.1f,\"nice_percent\":%.1f,"
+        "\"ranks_percent\":%.1f,\"right\":%s}\n",
+        name, bytes, calls, mean * 1e6, half * 1e6, round * 1e6, sent,
+        100 * (1 - (end.idle - begin.idle) / all), 100 * (end.nice - begin.nice) / all,
+        100 * cpus / (round * calls), all_right ? "true" : "false");
+    fflush(stdout);
+  }
+  free(buffer);
+  return all_right;
+}
+
+int main(int argc, char** argv) {
+  int rank = 0, status = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc != 3) {
+    if (rank == 0) fprintf(stderr, "usage: %s BYTES,BYTES,... SECONDS\n", argv[0]);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const char* size = argv[1];
+  for (;;) {
+    char* end = NULL;
+    const long bytes = strtol(size, &end, 10);
+    if (!measure(rank, (int)bytes, atof(argv[2]))) status = 1;
+    if (*end != ',') break;
+    size = end + 1;
+  }
+  MPI_Finalize();
+  return status;
+}

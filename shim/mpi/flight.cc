@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flight.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "errors.h"
+#include "process.h"
+#include "record.h"
+#include "request_table.h"
+#include "stats.h"
+
+namespace carillon::shim {
+
+constinit std::atomic<int> g_flights = 0;
+constinit thread_local Flight* t_launched = nullptr;
+
+namespace {
+
+std::atomic<int> g_agreeing = 0;  // communicators whose team is in the making
+
+struct Flights {
+  std::mutex sweeping;             // one thread at a time moves everything on
+  std::mutex mutex;                // of what follows
+  RequestTable<Flight> by_handle;  // those that are flying
+  std::vector<Flight*> flying;     // in the order in which they were started
+  std::size_t next = 0;            // of these, to look at
+  std::vector<Flight*> spare;
+  std::vector<Communicator*> agreeing;
+};
+
+// Never destroyed: the host may free requests while the process ends.
+Flights& flights() {
+  static Flights& all = *new Flights();
+  return all;
+}
+
+class Lock {
+ public:
+  explicit Lock(std::mutex& mutex) : mutex_(mutex), needed_(process().threaded) {
+    if (needed_) mutex_.lock();
+  }
+  ~Lock() {
+    if (needed_) mutex_.unlock();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::mutex& mutex_;
+  bool needed_;
+};
+
+thread_local bool t_sweeping = false;
+
+// The callbacks of the generalized requests.
+
+int tell_status(void* extra, MPI_Status* status) {
+  tell_nothing(status);
+  const Flight& flight = *static_cast<const Flight*>(extra);
+  return flight.told ? MPI_SUCCESS : flight.code;
+}
+
+int recycle(void* extra) {
+  auto* const flight = static_cast<Flight*>(extra);
+  flight->has_handle = false;
+  if (flight->host_reduction.failed() != MPI_SUCCESS) {
+    delete flight;  // what failed is not to be the next one's
+    return MPI_SUCCESS;
+  }
+  const Lock lock(flights().mutex);
+  flights().spare.push_back(flight);
+  return MPI_SUCCESS;
+}
+
+int refuse_cancel(void* /*extra*/, int /*complete*/) { return MPI_SUCCESS; }
+
+// Whether the collective has ended.
+bool ended(Flight& flight) {
+  if (!flight.by_host) {
+    if (flight.request != nullptr) flight.ended = crl_request_test(&flight.request);
+    return flight.ended != CRL_IN_PROGRESS;
+  }
+  const InsideHost guard;
+  int done = 0;
+  flight.code = host().Test(&flight.host_request, &done, MPI_STATUS_IGNORE);
+  return done != 0 || flight.code != MPI_SUCCESS;
+}
+
+// Nothing of the program's is used from here on.
+void release(Flight& flight) {
+  flight.unpack = nullptr;
+  flight.kept.reset();
+  flight.by_host = false;
+  flight.early = false;
+  flight.host_call = nullptr;
+  flight.communicator->in_flight.fetch_sub(1, std::memory_order_release);
+}
+
+// The flight has ended, and is in no list any more.
+void complete_handle(Flight* flight) {
+  g_flights.fetch_sub(1, std::memory_order_relaxed);
+  const InsideHost guard;
+  host().Grequest_complete(flight->handle);  // the flight may be gone then
+}
+
+// The same, but that its handle stays, and is good for another flight.
+void keep_handle(Flight* flight) {
+  g_flights.fetch_sub(1, std::memory_order_relaxed);
+  const Lock lock(flights().mutex);
+  flights().spare.push_back(flight);
+}
+
+// Waits for the end of what carillon does, if need be, and looks how it was.
+void conclude(Flight& flight) {
+  const RecordedEnd recorded(flight);
+  if (!flight.by_host) {
+    // Mostly the others come soon: a few looks cost less than the beginning of a wait.
+    constexpr int kLooks = 32;
+    for (int i = 0; i < kLooks && flight.request != nullptr; ++i) {
+      flight.ended = crl_request_test(&flight.request);
+    }
+    if (flight.request != nullptr) flight.ended = crl_request_wait(&flight.request);
+    flight.code = flight.ended == CRL_OK ? MPI_SUCCESS : error_of(flight.ended);
+    if (flight.ended != CRL_OK) say_carillon_error(flight.ended);
+    if (flight.ended == CRL_OK && flight.unpack) flight.code = flight.unpack();
+    if (flight.host_reduction.failed() != MPI_SUCCESS) flight.code = flight.host_reduction.failed();
+  }
+  release(flight);
+}
+
+// The team could not be made: the host does what was started meanwhile, in the same order on all
+// ranks, and on a communicator where nothing else happens.
+void give_to_host(Communicator& communicator, Flight& flight) {
+  if (flight.request != nullptr) (void)crl_request_wait(&flight.request);
+  if (communicator.broken != CRL_OK) {
+    flight.ended = communicator.broken;
+    return;
+  }
+  communicator.uncount(flight.counted);
+  count_left(flight.counted, communicator.reason);
+  flight.unpack = nullptr;
+  flight.by_host = true;
+  flight.code = flight.host_call(communicator.bootstrap.comm, &flight.host_request);
+}
+
+// The communicator's flights that the host has not been given. None: it agrees no more, and none
+// that is started later is early.
+std::vector<Flight*> early_ones(Communicator& communicator, bool end) {
+  std::vector<Flight*> early;
+  const Lock lock(flights().mutex);
+  const auto is_of = [&](const Flight* one) {
+    return one->early && one->communicator == &communicator;
+  };
+  for (Flight* const flight : flights().flying) {
+    if (is_of(flight) && !flight->by_host && flight->ended == CRL_OK) early.push_back(flight);
+  }
+  if (!end && !early.empty()) return early;
+  for (Flight* const flight : flights().flying) {
+    if (is_of(flight)) flight->early = false;
+  }
+  communicator.agreeing.store(false, std::memory_order_release);
+  return {};
+}
+
+// Looks whether the team is ready, or never will be.
+bool settle(Communicator& communicator) {
+  const crl_status_t status = crl_team_test(communicator.team);
+  if (status == CRL_IN_PROGRESS) return false;
+  if (status != CRL_OK) {
+    communicator.reason = Reason::kNotServed;
+    if (status != CRL_ERR_UNSUPPORTED) communicator.broken = status;
+    for (;;) {  // another thread may start one meanwhile
+      const std::vector<Flight*> early = early_ones(communicator, false);
+      if (early.empty()) break;
+      for (Flight* const flight : early) give_to_host(communicator, *flight);
+    }
+    crl_team_destroy(std::exchange(communicator.team, nullptr));
+  } else {
+    (void)early_ones(communicator, true);
+    communicator.bootstrap.release();
+  }
+  g_agreeing.fetch_sub(1, std::memory_order_relaxed);
+  g_flights.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+void settle_agreements() {
+  std::vector<Communicator*> agreeing;
+  {
+    const Lock lock(flights().mutex);
+    if (flights().agreeing.empty()) return;
+    agreeing = flights().agreeing;
+  }
+  for (Communicator* const communicator : agreeing) {
+    if (!settle(*communicator)) continue;
+    const Lock lock(flights().mutex);
+    std::erase(flights().agreeing, communicator);
+  }
+}
+
+// Takes those that have ended out of the lists. Looks at a few at a time, in turn: each look makes
+// progress with all.
+void collect_ended(std::vector<Flight*>* done) {
+  constexpr std::size_t kAtOnce = 8;
+  Flights& all = flights();
+  const Lock lock(all.mutex);
+  for (std::size_t looks = std::min(kAtOnce, all.flying.size()); looks > 0; --looks) {
+    if (all.next >= all.flying.size()) all.next = 0;
+    Flight* const flight = all.flying[all.next];
+    if (flight->early || !ended(*flight)) {
+      ++all.next;
+      continue;
+    }
+    all.by_handle.erase(flight->handle);
+    done->push_back(flight);
+    all.flying.erase(all.flying.begin() + static_cast<std::ptrdiff_t>(all.next));
+  }
+}
+
+void sweep() {
+  (void)crl_context_progress(process().context);
+  settle_agreements();
+  thread_local std::vector<Flight*> done;
+  done.clear();
+  collect_ended(&done);
+  for (Flight* const flight : done) {
+    conclude(*flight);
+    complete_handle(flight);
+  }
+}
+
+void take_off(Flight* flight) {
+  flight->told = false;
+  g_flights.fetch_add(1, std::memory_order_relaxed);
+  const Lock lock(flights().mutex);
+  flight->early = flight->communicator->agreeing.load(std::memory_order_relaxed);
+  flights().by_handle.insert(flight->handle, flight);
+  flights().flying.push_back(flight);
+}
+
+}  // namespace
+
+Flight* new_flight(Communicator& communicator, std::size_t counted) {
+  Flight* flight = nullptr;
+  {
+    const Lock lock(flights().mutex);
+    if (!flights().spare.empty()) {
+      flight = flights().spare.back();
+      flights().spare.pop_back();
+    }
+  }
+  if (flight == nullptr) flight = new Flight();
+  flight->communicator = &communicator;
+  flight->counted = counted;
+  flight->recorded = 0;
+  flight->code = MPI_SUCCESS;
+  flight->ended = CRL_OK;
+  communicator.in_flight.fetch_add(1, std::memory_order_relaxed);
+  return flight;
+}
+
+void drop_flight(Flight* flight) {
+  release(*flight);
+  const Lock lock(flights().mutex);
+  flights().spare.push_back(flight);
+}
+
+int launch_flight(Flight* flight, MPI_Request* handle) {
+  if (!flight->has_handle) {
+    const InsideHost guard;
+    const int status =
+        host().Grequest_start(tell_status, recycle, refuse_cancel, flight, &flight->handle);
+    if (status != MPI_SUCCESS) {
+      conclude(*flight);
+      const Lock lock(flights().mutex);
+      flights().spare.push_back(flight);
+      return status;
+    }
+    flight->has_handle = true;
+  }
+  take_off(flight);
+  if (t_recorded) t_launched = flight;
+  *handle = flight->handle;
+  return MPI_SUCCESS;
+}
+
+void watch_agreement(Communicator& communicator) {
+  g_agreeing.fetch_add(1, std::memory_order_relaxed);
+  g_flights.fetch_add(1, std::memory_order_relaxed);
+  const Lock lock(flights().mutex);
+  flights().agreeing.push_back(&communicator);
+}
+
+bool settles_slowly() { return any_flights() && g_agreeing.load(std::memory_order_relaxed) > 0; }
+
+void advance_flights() {
+  if (!any_flights() || t_sweeping || t_cache.depth > 0) return;
+  const bool threaded = process().threaded;
+  if (threaded && !flights().sweeping.try_lock()) return;
+  t_sweeping = true;
+  sweep();
+  t_sweeping = false;
+  if (threaded) flights().sweeping.unlock();
+}
+
+Flight* claim_flight(MPI_Request handle) {
+  Flights& all = flights();
+  const Lock lock(all.mutex);
+  Flight* const flight = all.by_handle.find(handle);
+  if (flight == nullptr || flight->early || flight->by_host) return nullptr;
+  const auto place = std::find(all.flying.begin(), all.flying.end(), flight);
+  if (place == all.flying.end()) return nullptr;  // another thread is just completing it
+  all.flying.erase(place);
+  all.by_handle.erase(handle);
+  return flight;
+}
+
+Ending end_flight(Flight* flight, bool alone, MPI_Request* handle) {
+  const MPI_Comm comm = flight->communicator->handle;  // it may be gone when the flight has ended
+  conclude(*flight);
+  flight->told = alone;
+  const bool well = flight->code == MPI_SUCCESS;
+  const Ending ending{.ours = true, .comm = comm, .code = flight->code, .taken_back = well};
+  if (well) {
+    keep_handle(flight);
+    *handle = g_host.request_null;
+  } else {
+    complete_handle(flight);
+  }
+  return ending;
+}
+
+void tell_nothing(MPI_Status* status) {
+  host().Status_set_elements(status, g_host.byte, 0);
+  host().Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+}
+
+void finish_flights() {
+  while (any_flights()) {
+    advance_flights();
+    sched_yield();
+  }
+  std::vector<Flight*> spare;
+  {
+    const Lock lock(flights().mutex);
+    spare = std::exchange(flights().spare, {});
+  }
+  const InsideHost guard;
+  for (Flight* const flight : spare) {
+    if (!flight->has_handle) continue;
+    MPI_Request handle = flight->handle;
+    host().Grequest_complete(handle);
+    host().Request_free(&handle);
+  }
+}
+
+}  // namespace carillon::shim

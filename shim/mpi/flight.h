@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives that have been started and are to be completed by MPI_Wait, MPI_Test and their like.
+//
+// The program's handle is a request of the host's own: it goes through every function of the host,
+// alone or among others. It is a generalized request, completed by the thread that is in a
+// completion call (request.cc): those move all flights on, complete the handles of the ones that
+// have ended, and then ask the host.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "call.h"
+#include "communicator.h"
+#include "reduction.h"
+
+namespace carillon::shim {
+
+struct Flight {
+  /// The host's own form of the call, on a communicator.
+  using HostCall = std::function<int(MPI_Comm, MPI_Request*)>;
+
+  Communicator* communicator = nullptr;
+  std::size_t counted = 0;          // as which call
+  crl_request_h request = nullptr;  // carillon's; null: nothing is to be done, or it is done
+  crl_status_t ended = CRL_OK;      // how that ended
+  MPI_Request handle{};             // the program's
+  bool has_handle = false;          // it is good, also between two flights
+  int code = MPI_SUCCESS;           // how it ended
+  bool told = false;                // the program was told of `code` by a call of its own
+  bool early = false;               // its team was not ready: the host may have to do it
+  bool by_host = false;             // the host does it
+  std::uint32_t recorded = 0;       // as which one in flight; 0: not (record.h)
+  MPI_Request host_request{};
+  HostCall host_call;  // if it is early
+
+  // What the collective needs until it has ended.
+  std::vector<std::int64_t> tables;
+  HostReduction host_reduction;
+  std::shared_ptr<void> kept;
+  std::function<int()> unpack;
+};
+
+/// At the end of the collective: now, if it is a blocking one.
+template <typename Function>
+int at_end(Flight* flight, Function function) {
+  if (flight == nullptr) return function();
+  flight->unpack = std::move(function);
+  return MPI_SUCCESS;
+}
+
+/// For byte counts and offsets of the blocks of all ranks.
+inline std::int64_t* tables_of(Communicator& communicator, Flight* flight) {
+  if (flight == nullptr) return communicator.tables.data();
+  flight->tables.resize(communicator.tables.size());
+  return flight->tables.data();
+}
+
+/// How many things there are that the completion calls have to look after.
+extern constinit std::atomic<int> g_flights;
+inline bool any_flights() { return g_flights.load(std::memory_order_relaxed) > 0; }
+
+/// A flight for a call, and back if the call was left or failed.
+Flight* new_flight(Communicator& communicator, std::size_t counted);
+void drop_flight(Flight* flight);
+/// Of this thread; the last one launched while a call was being recorded.
+extern constinit thread_local Flight* t_launched;
+/// Its collective has begun: makes the program's handle.
+int launch_flight(Flight* flight, MPI_Request* handle);
+
+/// A communicator whose team is in the making: it is looked after until it is settled.
+void watch_agreement(Communicator& communicator);
+
+/// Whether something may need more than the progress that carillon makes while it waits.
+bool settles_slowly();
+
+/// Moves everything on and completes the handles of what has ended. Does nothing within itself,
+/// or while carillon is calling the host.
+void advance_flights();
+
+/// The flight of a handle, if it is one that can be waited for alone; nobody else will complete it.
+Flight* claim_flight(MPI_Request handle);
+/// Waits for a claimed flight's end. If all went well, `handle` is MPI_REQUEST_NULL then, and the
+/// host hears nothing of it: its request serves the next flight. Else it is completed there, and an
+/// error, if so asked, is left for the caller to raise.
+struct Ending {
+  bool ours = false;
+  MPI_Comm comm{};  // the collective's
+  int code = MPI_SUCCESS;
+  bool taken_back = false;
+};
+Ending end_flight(Flight* flight, bool alone, MPI_Request* handle);
+/// What the host would say of a request that has ended so.
+void tell_nothing(MPI_Status* status);
+
+/// In MPI_Finalize: waits for what the program has left.
+void finish_flights();
+
+}  // namespace carillon::shim

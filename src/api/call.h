@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one path of all collectives of the C API: a call is a key and its buffers.
+#pragma once
+
+#include <string>
+
+#include "api/objects.h"
+
+namespace carillon {
+
+struct Buffers {
+  const void* in = nullptr;
+  void* out = nullptr;
+  const Tables* tables = nullptr;  ///< has_tables(collective)
+};
+
+/// "crl_allreduce: ...".
+Status invalid(const CallKey& key, const std::string& what);
+
+/// One call, blocking or not (request_p null or not).
+crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
+                  crl_request_h* request_p, bool blocking);
+
+constexpr bool in_place_is_output(Collective collective) {
+  return collective == Collective::kScatter || collective == Collective::kScatterv;
+}
+
+inline CallKey key_of(Collective collective, const void* in, const void* out, std::size_t count,
+                      int root = 0, crl_dtype_t dtype = CRL_UINT8, crl_op_t op = CRL_SUM) {
+  return {.collective = collective,
+          .in_place = (in_place_is_output(collective) ? out : in) == CRL_IN_PLACE,
+          .dtype = dtype,
+          .root = root,
+          .count = count,
+          .op = op,
+          .op_id = is_predefined(op) || is_no_operator(op)
+                       ? 0
+                       : reinterpret_cast<const UserOp*>(op)->id};
+}
+
+}  // namespace carillon

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a run ends that cannot go on, and what it says.
+#include <algorithm>
+#include <atomic>
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/run.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+void Run::fail_unreachable(int rank, const Status& why) {
+  fail(Status(why.code(), "rank " + std::to_string(team_->rank()) + " cannot reach rank " +
+                              std::to_string(rank) + " of a team of " +
+                              std::to_string(team_->size()) + " (its collective " +
+                              std::to_string(collective_) +
+                              " on the team): " + std::string(why.message())));
+}
+
+void Run::fail_mismatch(const ChannelUse& channel) {
+  fail(Status(Code::kMismatch,
+              "rank " + std::to_string(channel.peer) + " of a team of " +
+                  std::to_string(team_->size()) + " sent data of another call than rank " +
+                  std::to_string(team_->rank()) + " makes (its collective " +
+                  std::to_string(collective_) +
+                  " on the team); do all ranks call the same collectives in the same order, with "
+                  "the same sizes, roots and operators?"));
+}
+
+void Run::fail_given_up(int rank) { fail(team_->given_up_by(rank, collective_)); }
+
+// The team's failure follows: it takes the caller's memory back.
+void Run::fail(Status status) {
+  status_ = std::move(status);
+  state_ = State::kDone;
+  if (gathers_) gathers_->abandon();
+}
+
+std::vector<int> Run::gets_from() const {
+  return fetches_ ? fetches_->under_way_from() : std::vector<int>();
+}
+
+bool Run::may_be_read() {
+  shm::Endpoint& endpoint = team_->endpoint();
+  return std::any_of(references_.begin(), references_.end(), [&](const Reference& one) {
+    const int rank = plan_->uses[one.use].peer;
+    if (plan_->uses[one.use].flow == Flow::kOutAll) return false;  // on this node
+    shm::Peer& reader = endpoint.peer(rank);
+    return reader.remote != nullptr && team_->reaches(rank) &&
+           !endpoint.pair_released(reader, one.number, collective_);
+  });
+}
+
+// Readers on this node look at the line again when they have read what is not in the team's memory.
+void Run::withdraw_messages() {
+  shm::Endpoint& endpoint = team_->endpoint();
+  for (const Reference& one : references_) {
+    const ChannelUse& channel = plan_->uses[one.use];
+    const bool to_all = channel.flow == Flow::kOutAll;
+    if (!to_all && endpoint.peer(channel.peer).remote != nullptr) continue;
+    shm::Line* const lines = to_all ? endpoint.all_lines() : endpoint.peer(channel.peer).out_lines;
+    shm::Line& line = lines[one.number % shm::kWindow];
+    const std::uint64_t header = line.header.load(std::memory_order_relaxed);
+    if (shm::header_tag(header) != static_cast<std::uint32_t>(one.number + 1))
+      continue;  // released
+    line.header.store(shm::with_kind(header, shm::kWithdrawn), std::memory_order_relaxed);
+  }
+  // partner: the fence in Run::stands
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// Was the message still there when its bytes had been read in the writer's memory? Else they may
+// have changed before.
+bool Run::stands(std::uint16_t use, std::uint64_t number) {
+  // partner: the fence in Run::withdraw_messages of the writer
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const shm::Line& line = incoming_line(plan_->uses[use], number);
+  const std::uint64_t header = line.header.load(std::memory_order_relaxed);
+  if (shm::header_kind(header) != shm::kWithdrawn) return true;
+  fail_given_up(plan_->uses[use].peer);
+  return false;
+}
+
+// Nothing may be passed on that comes of bytes in the heap of a writer that has given up.
+bool Run::sources_stand() {
+  // partner: the fence in Run::withdraw_messages of the writer, which then tells that it gave up
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    const int writer = plan_->uses[i].peer;
+    if (!uses_[i].in_place || team_->endpoint().gave_up(writer) == 0) continue;
+    fail_given_up(writer);
+    return false;
+  }
+  return true;
+}
+
+void Run::take_back() {
+  if (fetches_) fetches_->finish();
+}
+
+}  // namespace carillon

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists that reach the network: a put to another node whose bytes lie where the network can read
+// them is posted as the list it is. Until the network has read them, what overwrites them waits
+// (Action::kFlush), and so does the end of the run.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "engine/engine.h"
+#include "engine/run.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+Run::~Run() {
+  if (scratch_block_.bytes > 0) scratch_memory_->release(scratch_block_);
+}
+
+// Scratch memory keeps its contents when it grows: a later stage may need more than the last.
+std::byte* Run::reserve_scratch(std::size_t bytes) {
+  net::Network* const network = team_->engine().network();
+  const bool known = network != nullptr && team_->limits().gather_entries > 1 &&
+                     network->wire().capabilities().registers_local;
+  if (!known) {
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+    return scratch_.data();
+  }
+  if (scratch_block_.bytes < bytes) {
+    auto block = network->memory().allocate(bytes);
+    if (!block.ok()) throw std::bad_alloc();
+    if (scratch_block_.bytes > 0) {
+      std::memcpy(block.value().data, scratch_block_.data, scratch_block_.bytes);
+      network->memory().release(scratch_block_);
+    }
+    scratch_block_ = block.value();
+    scratch_memory_ = &network->memory();
+  }
+  return scratch_block_.data;
+}
+
+// Lists of the last call are good if its memory was the same, and the network still knows it.
+void Run::see_buffers() {
+  if (!gathers_) gathers_ = std::make_unique<net::Gathers>();
+  if (seen_.collective == collective_) return;
+  const std::uint64_t changes = team_->engine().heap_changes();
+  const bool same = seen_.input == bases_[kBaseInput] && seen_.output == bases_[kBaseOutput] &&
+                    seen_.scratch == bases_[kBaseScratch] && seen_.heap_changes == changes &&
+                    !seen_.registered_for_call;
+  if (!same) gathers_->use_other_buffers();
+  seen_ = {.input = bases_[kBaseInput],
+           .output = bases_[kBaseOutput],
+           .scratch = bases_[kBaseScratch],
+           .collective = collective_,
+           .heap_changes = changes};
+}
+
+// How the network knows these bytes of a message. False: it does not.
+bool Run::find_registration(const Operand& memory, std::span<std::byte> bytes, const Strand& strand,
+                            std::int64_t message_bytes, const wire::Registration** registration) {
+  Engine& engine = team_->engine();
+  const bool needed = engine.network()->wire().capabilities().registers_local;
+  if (memory.base >= kBaseSlots) {
+    // Only a pair's block keeps a message until it is released.
+    const Rank writer = plan_->slot_writers[memory.base - kBaseSlots];
+    const net::Pair* const pair = team_->endpoint().peer(writer).remote;
+    *registration = pair == nullptr ? nullptr : pair->registration_of(bytes);
+    return *registration != nullptr;
+  }
+  *registration = nullptr;
+  if (!needed) return true;
+  if (memory.base == kBaseScratch) {
+    *registration = scratch_block_.registration;
+    return true;
+  }
+  Result<const wire::Registration*> found = nullptr;
+  if (engine.in_heap(bytes.data(), bytes.size())) {
+    found = engine.heap_registration(bytes);
+  } else {
+    if (message_bytes < engine.register_from_bytes()) return false;
+    seen_.registered_for_call = true;
+    const auto piece = fetches().regions().find(bytes, extent_of(bytes, memory, strand));
+    found = piece.ok() ? Result(piece.value().registration) : piece.status();
+  }
+  if (!found.ok()) {
+    engine.stop_gathering(found.status());
+    return false;
+  }
+  *registration = found.value();
+  return true;
+}
+
+// The bytes of the part as the network takes them. False: it cannot.
+bool Run::make_list(const Instruction& in, const Strand& strand, const Part& part,
+                    net::GatheredPut& put) {
+  const PlanGather& gather = plan_->gathers[in.gather - 1U];
+  put.list.clear();
+  put.list.emplace_back();  // the head
+  put.made_for = 0;
+  std::int64_t offset = part.offset;
+  std::int64_t length = part.length;
+  for (std::uint32_t i = 0; i < gather.run_count && length > 0; ++i) {
+    const PlanPiece& piece = plan_->pieces[gather.first_run + i];
+    const std::int64_t whole = length_of(piece.memory, piece.length);
+    if (offset >= whole) {
+      offset -= whole;
+      continue;
+    }
+    const std::int64_t run = std::min(length, whole - offset);
+    const std::span bytes(at(piece.memory, strand) + offset, static_cast<std::size_t>(run));
+    const wire::Registration* registration = nullptr;
+    if (!find_registration(piece.memory, bytes, strand, part.length, &registration)) return false;
+    wire::Piece& last = put.list.back();
+    if (put.list.size() > 1 && last.data + last.bytes == bytes.data() &&
+        last.registration == registration) {
+      last.bytes += bytes.size();
+    } else {
+      put.list.push_back({bytes.data(), bytes.size(), registration});
+    }
+    length -= run;
+    offset = 0;
+  }
+  if (gather.fixed) put.made_for = gathers_->buffers();
+  ++team_->engine().network()->counters().lists_made;
+  return true;
+}
+
+// The put, with its list, if that is to be posted. Null: its bytes are to be copied.
+net::GatheredPut* Run::gathered(const Instruction& in, const Strand& strand, const Part& part) {
+  const Engine& engine = team_->engine();
+  const PlanGather& gather = plan_->gathers[in.gather - 1U];
+  const wire::Capabilities& device = engine.network()->wire().capabilities();
+  if (part.length <= static_cast<std::int64_t>(shm::kInlineBytes) ||
+      part.length / gather.run_count < engine.gather_from_bytes() ||
+      (sends(in) && gather.run_count >= device.max_pieces)) {
+    return nullptr;
+  }
+  see_buffers();
+  net::GatheredPut& put = gathers_->put(in.gather - 1U);
+  if (gather.fixed && put.made_for == gathers_->buffers()) return &put;
+  return make_list(in, strand, part, put) ? &put : nullptr;
+}
+
+bool Run::write_list(const Instruction& in, shm::Peer& peer, const Part& part,
+                     net::GatheredPut& put) {
+  const net::Pair::Listed message{.number = part.number,
+                                  .header = header_of(part.number, 0),
+                                  .length = static_cast<std::uint64_t>(part.length),
+                                  .two_sided = sends(in)};
+  if (!peer.remote->post_list(message, put.list, &put.under_way)) return refused(in, *peer.remote);
+  note_sent(peer, part.number);
+  return true;
+}
+
+bool Run::flushed(const Instruction& in) {
+  if (!gathers_) return true;
+  for (std::uint32_t i = 0; i < in.piece_count; ++i) {
+    if (!gathers_->ended(plan_->flushes[in.first_piece + i] - 1U)) return false;
+  }
+  return true;
+}
+
+// Does it wait for a put to this rank?
+bool Run::flushes_for(const Instruction& in, int rank) const {
+  for (std::uint32_t i = 0; i < in.piece_count; ++i) {
+    const std::size_t put = plan_->flushes[in.first_piece + i] - 1U;
+    if (plan_->gathers[put].peer == rank && gathers_ && gathers_->under_way(put)) return true;
+  }
+  return false;
+}
+
+}  // namespace carillon

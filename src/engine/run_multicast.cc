@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops multicast and receive: a message goes from where it stands into what the group's sender
+// keeps, and comes straight to where it is wanted, unless those are lists, or it comes by way of
+// the node's memory.
+#include <string>
+
+#include "engine/run.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+// Whether it is done. What a group says of itself is about the team.
+bool Run::settle(const Result<bool>& moved) {
+  if (moved.ok()) return moved.value();
+  fail(Status(moved.status().code(), "rank " + std::to_string(team_->rank()) + " of a team of " +
+                                         std::to_string(team_->size()) + " (its collective " +
+                                         std::to_string(collective_) + " on the team): " +
+                                         std::string(moved.status().message())));
+  return false;
+}
+
+bool Run::multicast(const Instruction& in, const Strand& strand) {
+  GroupStreams& group = team_->streams(plan_->uses[in.use].flow);
+  const std::uint64_t number = number_of(in, strand);
+  const auto bytes = static_cast<std::size_t>(in.length);
+  const std::byte* data = nullptr;
+  if (in.piece_count == 0) {
+    data = at(in.a, strand);
+  } else {
+    std::byte* const memory = group.out_memory(number, bytes);
+    if (memory == nullptr) return false;
+    // Again each time: nothing has changed it.
+    gather(memory, in, strand, 0, in.length);
+    data = memory;
+  }
+  return settle(group.send(number, {data, bytes}));
+}
+
+bool Run::receive(const Instruction& in, const Strand& strand) {
+  const ChannelUse& channel = plan_->uses[in.use];
+  if (channel.flow == Flow::kInNodes) return receive_from_node(in, strand);
+  GroupStreams& group = team_->streams(channel.flow);
+  const std::uint64_t number = number_of(in, strand);
+  const auto bytes = static_cast<std::size_t>(in.length);
+  if (in.piece_count == 0) {
+    return settle(group.receive(channel.peer, number, {at(in.dst, strand), bytes}));
+  }
+  std::byte* const memory = group.in_memory(channel.peer, number, bytes);
+  if (memory == nullptr) return false;
+  if (!settle(group.receive(channel.peer, number, {memory, bytes}))) return false;
+  scatter(memory, in, strand, 0, in.length);
+  return true;
+}
+
+bool Run::receive_from_node(const Instruction& in, const Strand& strand) {
+  const std::uint64_t number = number_of(in, strand);
+  const auto message = team_->reception().message(plan_->uses[in.use].peer, number,
+                                                  static_cast<std::size_t>(in.length));
+  if (!settle(message.ok() ? Result<bool>(message.value() != nullptr) : message.status())) {
+    return false;
+  }
+  team_->tell_reception();
+  scatter(message.value(), in, strand, 0, in.length);
+  copied_bytes_ += static_cast<std::uint64_t>(in.length);
+  team_->reception().release(number);
+  return true;
+}
+
+}  // namespace carillon

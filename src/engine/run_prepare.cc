@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run is given before it moves: its plan, its buffers, the plan of its next stage.
+#include <algorithm>
+
+#include "engine/run.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+void Run::prepare(Team& team, const Binding& binding) {
+  team_ = &team;
+  binding_ = binding;
+  status_ = Status();
+  state_ = State::kIdle;
+  references_.clear();
+  sent_.clear();
+  seen_.collective = 0;
+  if (!binding.tables.send_bytes.empty()) {  // the caller's arrays may change from now on
+    const Tables& t = binding.tables;
+    table_storage_.clear();
+    for (const auto part : {t.send_offsets, t.recv_bytes, t.recv_offsets, t.send_bytes})
+      table_storage_.insert(table_storage_.end(), part.begin(), part.end());
+    table_storage_.push_back(*std::max_element(t.send_bytes.begin(), t.send_bytes.end()));
+    const auto part = [&, n = t.send_bytes.size()](std::size_t i) {  // 3 begins the count_row
+      return std::span<const std::int64_t>(table_storage_).subspan(i * n, n);
+    };
+    binding_.tables = {part(3), part(0), part(1), part(2)};
+  }
+}
+
+void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
+  if (plan_ != plan) {
+    plan_ = plan;
+    if (gathers_) gathers_->use_other_buffers();
+  }
+  bases_.resize(kBaseSlots + plan_->slot_bases);
+  uses_.resize(plan_->uses.size());
+  landed_.resize(plan_->slot_bases);
+  strands_.resize(plan_->strand_starts.size());
+  bases_[kBaseScratch] = reserve_scratch(static_cast<std::size_t>(plan_->scratch_bytes));
+  set_buffers();
+}
+
+void Run::bind_again(const void* input, void* output) {
+  binding_.input = input;
+  binding_.output = output;
+  set_buffers();
+}
+
+void Run::set_buffers() {
+  // The input is never written through: reads and writes share one table of bases.
+  bases_[kBaseInput] = static_cast<std::byte*>(const_cast<void*>(binding_.input));
+  bases_[kBaseOutput] = static_cast<std::byte*>(binding_.output);
+  std::int64_t* const counts = table_storage_.data() + 3 * binding_.tables.send_bytes.size();
+  bases_[kBaseCounts] = reinterpret_cast<std::byte*>(counts);
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    strands_[i] = Strand{.at = plan_->strand_starts[i]};
+  }
+}
+
+void Run::next_stage(const std::shared_ptr<const Plan>& plan) {
+  tell_all();
+  set_plan(plan);
+  told_all_ = false;
+  take_numbers();
+}
+
+std::span<const std::int64_t> Run::learned() const {
+  const Range range = plan_->learned;
+  return {reinterpret_cast<const std::int64_t*>(bases_[kBaseScratch] + range.offset),
+          static_cast<std::size_t>(range.length / 8)};
+}
+
+}  // namespace carillon

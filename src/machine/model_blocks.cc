@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closed forms of algorithms that move a block for each rank, and of dissemination. Where all ranks
+// do the same at the same time, one of them stands for all.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "machine/model_way.h"
+
+namespace carillon::machine {
+namespace {
+
+// Whether all blocks are put before any is waited for.
+bool is_short(const ModelCall& call) { return call.bytes <= call.inline_bytes; }
+
+}  // namespace
+
+std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  for (std::int64_t distance = 1; distance < call.ranks; distance *= 2) {
+    way.receive(&host, way.send(&host, 0, From::kInput), 0);
+  }
+  return host.cpu_ps;
+}
+
+std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  way.begin(&host, call.bytes);
+  for (std::int32_t step = 0; step < call.ranks - 1; ++step) {
+    const From from = step == 0 ? From::kInput : From::kOutput;
+    way.receive(&host, way.send(&host, call.bytes, from), call.bytes);
+    way.copy(&host, call.bytes);
+  }
+  way.copy(&host, call.bytes);
+  way.end(&host, call.bytes * call.ranks);
+  return host.cpu_ps;
+}
+
+std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  way.begin(&host, call.bytes);
+  for (std::int32_t held = 1; held < call.ranks; held *= 2) {
+    const std::int64_t bytes = held * call.bytes;
+    way.receive(&host, way.send(&host, bytes, held == 1 ? From::kInput : From::kOutput), bytes);
+    way.copy(&host, bytes);
+    if (held == 1) way.copy(&host, call.bytes);
+  }
+  way.end(&host, call.bytes * call.ranks);
+  return host.cpu_ps;
+}
+
+// All messages are on their way at once, and are taken up in the order of ranks.
+std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host root, other;
+  way.begin(&other, call.bytes);
+  const std::int64_t arrival = way.send(&other, call.bytes, From::kInput);
+  way.begin(&root, call.bytes);
+  way.copy(&root, call.bytes);
+  for (std::int32_t rank = 1; rank < call.ranks; ++rank) {
+    way.receive(&root, arrival, call.bytes);
+    way.copy(&root, call.bytes);
+  }
+  way.end(&root, call.bytes * call.ranks);
+  return root.cpu_ps;
+}
+
+std::int64_t scatter_flat_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host root;
+  way.begin(&root, call.bytes * call.ranks);
+  std::int64_t last = 0;
+  for (std::int32_t rank = 1; rank < call.ranks; ++rank) {
+    Host host;
+    way.receive(&host, way.send(&root, call.bytes, From::kInput), call.bytes);
+    way.copy(&host, call.bytes);
+    way.end(&host, call.bytes);
+    last = std::max(last, host.cpu_ps);
+  }
+  way.copy(&root, call.bytes);
+  way.end(&root, call.bytes);
+  return std::max(last, root.cpu_ps);
+}
+
+std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  way.begin(&host, call.bytes * call.ranks);
+  std::vector<std::int64_t> seen;
+  const auto take = [&](std::int64_t seen_ps) {
+    way.take(&host, seen_ps, call.bytes);
+    way.reduce(&host, call.bytes);
+  };
+  for (std::int32_t step = 1; step < call.ranks; ++step) {
+    const std::int64_t arrival = way.send(&host, call.bytes, From::kInput);
+    seen.push_back(way.arrive(&host, arrival, call.bytes));
+    if (!is_short(call)) take(seen.back());
+  }
+  if (is_short(call)) std::for_each(seen.begin(), seen.end(), take);
+  way.end(&host, call.bytes);
+  return host.cpu_ps;
+}
+
+std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
+                                                       const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  way.begin(&host, call.bytes * call.ranks);
+  for (std::int32_t kept = call.ranks / 2; kept > 0; kept /= 2) {
+    const std::int64_t bytes = kept * call.bytes;
+    const From from = kept == call.ranks / 2 ? From::kInput : From::kScratch;
+    way.receive(&host, way.send(&host, bytes, from), bytes);
+    way.reduce(&host, bytes);
+  }
+  way.end(&host, call.bytes);
+  return host.cpu_ps;
+}
+
+// In step s rank r and rank s - r exchange blocks; a rank that would be its own partner is one
+// message ahead of the others from then on. All put before they wait.
+std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  const auto ranks = static_cast<std::size_t>(call.ranks);
+  const auto partner = [&](std::size_t step, std::size_t rank) {
+    return (step + ranks - rank) % ranks;
+  };
+  std::vector<Host> hosts(ranks);
+  // By reader: when, and from whom.
+  std::vector<std::vector<std::pair<std::int64_t, std::size_t>>> arrivals(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    way.begin(&hosts[rank], call.bytes * call.ranks);
+    for (std::size_t step = 0; step < ranks; ++step) {
+      const std::size_t peer = partner(step, rank);
+      if (peer == rank) continue;
+      arrivals[peer].emplace_back(way.send(&hosts[rank], call.bytes, From::kInput), rank);
+    }
+    way.copy(&hosts[rank], call.bytes);
+  }
+  std::int64_t last = 0;
+  std::vector<std::int64_t> seen(ranks);  // by step
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::sort(arrivals[rank].begin(), arrivals[rank].end());
+    for (const auto& [arrival, peer] : arrivals[rank]) {
+      seen[(rank + peer) % ranks] = way.arrive(&hosts[rank], arrival, call.bytes);
+    }
+    for (std::size_t step = 0; step < ranks; ++step) {
+      if (partner(step, rank) == rank) continue;
+      way.take(&hosts[rank], seen[step], call.bytes);
+      way.copy(&hosts[rank], call.bytes);
+    }
+    way.end(&hosts[rank], call.bytes * call.ranks);
+    last = std::max(last, hosts[rank].cpu_ps);
+  }
+  return last;
+}
+
+}  // namespace carillon::machine

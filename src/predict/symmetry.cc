@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "predict/symmetry.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "algorithms/common/knomial.h"
+#include "algorithms/common/vrank.h"
+
+namespace carillon::predict {
+namespace {
+
+using sim::Symmetry;
+using enum Symmetry::Peers;
+
+std::int64_t only_class(Rank /*rank*/, Window /*window*/) { return 0; }
+
+// Everybody does the same, with peers at the same distances around the ring.
+Symmetry ring(const Call& /*call*/) { return {kTurned, only_class}; }
+
+// The same, if the vector can be cut into equal blocks.
+Symmetry ring_of_blocks(const Call& call) {
+  return call.shared.count % call.shared.ranks == 0 ? ring(call) : Symmetry{};
+}
+
+// A rank of a chain has two neighbours, or one at an end.
+Symmetry chain(const Call& call) {
+  const Vranks vranks{call.shared.ranks, call.shared.root};
+  return {kTurned, [vranks](Rank rank, Window) {
+            const Rank v = vranks.vrank(rank);
+            return std::int64_t{v == 0 ? 0 : v == vranks.ranks - 1 ? 2 : 1};
+          }};
+}
+
+// Where a rank's parent and children are follows from how far away the parent is and how many ranks
+// there are below.
+Symmetry tree(const Call& call, Rank radix) {
+  const Vranks vranks{call.shared.ranks, call.shared.root};
+  const Knomial tree{call.shared.ranks, radix};
+  return {kTurned, [=](Rank rank, Window) {
+            const Rank v = vranks.vrank(rank);
+            const std::int64_t above = v == 0 ? 0 : v - tree.parent(v);
+            return above << 32 | tree.span(v);
+          }};
+}
+Symmetry binomial(const Call& call) { return tree(call, 2); }
+Symmetry knomial(const Call& call) { return tree(call, call.params.k); }
+Symmetry degree_k(const Call& call) { return tree(call, call.params.k + 1); }
+
+// Where the vector has to go on from rank 0 to the root, these two are like nobody else.
+Symmetry reduce_degree_k(const Call& call) {
+  return call.shared.commutative || call.shared.root == 0 ? degree_k(call) : Symmetry{};
+}
+
+// Partners differ in one bit of their numbers, where no rank is left over.
+Symmetry hypercube(const Call& call) {
+  const bool whole = std::has_single_bit(static_cast<std::uint32_t>(call.shared.ranks));
+  return whole ? Symmetry{kFlipped, only_class} : Symmetry{};
+}
+Symmetry hypercube_of_blocks(const Call& call) {
+  return call.shared.count % call.shared.ranks == 0 ? hypercube(call) : Symmetry{};
+}
+
+// In step s rank r exchanges with rank s - r; in the one in which that is itself it does nothing.
+Symmetry pairwise(const Call& call) {
+  const std::int64_t ranks = call.shared.ranks;
+  const std::int64_t bytes = call.shared.block_bytes();
+  const bool one_strand = bytes <= call.limits.inline_bytes && bytes <= call.segment_bytes();
+  // Positions (builder.h): the puts of all steps, then, perhaps in a strand of their own, the
+  // waits.
+  const std::int64_t puts = 1, waits = ranks + (one_strand ? 2 : 3);
+  return {kMirrored, [=](Rank rank, Window window) {
+            const std::int64_t idle = 2 * std::int64_t{rank} % ranks;
+            for (const std::int64_t position : {puts + idle, waits + idle}) {
+              if (window.holds(position)) return position - window.first + 1;
+            }
+            return std::int64_t{0};
+          }};
+}
+
+struct Row {
+  std::string_view id;
+  Symmetry (*of)(const Call& call);
+};
+constexpr std::array kRows = {
+    Row{"barrier.dissemination", ring},
+    Row{"barrier.degree_k", degree_k},
+    Row{"bcast.binomial", binomial},
+    Row{"bcast.knomial", knomial},
+    Row{"bcast.chain", chain},
+    Row{"reduce.degree_k", reduce_degree_k},
+    Row{"allreduce.degree_k", degree_k},
+    Row{"allreduce.recursive_doubling", hypercube},
+    Row{"allreduce.reduce_scatter_allgather", hypercube_of_blocks},
+    Row{"allreduce.ring", ring_of_blocks},
+    Row{"allgather.ring", ring},
+    Row{"alltoall.pairwise", pairwise},
+};
+
+}  // namespace
+
+Symmetry symmetry_of(const Algorithm& algorithm, const Call& call) {
+  const auto* const row = std::find_if(kRows.begin(), kRows.end(),
+                                       [&](const Row& each) { return each.id == algorithm.id; });
+  const bool apart =
+      call.limits.nodes != nullptr && call.limits.nodes->count() == call.shared.ranks;
+  if (row == kRows.end() || !apart || call.local.in_place || call.shared.ranks < 2) return {};
+  return row->of(call);
+}
+
+}  // namespace carillon::predict

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "select/alltoall_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace carillon {
+namespace {
+
+// Of a message between nodes (machines/edr.toml): the writer's CPU, the reader's, the way, and what
+// the NIC takes for it.
+constexpr double kPostNs = 100, kTakeNs = 60, kLatencyNs = 600, kGapNs = 7, kWireNsPerByte = 0.08;
+// Up to here a payload is part of the request.
+constexpr double kInlineBytes = 64, kInlineNsPerByte = 0.1;
+// Within a node: CPU on either side.
+constexpr double kLocalNs = 20, kLocalNsPerByte = 0.0821;
+
+// What the layouts differ in.
+struct Layout {
+  std::string_view id;
+  bool lands_whole = false;  // one range per message
+  bool grows = false;        // a run more for each round before
+  double source_runs = 1;    // for each run of indices
+  double rotated_bytes = 0;  // before and after, of P blocks each,
+  double rotated_runs = 0;   // and how many of the P blocks are runs of their own
+};
+constexpr std::array kLayouts = {
+    Layout{.id = "alltoall.bruck_inplace", .rotated_bytes = 2, .rotated_runs = 1},
+    Layout{.id = "alltoall.bruck_resident",
+           .lands_whole = true,
+           .grows = true,
+           .rotated_bytes = 1,
+           .rotated_runs = 1},
+    Layout{.id = "alltoall.bruck_reversed", .rotated_bytes = 1, .rotated_runs = 1},
+    Layout{.id = "alltoall.bruck_zerocopy", .source_runs = 2},
+};
+
+struct Message {
+  double bytes = 0, runs = 1;  // of the list that is put
+  double landing_runs = 1;
+  double writers = 1;  // of the node, all at once, to other nodes
+};
+
+class Model {
+ public:
+  Model(const Shared& shared, const Limits& limits)
+      : limits_(limits),
+        ranks_(shared.ranks),
+        block_(static_cast<double>(shared.block_bytes())),
+        node_(limits.node_size(0, shared.ranks)) {}
+
+  [[nodiscard]] double pairwise_ns() const {
+    const double slot = static_cast<double>(limits_.slot_bytes);
+    const double segments = std::max(1.0, std::ceil(block_ / slot));
+    const Message message{.bytes = block_ / segments};
+    const double away = segments * (ranks_ - node_), near = segments * (node_ - 1);
+    const double cpu =
+        away * (put_ns(message) + kTakeNs + copy_ns(message.bytes, 1)) +
+        near * (2 * kLocalNs + kLocalNsPerByte * message.bytes + copy_ns(message.bytes, 1)) +
+        copy_ns(block_, 1);
+    return std::max(cpu, node_ * away * nic_ns(message) + put_ns(message)) + kLatencyNs;
+  }
+
+  [[nodiscard]] double bruck_ns(const Layout& layout, Rank radix) const {
+    double ns = copy_ns(layout.rotated_bytes * ranks_ * block_, layout.rotated_runs * ranks_);
+    std::int64_t weight = 1;
+    for (int round = 0; static_cast<double>(weight) < ranks_; ++round, weight *= radix) {
+      ns += round_ns(layout, radix, static_cast<double>(weight), round);
+    }
+    return ns;
+  }
+
+ private:
+  // All messages of the round as if they were like that of digit 1, the longest.
+  [[nodiscard]] double round_ns(const Layout& layout, Rank radix, double weight, int round) const {
+    const double digits = std::min<double>(radix - 1, std::ceil(ranks_ / weight) - 1);
+    const double whole = std::floor(ranks_ / (weight * radix));
+    const double rest = std::clamp(ranks_ - whole * weight * radix - weight, 0.0, weight);
+    const double blocks = whole * weight + rest;
+    const double index_runs = whole + (rest > 0 ? 1 : 0);
+    const double grown = layout.grows ? 1 + round * (radix - 1) : 1;
+    const Message message{
+        .bytes = blocks * block_,
+        .runs = std::min(blocks, index_runs * (weight > 1 ? layout.source_runs * grown : 1)),
+        .landing_runs = layout.lands_whole ? 1 : index_runs,
+        .writers = std::min({node_, weight, ranks_ - weight})};
+    const double put = put_ns(message), nic = message.writers * nic_ns(message);
+    const double take = kTakeNs + copy_ns(message.bytes, message.landing_runs);
+    const bool is_short = message.bytes <= limits_.inline_bytes;
+    const double ahead = is_short ? digits : std::min<double>(digits, limits_.large_slots);
+    const double turns = std::ceil(digits / ahead);
+    const double one_after_another = put + nic + kLatencyNs + take;
+    return turns * one_after_another + (digits - turns) * std::max({put, nic, take});
+  }
+
+  [[nodiscard]] double copy_ns(double bytes, double runs) const {
+    const ListCosts& costs = limits_.list_costs;
+    return bytes == 0 ? 0
+                      : static_cast<double>(costs.copy_ps) / 1e3 +
+                            runs * static_cast<double>(costs.run_ps) / 1e3 +
+                            bytes * static_cast<double>(costs.byte_fs) / 1e6;
+  }
+  // As Lists (algorithms/common/lists.h) decides.
+  [[nodiscard]] bool gathers(const Message& message) const {
+    if (limits_.gather_entries <= 1 || message.runs > limits_.gather_entries) return false;
+    return node_ * entries_ns(message.runs) <= copy_ns(message.bytes, message.runs);
+  }
+  [[nodiscard]] double entries_ns(double runs) const {
+    return (runs - 1) * static_cast<double>(limits_.list_costs.entry_ps) / 1e3;
+  }
+  [[nodiscard]] double put_ns(const Message& message) const {
+    if (message.bytes <= kInlineBytes) return kPostNs + kInlineNsPerByte * message.bytes;
+    return kPostNs + (gathers(message) ? 0 : copy_ns(message.bytes, message.runs));
+  }
+  [[nodiscard]] double nic_ns(const Message& message) const {
+    return kGapNs + kWireNsPerByte * message.bytes +
+           (gathers(message) ? entries_ns(message.runs) : 0);
+  }
+
+  const Limits& limits_;
+  double ranks_, block_, node_;
+};
+
+}  // namespace
+
+double alltoall_model_ns(const AlgorithmChoice& choice, const Shared& shared,
+                         const Limits& limits) {
+  const Model model(shared, limits);
+  for (const Layout& layout : kLayouts) {
+    if (layout.id != choice.algorithm->id) continue;
+    return model.bruck_ns(layout, choice.params.k > 0 ? choice.params.k : 2);
+  }
+  return model.pairwise_ns();
+}
+
+AlgorithmChoice alltoall_by_model(const Shared& shared, const Limits& limits) {
+  constexpr Rank kMostRadix = 8;
+  AlgorithmChoice best{.algorithm = find_algorithm("alltoall.pairwise")};
+  double least = alltoall_model_ns(best, shared, limits);
+  for (const Layout& layout : kLayouts) {
+    AlgorithmChoice choice{.algorithm = find_algorithm(layout.id)};
+    for (Rank radix = 2; radix <= kMostRadix && radix < shared.ranks; ++radix) {
+      choice.params.k = radix;
+      const double ns = alltoall_model_ns(choice, shared, limits);
+      if (ns >= least) continue;
+      least = ns;
+      best = choice;
+    }
+  }
+  return best;
+}
+
+}  // namespace carillon

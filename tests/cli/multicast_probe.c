@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program that multicast_test.py runs on virtual clusters. Every rank checks broadcasts of
+ * several lengths from every root, and prints "rank R of N, errors E, ALGORITHM". Before that, by
+ * the first argument:
+ *
+ *   late R    rank R calls a few broadcasts of rank 0 when rank 0 is through with them
+ *   kill R    rank R is killed while the others call them
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 300000, ROUNDS = 3, FEW = 20, SIGN = 7 };
+static int rank, ranks, errors;
+static unsigned char data[MOST];
+
+static unsigned char expected(int root, int round, int i) {
+  return (unsigned char)(root * 31 + round * 7 + i % 253);
+}
+
+static void broadcast(int root, int round, int bytes) {
+  for (int i = 0; i < bytes; ++i) data[i] = rank == root ? expected(root, round, i) : 0;
+  MPI_Bcast(data, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+  for (int i = 0; i < bytes; ++i) errors += data[i] != expected(root, round, i);
+}
+
+static const char* algorithm(void) {
+  const char* (*const last)(void) =
+      (const char* (*)(void))dlsym(RTLD_DEFAULT, "carillon_shim_last_algorithm");
+  const char* const name = last != NULL ? last() : NULL;
+  return name != NULL ? name : "none";
+}
+
+/* `late` waits for a sign that rank 0 gives behind its own broadcasts. */
+static void come_late(int late) {
+  char sign = 0;
+  if (rank == late) MPI_Recv(&sign, 1, MPI_BYTE, 0, SIGN, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; i < FEW; ++i) broadcast(0, i, 1000);
+  if (rank == 0) MPI_Send(&sign, 1, MPI_BYTE, late, SIGN, MPI_COMM_WORLD);
+}
+
+int main(int argc, char** argv) {
+  static const int lengths[ROUNDS] = {1, 5000, MOST};
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const char* const what = argc > 1 ? argv[1] : "";
+  const int who = argc > 2 ? atoi(argv[2]) : -1;
+  broadcast(0, 0, 1);
+  if (strcmp(what, "late") == 0) come_late(who);
+  if (strcmp(what, "kill") == 0) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == who) raise(SIGKILL);
+    for (int i = 0;; ++i) broadcast(0, i, MOST);
+  }
+  for (int round = 0; round < ROUNDS; ++round) {
+    for (int root = 0; root < ranks; ++root) broadcast(root, round, lengths[round]);
+  }
+  printf("rank %d of %d, errors %d, %s\n", rank, ranks, errors, algorithm());
+  MPI_Finalize();
+  return errors != 0;
+}

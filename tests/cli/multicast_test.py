@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Multicast on virtual clusters: switches that pass it on to who has asked for it only, nodes where it
+# does not work, ranks that are late or dead, and others that send to the same groups. Needs root,
+# Open MPI and nftables.
+import os
+import re
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+from support import CliTest, main, may_make_clusters, run
+
+PROBE = Path(os.environ.get("CLUSTER_PROBES", "build/tests")) / "multicast_probe-openmpi"
+SOAK = os.environ.get("MULTICAST_SOAK", "build/bin/multicast_soak")
+NOISE = Path(__file__).with_name("multicast_noise.py")
+NFT = shutil.which("nft", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+WAYS = ("multicast", "multicast_leader")
+NONE = "there is no multicast: "
+# Before the command of one node.
+OUTPUT = (f"{NFT} add table inet t; {NFT} add chain inet t o '{{ type filter hook output priority 0; }}';"
+          f"{NFT} add rule inet t o ")
+
+
+def at(node, command):
+    return f'if [ $(hostname) = node{node} ]; then {command}; fi; '
+
+
+@unittest.skipUnless(may_make_clusters(), "needs CAP_NET_ADMIN and CAP_SYS_ADMIN (root)")
+class Multicast(CliTest):
+    def play(self, way, *words, shape="2,2,1", options=(), before="", **environment):
+        """The probe, on such nodes; what it says and what is said besides."""
+        if not PROBE.exists() or NFT is None:
+            self.skipTest("needs Open MPI and nft (nftables)")
+        done = run("cluster", "run", "--shape", shape, *options, "--mpi", "openmpi", "--", "sh", "-c",
+                   before + 'exec "$0" "$@"', PROBE, *words,
+                   **{"CARILLON_ALGORITHM": f"bcast={way}", "CARILLON_NETWORK": "fabric",
+                      "CARILLON_MULTICAST_JOIN_S": "60", **environment})
+        return done
+
+    def check(self, done, algorithm, ranks=5):
+        self.assertEqual(done.status, 0, done.err)
+        said = sorted(line for line in done.out.splitlines() if line.startswith("rank "))
+        self.assertEqual(said, [f"rank {rank} of {ranks}, errors 0, bcast.{algorithm}"
+                                for rank in range(ranks)])
+
+    def check_multicast(self, done, way):
+        self.check(done, way)
+        self.assertNotIn(NONE, done.err)
+
+    def check_fallback(self, done, why):
+        """All ranks do without, and one line says so."""
+        self.check(done, "hierarchical")
+        self.assertEqual(done.err.count(NONE), 1, done.err)
+        self.assertRegex(done.err, NONE + why)
+
+    def soak(self, nodes, script, *options):
+        done = run("cluster", "exec", "--nodes", nodes, *options, "--", "sh", "-c", script)
+        self.assertEqual(done.status, 0, done.out + done.err)
+        return done.out
+
+
+class Ranks(Multicast):
+    def test_one_comes_late(self):
+        # It leads its node, or not.
+        for way, late in (("multicast", 3), ("multicast_leader", 2), ("multicast_leader", 3)):
+            with self.subTest(way=way, late=late):
+                self.check_multicast(self.play(way, "late", late), way)
+
+    def test_one_is_killed(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                self.assertNotIn(self.play(way, "kill", 2).status, (0, None))
+
+
+class Switches(Multicast):
+    def test_snooping(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                self.check_multicast(self.play(way, options=["--snooping"]), way)
+
+    def test_snooping_spares_who_has_not_joined(self):
+        # Nodes 0 and 1 broadcast; node 2 says what it has heard when they have ended.
+        os.mkfifo(self.folder / "ended")
+        script = (f'if [ $CARILLON_NODE = 2 ]; then cat {self.folder}/ended; '
+                  'echo heard $(cat /sys/class/net/eth0/statistics/rx_bytes); else '
+                  f'CARILLON_NODES=2 {SOAK} --broadcasts 6000 || exit 1; '
+                  f'[ $CARILLON_NODE = 1 ] || echo > {self.folder}/ended; fi')
+        heard = {}
+        for options in ((), ("--snooping",)):
+            out = self.soak(3, script, *options)
+            sent = float(re.search(r"6000 broadcasts, (\S+) MB", out)[1]) * 1e6
+            heard[options] = int(re.search(r"heard (\d+)", out)[1])
+        self.assertGreater(heard[()], sent)
+        # A cluster's first tenth of a second is open to all.
+        self.assertLess(heard["--snooping",], sent / 3)
+
+    def test_a_node_joins_slowly(self):
+        # Its first report gets lost: the switch does not hear of node 1 before it asks again.
+        slow = at(1, OUTPUT + "ip protocol igmp quota until 60 bytes drop")
+        out = self.soak(3, slow + f"{SOAK} --broadcasts 100; status=$?; " +
+                        at(1, f"{NFT} list table inet t") + "exit $status", "--snooping")
+        self.assertIn("3 members, 100 broadcasts", out)
+        self.assertGreaterEqual(int(re.search(r"used (\d+) bytes", out)[1]), 28, out)
+
+    def test_a_node_never_joins(self):
+        self.check_fallback(self.play("multicast_leader", shape="1,1,1,1,1", options=["--snooping"],
+                                      before=at(1, OUTPUT + "ip protocol igmp drop"),
+                                      CARILLON_MULTICAST_JOIN_S="2"),
+                            r".*member 1 does not hear member \d")
+
+
+class Networks(Multicast):
+    def test_multicast_is_forbidden(self):
+        for way in WAYS:
+            with self.subTest(way=way):
+                done = self.play(way, shape="1,1,1,1,1",
+                                 before=at(2, OUTPUT + "ip daddr 224.0.0.0/4 udp dport != 0 drop"),
+                                 CARILLON_MULTICAST_JOIN_S="2")
+                self.check_fallback(done, r".*does not hear member 2 ")
+
+    def test_no_such_interface(self):
+        done = self.play("multicast_leader",
+                         before=at(1, "export CARILLON_MULTICAST=udp:eth7"))
+        self.check_fallback(done, r".*no interface 'eth7' is up; .*eth0")
+
+    def test_one_node_has_a_shorter_mtu(self):
+        out = self.soak(3, at(1, "ip link set eth0 mtu 1000") + f"{SOAK} --broadcasts 300")
+        self.assertIn("of 916 bytes", out)  # less IP's and UDP's heads and carillon's 56 bytes
+
+
+class Others(Multicast):
+    def test_two_jobs(self):
+        out = self.soak(2, f"{SOAK} --broadcasts 1000 --port 9100 & first=$!; "
+                           f"{SOAK} --broadcasts 1000 --port 9200 --seed 2 && wait $first")
+        self.assertEqual(out.count("2 members, 1000 broadcasts"), 2, out)
+
+    def test_noise(self):
+        script = (f"mkfifo /dev/shm/ready; {sys.executable} {NOISE} > /dev/shm/ready & noise=$!; "
+                  f"read ready < /dev/shm/ready; {SOAK} --broadcasts 10000; status=$?; kill $noise; "
+                  "exit $status")
+        out = self.soak(3, script)
+        self.assertIn("3 members, 10000 broadcasts", out)
+        self.assertGreater(int(re.search(r"foreign or damaged (\d+)", out)[1]), 100, out)
+
+
+if __name__ == "__main__":
+    main()

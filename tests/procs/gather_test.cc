@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lists reach the network as they are: the runs of a put to another node become the entries of what
+// is posted, and the sender copies none of its bytes. Counted are posts, entries and copied bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/objects.h"
+#include "schedule/text.h"
+#include "support/calls.h"
+
+namespace carillon::test {
+namespace {
+
+constexpr std::int64_t kBlock = 200;  // bytes from one rank to another
+
+net::Counters operator-(const net::Counters& a, const net::Counters& b) {
+  return {.copied_bytes = a.copied_bytes - b.copied_bytes,
+          .sent_copied_bytes = a.sent_copied_bytes - b.sent_copied_bytes,
+          .gathered = a.gathered - b.gathered,
+          .gathered_posts = a.gathered_posts - b.gathered_posts,
+          .gathered_entries = a.gathered_entries - b.gathered_entries,
+          .lists_made = a.lists_made - b.lists_made};
+}
+
+// A rank's context and team, and what its network has done.
+struct Member {
+  crl_context_h context;
+  crl_team_h team;
+  int rank;
+
+  [[nodiscard]] net::Network& network() const { return *context->engine->network(); }
+  [[nodiscard]] net::Counters counters() const { return network().counters(); }
+  [[nodiscard]] std::uint64_t registrations() const {
+    return network().wire().counters().registrations;
+  }
+  [[nodiscard]] std::uint64_t most_entries() const {
+    return network().wire().capabilities().max_pieces - 1;
+  }
+};
+
+// With CARILLON_TEST_DEVICES=N the ranks share out so many soft-RoCE devices.
+void use_device(int rank) {
+  const char* const count = std::getenv("CARILLON_TEST_DEVICES");
+  if (count == nullptr) return;
+  const std::string device = "verbs:rxe" + std::to_string(rank % std::atoi(count));
+  setenv("CARILLON_NETWORK", device.c_str(), 1);
+}
+
+class Gather : public testing::Test {
+ protected:
+  // Every rank is a node.
+  void SetUp() override {
+    set("CARILLON_NODE_RANKS", "1");
+    set("CARILLON_GATHER_ENTRIES", "3");
+    set("CARILLON_GATHER_BYTES", "1");
+    set("CARILLON_FETCH_BYTES", "0");
+  }
+  void TearDown() override {
+    for (const std::string& name : set_) unsetenv(name.c_str());
+  }
+  void set(const char* name, const std::string& value) {
+    setenv(name, value.c_str(), 1);
+    set_.emplace_back(name);
+  }
+  using Body = std::function<void(const Member& member)>;
+  void run(int ranks, const char* algorithm, const Body& body) {
+    set("CARILLON_ALGORITHM", algorithm);
+    Meeting world(ranks), members(ranks);
+    expect_processes_ok(ranks, [&](int rank) {
+      use_device(rank);
+      crl_context_h context = make_context(world, rank);
+      if (context->engine->network() == nullptr) return;  // said in a warning
+      crl_team_h team = make_team(context, members.oob(rank));
+      expect_ok(settle(team));
+      body({context, team, rank});
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+
+ private:
+  std::vector<std::string> set_;
+};
+
+std::uint8_t byte_of(int from, int to, int round, std::int64_t index) {
+  return static_cast<std::uint8_t>(value_of(from * 64 + to, round, index) % 251);
+}
+
+// An alltoall's input and output, from crl_alloc or not.
+class Exchange {
+ public:
+  Exchange(const Member& member, int ranks, bool shared)
+      : member_(member), ranks_(ranks), bytes_(static_cast<std::size_t>(ranks * kBlock)) {
+    own_.resize(shared ? 0 : 2 * bytes_);
+    memory_ =
+        shared ? static_cast<std::uint8_t*>(crl_alloc(member.context, 2 * bytes_)) : own_.data();
+  }
+  ~Exchange() {
+    if (own_.empty()) crl_free(member_.context, memory_);
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void call(int round, bool in_place = false) {
+    std::uint8_t* const in = memory_;
+    std::uint8_t* const out = memory_ + bytes_;
+    for (int to = 0; to < ranks_; ++to) {
+      for (std::int64_t i = 0; i < kBlock; ++i) {
+        (in_place ? out : in)[to * kBlock + i] = byte_of(member_.rank, to, round, i);
+      }
+    }
+    if (!in_place) std::memset(out, 0, bytes_);
+    expect_ok(crl_alltoall(member_.team, in_place ? CRL_IN_PLACE : in, out, kBlock));
+    for (int from = 0; from < ranks_; ++from) {
+      for (std::int64_t i = 0; i < kBlock; ++i) {
+        ASSERT_EQ(out[from * kBlock + i], byte_of(from, member_.rank, round, i))
+            << "byte " << i << " from " << from << " to " << member_.rank << ", round " << round;
+      }
+    }
+  }
+
+ private:
+  const Member& member_;
+  int ranks_;
+  std::size_t bytes_;
+  std::vector<std::uint8_t> own_;
+  std::uint8_t* memory_;
+};
+
+// Lists of scratch memory that later steps overwrite.
+constexpr const char* kBruck = "alltoall=bruck_inplace:memory=gather";
+
+// The runs that they have, from the algorithm's definition: in step s go the indices with bit s.
+std::vector<std::uint64_t> bruck_runs(int ranks) {
+  std::vector<std::uint64_t> runs;
+  for (int step = 1; step < ranks; step *= 2) {
+    std::uint64_t count = 0;
+    for (int j = 1; j < ranks; ++j) {
+      const bool begins_a_run = (j & step) != 0 && (j & (step - 1)) == 0;
+      count += begins_a_run ? 1 : 0;
+    }
+    runs.push_back(count);
+  }
+  return runs;
+}
+
+class Bruck : public Gather, public testing::WithParamInterface<int> {};
+
+TEST_P(Bruck, PostsItsListsAndCopiesNothing) {
+  const int ranks = GetParam();
+  for (const bool shared : {true, false}) {
+    run(ranks, kBruck, [&](const Member& member) {
+      Exchange exchange(member, ranks, shared);
+      exchange.call(0);
+      const net::Counters before = member.counters();
+      exchange.call(1);
+      const net::Counters work = member.counters() - before;
+      const auto runs = bruck_runs(ranks);
+      std::uint64_t entries = 0, posts = 0;
+      for (const std::uint64_t count : runs) {
+        entries += count;
+        posts += 1 + count / 4;  // three and the head, then four each
+      }
+      EXPECT_EQ(work.gathered, runs.size());
+      EXPECT_EQ(work.gathered_entries, entries);
+      EXPECT_EQ(work.gathered_posts, posts);
+      EXPECT_EQ(work.sent_copied_bytes, 0);
+      for (int round = 2; round < 6; ++round) exchange.call(round, round % 2 == 1);
+    });
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Bruck, testing::Values(2, 3, 5, 7, 8, 13),
+                         testing::PrintToStringParamName());
+
+TEST_F(Gather, WithoutItTheSenderCopies) {
+  set("CARILLON_GATHER_ENTRIES", "0");
+  run(5, kBruck, [](const Member& member) {
+    Exchange exchange(member, 5, true);
+    const net::Counters before = member.counters();
+    exchange.call(0);
+    const net::Counters work = member.counters() - before;
+    EXPECT_EQ(work.gathered, 0);
+    EXPECT_EQ(work.sent_copied_bytes, (2 + 2 + 1) * kBlock);
+  });
+}
+
+// Of 8 ranks, blocks go in four runs of one, then in two of two, then in one of four.
+TEST_F(Gather, OnlyRunsThatAreLongEnough) {
+  set("CARILLON_GATHER_BYTES", std::to_string(2 * kBlock));
+  run(8, kBruck, [](const Member& member) {
+    Exchange exchange(member, 8, true);
+    const net::Counters before = member.counters();
+    exchange.call(0);
+    const net::Counters work = member.counters() - before;
+    EXPECT_EQ(work.gathered, 2);
+    EXPECT_EQ(work.gathered_entries, 2 + 1);
+    EXPECT_EQ(work.sent_copied_bytes, 4 * kBlock);
+  });
+}
+
+// Lists of messages that stay in their slots are of other memory in each call.
+TEST_F(Gather, TheSecondCallOfALayoutMakesNoLists) {
+  for (const char* const layout : {"inplace", "resident", "reversed", "zerocopy"}) {
+    const bool in_slots = std::string(layout) == "resident";
+    const std::string algorithm = "alltoall=bruck_" + std::string(layout) + ":memory=gather";
+    for (const int ranks : {3, 8}) {
+      run(ranks, algorithm.c_str(), [&](const Member& member) {
+        Exchange exchange(member, ranks, true);
+        exchange.call(0);
+        const net::Counters before = member.counters();
+        const std::uint64_t registrations = member.registrations();
+        for (int round = 1; round < 6; ++round) exchange.call(round);
+        const net::Counters work = member.counters() - before;
+        EXPECT_EQ(work.gathered, 5 * bruck_runs(ranks).size()) << layout;
+        EXPECT_EQ(work.sent_copied_bytes, 0) << layout;
+        if (!in_slots || ranks > 4) {
+          EXPECT_EQ(work.lists_made, 0) << layout;
+        }
+        EXPECT_EQ(member.registrations(), registrations) << layout;
+      });
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(Gather, TheSecondCallMakesNoLists) {
+  for (const int ranks : {2, 5, 8}) {
+    run(ranks, "alltoall=pairwise", [&](const Member& member) {
+      Exchange exchange(member, ranks, true), other(member, ranks, true);
+      exchange.call(0);
+      const net::Counters before = member.counters();
+      const std::uint64_t registrations = member.registrations();
+      for (int round = 1; round < 9; ++round) exchange.call(round);
+      net::Counters work = member.counters() - before;
+      EXPECT_EQ(work.gathered, 8 * (ranks - 1));
+      EXPECT_EQ(work.lists_made, 0);
+      EXPECT_EQ(member.registrations(), registrations);
+      // Other memory, other lists.
+      other.call(9);
+      work = member.counters() - before;
+      EXPECT_EQ(work.lists_made, ranks - 1);
+    });
+    if (HasFailure()) return;
+  }
+}
+
+// A block that is freed and allocated again stands in the same place, and is other memory.
+TEST_F(Gather, FreedMemoryIsForgotten) {
+  run(3, "alltoall=pairwise", [](const Member& member) {
+    for (int round = 0; round < 20; ++round) Exchange(member, 3, true).call(round);
+  });
+}
+
+// Longer lists than the device takes, where puts stay in order and where they do not.
+TEST_F(Gather, ForcedEntriesAreSplit) {
+  set("CARILLON_GATHER_ENTRIES", "100");
+  set("CARILLON_LOG", "debug");
+  for (const char* const fault : {"", "delay=0.3,reorder=0.4,refuse=0.3,seed=5"}) {
+    set("CARILLON_FAULT", fault);
+    run(8, kBruck, [&](const Member& member) {
+      const std::uint64_t most = member.most_entries();
+      EXPECT_EQ(member.team->team->limits().gather_entries, 100);
+      Exchange exchange(member, 8, true);
+      const net::Counters before = member.counters();
+      for (int round = 0; round < 5; ++round) exchange.call(round);
+      const net::Counters work = member.counters() - before;
+      std::uint64_t posts = 0;
+      for (const std::uint64_t count : bruck_runs(8)) posts += 1 + count / (most + 1);
+      EXPECT_EQ(work.sent_copied_bytes, 0);
+      if (*fault == '\0') {
+        EXPECT_EQ(work.gathered_posts, 5 * posts);
+      }
+    });
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(Gather, MoreEntriesThanTheDeviceTakesAreTold) {
+  set("CARILLON_LOG", "debug");
+  for (const bool too_many : {true, false}) {
+    set("CARILLON_GATHER_ENTRIES", too_many ? "100" : "2");
+    Meeting world(2);
+    expect_processes_ok(2, [&](int rank) {
+      testing::internal::CaptureStderr();
+      crl_context_h context = make_context(world, rank);
+      const std::string told = testing::internal::GetCapturedStderr();
+      if (context->engine->network() == nullptr) return;
+      EXPECT_EQ(told.find("longer lists are put in parts") != std::string::npos, too_many) << told;
+      crl_context_destroy(context);
+    });
+  }
+}
+
+// One rank takes no lists: none is posted, by agreement.
+TEST_F(Gather, TheTeamAgreesOnTheLeast) {
+  Meeting world(3), members(3);
+  set("CARILLON_ALGORITHM", kBruck);
+  expect_processes_ok(3, [&](int rank) {
+    if (rank == 1) setenv("CARILLON_GATHER_ENTRIES", "1", 1);
+    crl_context_h context = make_context(world, rank);
+    if (context->engine->network() == nullptr) return;
+    const Member member{context, make_team(context, members.oob(rank)), rank};
+    expect_ok(settle(member.team));
+    EXPECT_EQ(member.team->team->limits().gather_entries, 1);
+    {
+      Exchange exchange(member, 3, true);
+      exchange.call(0);
+    }
+    EXPECT_EQ(member.counters().gathered, 0);
+    crl_team_destroy(member.team);
+    crl_context_destroy(context);
+  });
+}
+
+// One rank says that entries cost as much as copying a megabyte: then nobody chooses lists of
+// several. Step 0 of 5 ranks has two runs, the others one.
+TEST_F(Gather, TheTeamAgreesOnTheHighestPrice) {
+  constexpr std::int64_t kMega = 1'000'000;
+  for (const bool dear : {true, false}) {
+    Meeting world(5), members(5);
+    set("CARILLON_ALGORITHM", "alltoall=bruck_inplace:memory=selective");
+    expect_processes_ok(5, [&](int rank) {
+      if (rank == 1 && dear) setenv("CARILLON_GATHER_BYTES", std::to_string(kMega).c_str(), 1);
+      crl_context_h context = make_context(world, rank);
+      if (context->engine->network() == nullptr) return;
+      const Member member{context, make_team(context, members.oob(rank)), rank};
+      expect_ok(settle(member.team));
+      const ListCosts costs = member.team->team->limits().list_costs;
+      EXPECT_EQ(costs.entry_ps, costs.run_ps + (dear ? kMega : 1) * costs.byte_fs / 1000);
+      Exchange(member, 5, true).call(0);
+      if (rank != 1) {
+        EXPECT_EQ(member.counters().gathered, 3);
+        EXPECT_EQ(member.counters().gathered_entries, dear ? 3 : 4);
+      }
+      crl_team_destroy(member.team);
+      crl_context_destroy(context);
+    });
+  }
+}
+
+// Schedules of two ranks by hand, as of an allgather: each puts, and overwrites what it has put.
+// What arrives is what was there, though the network reads it late.
+class Overwrite : public Gather {
+ protected:
+  void SetUp() override {
+    Gather::SetUp();
+    set("CARILLON_FAULT", "delay=0.9,seed=11");
+  }
+  // `blocks` of 128 bytes are the input; the first `received` of the other rank's must arrive where
+  // an allgather has them, or of rank `whose`.
+  void expect_old_bytes(std::int64_t blocks, std::int64_t received,
+                        const std::function<std::string(int rank)>& ops_of, int whose = -1) {
+    run(2, "", [&](const Member& member) {
+      const int from = whose < 0 ? 1 - member.rank : whose;
+      const auto plan = plan_of(member, blocks, ops_of(member.rank));
+      carillon::Run one;
+      for (int round = 0; round < 40 && !HasFailure(); ++round) {
+        const auto bytes = static_cast<std::size_t>(blocks * 128);
+        std::vector<std::uint8_t> in(bytes), out(2 * bytes);
+        for (std::size_t i = 0; i < bytes; ++i) {
+          in[i] = byte_of(member.rank, 0, round, static_cast<std::int64_t>(i));
+        }
+        one.prepare(*member.team->team, {.input = in.data(), .output = out.data()});
+        one.set_plan(plan);
+        member.context->engine->run_to_end(one);
+        ASSERT_TRUE(one.status().ok()) << one.status().to_string();
+        const std::int64_t start = (1 - member.rank) * blocks * 128;
+        for (std::int64_t i = 0; i < received * 128; ++i) {
+          ASSERT_EQ(out[static_cast<std::size_t>(start + i)], byte_of(from, 0, round, i))
+              << "byte " << i << " at rank " << member.rank << ", round " << round;
+        }
+      }
+      EXPECT_GE(member.counters().gathered, 40);
+    });
+  }
+
+ private:
+  static std::shared_ptr<const Plan> plan_of(const Member& member, std::int64_t blocks,
+                                             const std::string& ops) {
+    const auto schedule = parse_schedule("schedule ranks 2 rank " + std::to_string(member.rank) +
+                                         " scratch 256\n" + ops);
+    EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
+    carillon::Call call;
+    call.shared = {Collective::kAllgather, 2, 0, blocks * 128, 1, true};
+    call.rank = member.rank;
+    call.limits = member.team->team->limits();
+    auto plan = lower(schedule.value(), call);
+    EXPECT_TRUE(plan.ok()) << plan.status().to_string();
+    return std::make_shared<const Plan>(std::move(plan.value()));
+  }
+};
+
+// "$o": the other rank; "$s": this one; "$b": where the other's block is in the output.
+std::string filled(std::string ops, int rank, std::int64_t blocks) {
+  const std::pair<const char*, std::string> values[] = {
+      {"$o", std::to_string(1 - rank)},
+      {"$s", std::to_string(rank)},
+      {"$b", std::to_string((1 - rank) * blocks * 128)}};
+  for (const auto& [name, value] : values) {
+    for (std::size_t at; (at = ops.find(name)) != std::string::npos;) ops.replace(at, 2, value);
+  }
+  return ops;
+}
+
+TEST_F(Overwrite, InTheSameStrand) {
+  expect_old_bytes(2, 1, [](int rank) {
+    return filled(
+        "copy scratch[0+64] = input[64+64]\n"
+        "copy scratch[64+64] = input[0+64]\n"
+        "put $o #0 scratch[64+64] scratch[0+64]\n"
+        "copy scratch[100+20] = input[128+20]\n"
+        "wait $o #0\n"
+        "copy output[$b+128] = slot($o #0)[0+128]\n",
+        rank, 2);
+  });
+}
+
+TEST_F(Overwrite, InALoop) {
+  expect_old_bytes(9, 9, [](int rank) {
+    return filled(
+        "repeat 9 {\n"
+        "  copy scratch[0+128] = input[0+128 by 128]\n"
+        "  put $o #0 by 1 scratch[0+128]\n"
+        "  wait $o #0 by 1\n"
+        "  copy output[$b+128 by 128] = slot($o #0 by 1)[0+128]\n"
+        "}\n",
+        rank, 9);
+  });
+}
+
+TEST_F(Overwrite, InAnotherStrand) {
+  expect_old_bytes(2, 1, [](int rank) {
+    return filled(
+        "copy scratch[0+128] = input[0+128]\n"
+        "put $o #0 scratch[0+128]\n"
+        "signal $s #0\n"
+        "wait $o #0\n"
+        "copy output[$b+128] = slot($o #0)[0+128]\n"
+        "strand\n"
+        "wait $s #0\n"
+        "copy scratch[0+128] = input[128+128]\n",
+        rank, 2);
+  });
+}
+
+// A message is put on from where it has arrived, whose writer may overwrite it once it is released.
+TEST_F(Overwrite, ByTheWriterOfAMessage) {
+  // The word of the release may overtake what is put on.
+  set("CARILLON_FAULT", "delay=0.5,reorder=0.5,seed=3");
+  expect_old_bytes(
+      40, 40,
+      [](int rank) -> std::string {
+        const std::string pass_on =
+            "repeat 40 {\n"
+            "  wait 1 #0 by 1\n"
+            "  put 1 #0 by 1 slot(1 #0 by 1)[0+128]\n"
+            "  copy output[5120+128 by 128] = slot(1 #0 by 1)[0+128]\n"
+            "}\n";
+        if (rank == 0) return pass_on;
+        return "repeat 40 {\n"
+               "  put 0 #0 by 1 input[0+128 by 128]\n"
+               "}\n"
+               "strand\n"
+               "repeat 40 {\n"
+               "  wait 0 #0 by 1\n"
+               "  copy output[0+128 by 128] = slot(0 #0 by 1)[0+128]\n"
+               "}\n";
+      },
+      1);
+}
+
+}  // namespace
+}  // namespace carillon::test

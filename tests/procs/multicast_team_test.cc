@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Teams with multicast, over the machine's loopback: what all agree on, what becomes of broadcasts
+// when packets get lost or members are late or die, and what is left when they go.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/calls.h"
+
+namespace carillon::test {
+namespace {
+
+constexpr int kRanks = 5;
+constexpr const char* kNodes = "2,2,1";  // leaders 0, 2, 4
+
+class MulticastTeam : public testing::TestWithParam<const char*> {};
+
+void set_environment(const char* algorithm, const std::string& multicast) {
+  setenv("CARILLON_NODE_RANKS", kNodes, 1);
+  setenv("CARILLON_ALGORITHM", ("bcast=" + std::string(algorithm)).c_str(), 1);
+  setenv("CARILLON_MULTICAST", multicast.c_str(), 1);
+  setenv("CARILLON_MULTICAST_JOIN_S", "60", 1);
+}
+
+std::string id_of(const char* algorithm) { return "bcast." + std::string(algorithm); }
+
+// `rounds` broadcasts from all roots in turn, of different lengths.
+void broadcast_rounds(crl_team_h team, int rounds) {
+  const int rank = crl_team_rank(team);
+  for (int round = 0; round < rounds; ++round) {
+    const int root = round % crl_team_size(team);
+    const std::size_t count = std::size_t{1} << (round * 5 % 17);
+    const auto expected = values_of(root, round, count);
+    std::vector<std::int64_t> data = rank == root ? expected : std::vector<std::int64_t>(count);
+    expect_ok(crl_bcast(team, data.data(), count * sizeof data[0], root), "bcast");
+    EXPECT_EQ(data, expected) << "round " << round << ", rank " << rank;
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// A barrier in which the library goes on: others may still need something of this rank.
+void meet(crl_context_h context, Meeting& meeting, int rank) {
+  const crl_oob_t oob = meeting.oob(rank);
+  const char mine = 0;
+  std::vector<char> all(kRanks);
+  void* request = nullptr;
+  ASSERT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
+  int answer = 1;
+  while ((answer = oob.allgather_test(oob.arg, request)) == 1) {
+    expect_ok(crl_context_progress(context));
+  }
+  EXPECT_EQ(answer, 0);
+}
+
+// UDP sockets that this process has.
+std::size_t udp_sockets() {
+  std::size_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(each.path().filename().string());
+    const auto is = [fd](int option, int wanted) {
+      int value = 0;
+      socklen_t bytes = sizeof value;
+      return getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == wanted;
+    };
+    if (is(SO_TYPE, SOCK_DGRAM) && is(SO_DOMAIN, AF_INET)) ++count;
+  }
+  return count;
+}
+
+std::size_t threads() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_P(MulticastTeam, BroadcastsArriveThoughMuchGoesWrong) {
+  set_environment(GetParam(), "udp:lo");
+  setenv("CARILLON_FAULT", "lose=0.05,reorder=0.05,duplicate=0.05,seed=3", 1);
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    broadcast_rounds(team, 40);
+    EXPECT_EQ(crl_team_last_algorithm(team), id_of(GetParam()));
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  unsetenv("CARILLON_FAULT");
+}
+
+// Rank 0 multicasts for root 1, which comes late, and for itself: in the order of the calls.
+TEST(MulticastOrder, IsThatOfTheCalls) {
+  set_environment("multicast_leader", "udp:lo");
+  Meeting world(kRanks), members(kRanks), late(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    if (rank == 1) late.barrier(rank);
+    constexpr std::size_t kCount = 64;
+    std::vector<std::vector<std::int64_t>> data;
+    std::vector<crl_request_h> requests(2);
+    for (const int root : {1, 0}) {
+      data.push_back(rank == root ? values_of(root, 0, kCount) : std::vector<std::int64_t>(kCount));
+    }
+    expect_ok(crl_ibcast(team, data[0].data(), kCount * 8, 1, &requests[0]));
+    expect_ok(crl_ibcast(team, data[1].data(), kCount * 8, 0, &requests[1]));
+    for (int i = 0; i < 1000; ++i) expect_ok(crl_context_progress(context));
+    if (rank != 1) late.barrier(rank);
+    for (crl_request_h& request : requests) expect_ok(crl_request_wait(&request));
+    EXPECT_EQ(data[0], values_of(1, 0, kCount));
+    EXPECT_EQ(data[1], values_of(0, 0, kCount));
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Rank 1 receives from rank 0 in both calls, and comes to it in the second one first: rank 2, of
+// its node, keeps it in the first one. What has come is the first one's all the same.
+TEST(MulticastOrder, IsThatOfTheReceives) {
+  set_environment("multicast_leader", "udp:lo");
+  setenv("CARILLON_ALGORITHM", "bcast=multicast_leader;allgather=multicast", 1);
+  setenv("CARILLON_NODE_RANKS", "1,2,1,1", 1);
+  Meeting world(kRanks), members(kRanks), early(kRanks), late(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    constexpr std::size_t kCount = 16;
+    const std::vector<std::int64_t> mine = values_of(rank, 0, kCount);
+    std::vector<std::int64_t> gathered(kRanks * kCount);
+    std::vector<std::int64_t> data =
+        rank == 0 ? values_of(0, 1, kCount) : std::vector<std::int64_t>(kCount);
+    std::vector<crl_request_h> requests(2);
+    if (rank == 2) {
+      early.barrier(rank);
+      late.barrier(rank);
+    }
+    expect_ok(crl_iallgather(team, mine.data(), gathered.data(), kCount * 8, &requests[0]));
+    expect_ok(crl_ibcast(team, data.data(), kCount * 8, 0, &requests[1]));
+    if (rank != 2) {
+      // Who has the broadcast: by then both messages of rank 0 are at rank 1.
+      if (rank != 1) expect_ok(crl_request_wait(&requests[1]));
+      early.barrier(rank);
+      for (int i = 0; i < 1000; ++i) expect_ok(crl_context_progress(context));
+      late.barrier(rank);
+    }
+    expect_ok(crl_request_wait(&requests[0]));
+    if (rank == 1 || rank == 2) expect_ok(crl_request_wait(&requests[1]));
+    EXPECT_EQ(data, values_of(0, 1, kCount)) << "rank " << rank;
+    for (int from = 0; from < kRanks; ++from) {
+      const auto first = gathered.begin() + static_cast<std::ptrdiff_t>(from * kCount);
+      EXPECT_EQ(std::vector<std::int64_t>(first, first + kCount), values_of(from, 0, kCount))
+          << "of rank " << from << " at rank " << rank;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// One rank calls only when all others have their bytes, each of them in turn: the leaders, who then
+// do not receive for their nodes, and the others. Each time somebody else must have taken over.
+TEST(MulticastDynamic, NobodyWaitsForWhoIsLate) {
+  set_environment("multicast_dynamic", "udp:lo");
+  Meeting world(kRanks), members(kRanks), late(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    for (int round = 0; round < 12; ++round) {
+      const int root = round % 3 == 2 ? 4 : round % 2;
+      const int absent = std::vector<int>{2, 3, 0, 2, 1, 3}[static_cast<std::size_t>(round) % 6];
+      if (absent == root) continue;
+      // Of one message each, and of several: fewer than the ring holds.
+      const std::size_t count = round % 2 == 0 ? 10 : 30000;
+      const auto expected = values_of(root, round, count);
+      std::vector<std::int64_t> data = rank == root ? expected : std::vector<std::int64_t>(count);
+      if (rank == absent) meet(context, late, rank);
+      expect_ok(crl_bcast(team, data.data(), count * sizeof data[0], root), "bcast");
+      EXPECT_EQ(data, expected) << "round " << round << ", rank " << rank;
+      if (rank != absent) meet(context, late, rank);
+      if (testing::Test::HasFailure()) break;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Others go ahead of a rank by as many messages as the node's memory holds, and no further; it
+// finds all of them.
+TEST(MulticastDynamic, NobodyOverwritesWhatALateRankHasNotRead) {
+  set_environment("multicast_dynamic", "udp:lo");
+  Meeting world(kRanks), members(kRanks), late(kRanks);
+  constexpr int kMessages = 40, kHeld = 32;
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    constexpr std::size_t kCount = 64;
+    std::vector<std::vector<std::int64_t>> data;
+    std::vector<crl_request_h> requests(kMessages);
+    if (rank == 2) meet(context, late, rank);
+    for (int i = 0; i < kMessages; ++i) {
+      data.push_back(rank == 0 ? values_of(0, i, kCount) : std::vector<std::int64_t>(kCount));
+      auto& request = requests[static_cast<std::size_t>(i)];
+      expect_ok(crl_ibcast(team, data.back().data(), kCount * 8, 0, &request));
+    }
+    if (rank == 3) {
+      for (int i = 0; i < kHeld; ++i) {
+        expect_ok(crl_request_wait(&requests[static_cast<std::size_t>(i)]));
+      }
+      for (int i = 0; i < 1000; ++i) expect_ok(crl_context_progress(context));
+      EXPECT_EQ(crl_request_test(&requests[kHeld]), CRL_IN_PROGRESS);
+    }
+    if (rank != 2) meet(context, late, rank);
+    for (crl_request_h& request : requests) {
+      if (request != nullptr) expect_ok(crl_request_wait(&request));
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      EXPECT_EQ(data[static_cast<std::size_t>(i)], values_of(0, i, kCount)) << i << ", " << rank;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Nobody waits for a member that has gone, and neither socket nor thread stays.
+TEST_P(MulticastTeam, LeavesNothing) {
+  set_environment(GetParam(), "udp:lo");
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    const std::size_t sockets_before = udp_sockets();
+    const std::size_t threads_before = threads();
+    crl_team_h team = make_team(context, members.oob(rank));
+    broadcast_rounds(team, 1);  // rank 0, of 8 bytes
+    EXPECT_EQ(threads(), threads_before);
+    EXPECT_GT(udp_sockets(), sockets_before);
+    crl_team_destroy(team);
+    const Stopwatch watch;
+    while (udp_sockets() > sockets_before && watch.seconds() < 20) {
+      expect_ok(crl_context_progress(context));
+    }
+    EXPECT_EQ(udp_sockets(), sockets_before);
+    crl_context_destroy(context);
+  });
+}
+
+// A member without the interface, or that does not want it: all do without, and say the same.
+TEST_P(MulticastTeam, AllDecideAlike) {
+  for (const char* const other : {"off", "udp:no_such0"}) {
+    Meeting world(kRanks), members(kRanks), more(kRanks);
+    expect_processes_ok(kRanks, [&](int rank) {
+      set_environment(GetParam(), rank == 3 ? other : "udp:lo");
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, members.oob(rank));
+      broadcast_rounds(team, 7);
+      EXPECT_EQ(crl_team_last_algorithm(team), std::string("bcast.hierarchical"));
+      crl_team_h second = make_team(context, more.oob(rank));
+      broadcast_rounds(second, 7);
+      crl_team_destroy(second);
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+}
+
+// The victim ends before the broadcast: as its root, or as one that would receive it.
+TEST_P(MulticastTeam, ADeadMemberEndsTheBroadcast) {
+  set_environment(GetParam(), "udp:lo");
+  for (const int victim : {0, 4}) {
+    Meeting world(kRanks), members(kRanks);
+    const auto exits = run_processes(kRanks, [&](int rank) {
+      crl_context_h context = make_context(world, rank, false, 100);
+      crl_team_h team = make_team(context, members.oob(rank));
+      broadcast_rounds(team, 5);
+      members.barrier(rank);
+      if (rank == victim) _exit(0);
+      std::vector<std::int64_t> data(1 << 20);  // longer than any window
+      crl_status_t status = CRL_OK;
+      const Stopwatch watch;
+      // Who has all of one broadcast notices at one of the next.
+      while (status == CRL_OK && watch.seconds() < 30) {
+        status = crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
+      }
+      EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+    expect_all_ok(exits);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, MulticastTeam,
+                         testing::Values("multicast", "multicast_leader", "multicast_dynamic"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace carillon::test

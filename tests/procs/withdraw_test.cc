@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank whose collective has failed has its buffer back, and uses it for something else. Nobody
+// who comes late takes that for the collective's data.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "support/calls.h"
+
+namespace carillon::test {
+namespace {
+
+constexpr int kRoot = 0, kLate = 1, kVictim = 2;
+constexpr int kRanks = 3;
+constexpr std::size_t kCount = 7000;
+
+struct Way {
+  std::string name;
+  std::map<std::string, std::string> settings;
+  bool in_heap = false;
+};
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+// Who waits goes on answering others' gets.
+void meet_serving(crl_context_h context, const crl_oob_t& oob) {
+  const char mine = 1;
+  std::vector<char> all(static_cast<std::size_t>(oob.size));
+  void* request = nullptr;
+  EXPECT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
+  while (oob.allgather_test(oob.arg, request) == 1) crl_context_progress(context);
+}
+
+class Withdraw : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    for (const auto& [name, value] : GetParam().settings) setenv(name.c_str(), value.c_str(), 1);
+  }
+  void TearDown() override {
+    for (const auto& [name, value] : GetParam().settings) unsetenv(name.c_str());
+  }
+};
+
+// The root sends, but its call cannot end: a reader died. Only when it has returned, and the buffer
+// holds something else, does the other reader call.
+TEST_P(Withdraw, WhoComesLateDoesNotReadWhatTheBufferHoldsNow) {
+  setenv("CARILLON_ALGORITHM", "bcast=flat", 1);
+  Meeting world(kRanks), members(kRanks), living(2);
+  const auto exits = run_processes(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 200);
+        crl_team_h team = make_team(context, members.oob(rank));
+        const auto data = values_of(kRoot, 5, kCount);
+        constexpr std::size_t kBytes = kCount * sizeof(std::int64_t);
+        std::vector<std::int64_t> own(kCount);
+        std::int64_t* buffer = own.data();
+        if (GetParam().in_heap) {
+          buffer = static_cast<std::int64_t*>(crl_alloc(context, kBytes));
+          ASSERT_NE(buffer, nullptr) << crl_last_error();
+        }
+        for (int i = 0; i < 3; ++i) {  // all pairs are open, and readers known
+          std::copy(data.begin(), data.end(), buffer);
+          expect_ok(crl_bcast(team, buffer, kBytes, kRoot));
+        }
+        expect_ok(crl_barrier(team));
+        if (rank == kVictim) raise(SIGKILL);
+        std::fill_n(buffer, kCount, -1);
+        if (rank == kLate) living.barrier(1);
+        if (rank == kRoot) std::copy(data.begin(), data.end(), buffer);
+        const crl_status_t status = crl_bcast(team, buffer, kBytes, kRoot);
+        if (rank == kRoot) {
+          EXPECT_EQ(status, CRL_ERR_PEER_DEAD);
+          std::fill_n(buffer, kCount, -2);
+          living.barrier(0);
+        } else if (status == CRL_OK) {
+          EXPECT_EQ(std::vector<std::int64_t>(buffer, buffer + kCount), data);
+        } else {
+          EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+        }
+        meet_serving(context, living.oob(rank == kRoot ? 0 : 1));
+        crl_team_destroy(team);
+        if (GetParam().in_heap) crl_free(context, buffer);
+        crl_context_destroy(context);
+      },
+      30);
+  unsetenv("CARILLON_ALGORITHM");
+  EXPECT_EQ(exits, (std::vector<int>{0, 0, -9}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Withdraw,
+    testing::Values(Way{"lent", {{"CARILLON_LEND_BYTES", "64"}}},
+                    Way{"heap", {{"CARILLON_LEND_BYTES", "0"}}, true},
+                    Way{"exposed", {{"CARILLON_NODE_RANKS", "1"}, {"CARILLON_FETCH_BYTES", "64"}}}),
+    [](const auto& way) { return way.param.name; });
+
+}  // namespace
+}  // namespace carillon::test

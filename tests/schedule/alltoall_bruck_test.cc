@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The four layouts of Bruck's exchange: proved for all radixes and ways to handle memory between
+// nodes, where lists matter, and what they put, copy and keep. (On one node conformance_test proves
+// them, by real bytes and symbols.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "predict/predict.h"
+#include "support/trial.h"
+
+namespace carillon {
+namespace {
+
+using test::Trial;
+
+constexpr std::array<const char*, 4> kLayouts = {
+    "alltoall.bruck_inplace", "alltoall.bruck_resident", "alltoall.bruck_reversed",
+    "alltoall.bruck_zerocopy"};
+constexpr std::array<std::string_view, 3> kMemories = {"pack", "gather", "selective"};
+
+Shared problem(Rank ranks, std::int64_t count) {
+  return {.collective = Collective::kAlltoall, .ranks = ranks, .count = count, .element_bytes = 8};
+}
+
+// Nodes of `ppn` ranks, and lists of up to `entries`.
+Limits between_nodes(Rank ranks, Rank ppn, std::int32_t entries) {
+  Limits limits;
+  limits.gather_entries = entries;
+  limits.nodes = predict::even_nodes(ranks, ppn);
+  return limits;
+}
+
+Schedule emitted(const char* layout, const Shared& shared, const Limits& limits,
+                 const Params& params = {}, Rank rank = 0) {
+  Result<Schedule> schedule =
+      emit(*find_algorithm(layout),
+           {.shared = shared, .rank = rank, .limits = limits, .params = params});
+  EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
+  return schedule.ok() ? std::move(schedule.value()) : Schedule{};
+}
+
+// Of the rank's puts, in their order.
+std::vector<std::uint32_t> put_entries(const Schedule& schedule) {
+  std::vector<std::uint32_t> entries;
+  for (const Op& op : schedule.ops) {
+    if (op.kind == OpKind::kPut) entries.push_back(op.src_count);
+  }
+  return entries;
+}
+
+class Layouts : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] static const Algorithm& algorithm() { return *find_algorithm(GetParam()); }
+};
+
+// Lists of two runs are cheap enough here, those of four are not, longer ones are too long.
+TEST_P(Layouts, AreProvedForAllRadixesAndWaysToHandleMemory) {
+  for (Rank ranks = 2; ranks <= 64; ++ranks) {
+    const Rank ppn = 1 + ranks % 3;
+    Limits limits = between_nodes(ranks, ppn, 4);
+    limits.inline_bytes = 16;
+    limits.slot_bytes = ranks % 2 == 0 ? 1024 : 72;
+    limits.list_costs = {.entry_ps = 300, .copy_ps = 500, .run_ps = 10, .byte_fs = 0};
+    for (const Rank radix : {2, 3, 4, 7, ranks}) {
+      if (radix > ranks) continue;
+      for (const std::string_view memory : kMemories) {
+        const Params params{.k = radix, .memory = memory, .copy_blocks = ranks % 5 == 0};
+        const bool in_place = (ranks + radix) % 2 == 0;
+        test::verify_trial(
+            {algorithm(), {problem(ranks, 1 + ranks % 3), in_place}, limits, params});
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Layouts, PackGatherOrWhicheverCostsLess) {
+  using Entries = std::vector<std::uint32_t>;
+  constexpr Rank kRanks = 1024, kRank = 16;
+  const auto emit_it = [&](std::string_view memory, Rank ppn, std::int32_t longest) {
+    return emitted(GetParam(), problem(kRanks, 1), between_nodes(kRanks, ppn, longest),
+                   {.memory = memory}, kRank);
+  };
+  EXPECT_EQ(put_entries(emit_it("pack", 1, 30)), Entries(10, 1));
+  const Entries runs = put_entries(emit_it("gather", 1, 30));
+  ASSERT_EQ(runs.size(), 10U);
+  EXPECT_EQ(runs.front(), 512U);
+  // Entries of 20 ns against a copy of as many runs and 4 KiB; more than 30 are too many.
+  Entries selected;
+  for (const std::uint32_t each : runs) {
+    const double copy_ns = 10 + 5.0 * each + 4096 * 0.08;
+    selected.push_back(each > 30 || (each - 1) * 20.0 > copy_ns ? 1 : each);
+  }
+  EXPECT_EQ(put_entries(emit_it("selective", 1, 30)), selected);
+  EXPECT_NE(selected, Entries(10, 1));
+  EXPECT_NE(selected, runs);
+  // Where lists are not put as they are, there would be two copies.
+  EXPECT_EQ(put_entries(emit_it("selective", 1, 1)), runs);
+  // To ranks of the same node lists cost no more; the NIC takes those of 32 ranks in turn.
+  const Schedule shared = emit_it("selective", 32, 30);
+  std::size_t i = 0;
+  for (const Op& op : shared.ops) {
+    if (op.kind != OpKind::kPut) continue;
+    EXPECT_EQ(op.src_count, op.message.peer / 32 == kRank / 32 ? runs[i] : 1U) << i;
+    ++i;
+  }
+}
+
+TEST_P(Layouts, BlocksAreCopiedEachWhereAsked) {
+  const Limits limits = between_nodes(13, 1, 30);
+  const auto longest_copy = [&](bool blocks) {
+    std::uint32_t most = 0;
+    const Params params{.memory = "pack", .copy_blocks = blocks};
+    for (const Op& op : emitted(GetParam(), problem(13, 3), limits, params).ops) {
+      if (op.kind == OpKind::kCopy && op.src_count > 1) most = std::max(most, op.dst_count);
+    }
+    return most;
+  };
+  EXPECT_GE(longest_copy(true), longest_copy(false));
+  // The last step: 5 blocks that lie together, but for zerocopy's, copied one by one.
+  const auto last_pack = [&](bool blocks) {
+    std::uint32_t sources = 0;
+    const Params params{.memory = "pack", .copy_blocks = blocks};
+    const Schedule schedule = emitted(GetParam(), problem(13, 3), limits, params);
+    for (std::size_t i = 1; i < schedule.ops.size(); ++i) {
+      if (schedule.ops[i].kind == OpKind::kPut) sources = schedule.ops[i - 1].src_count;
+    }
+    return sources;
+  };
+  EXPECT_EQ(last_pack(true), 5U);
+  EXPECT_LT(last_pack(false), 5U);
+}
+
+TEST_P(Layouts, AThousandRanksAreProved) {
+  test::verify_trial({algorithm(), {problem(1024, 1), false}, between_nodes(1024, 32, 30), {}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Bruck, Layouts, testing::ValuesIn(kLayouts), [](const auto& test) {
+  return std::string(test.param).substr(std::string("alltoall.").size());
+});
+
+// Runs of what each step puts, P = 1,024: halves of the steps before, or a run more for each level
+// that blocks have landed on.
+TEST(BruckRuns, AreThoseOfTheLayout) {
+  const Limits limits = between_nodes(1024, 1, 30);
+  const auto runs = [&](const char* layout) {
+    return put_entries(emitted(layout, problem(1024, 1), limits, {.memory = "gather"}));
+  };
+  EXPECT_EQ(runs("alltoall.bruck_inplace"),
+            (std::vector<std::uint32_t>{512, 256, 128, 64, 32, 16, 8, 4, 2, 1}));
+  EXPECT_EQ(runs("alltoall.bruck_resident"),
+            (std::vector<std::uint32_t>{512, 512, 384, 256, 160, 96, 56, 32, 18, 10}));
+  EXPECT_EQ(runs("alltoall.bruck_reversed"), runs("alltoall.bruck_inplace"));
+  EXPECT_EQ(runs("alltoall.bruck_zerocopy"),
+            (std::vector<std::uint32_t>{512, 512, 256, 128, 64, 32, 16, 8, 4, 2}));
+}
+
+// Of bruck_resident: messages stay in their slots where those suffice.
+TEST(BruckResident, KeepsMessagesWhereItCan) {
+  const auto copies = [](Rank ranks, std::int64_t count, const Params& params = {}) {
+    const Schedule schedule = emitted("alltoall.bruck_resident", problem(ranks, count),
+                                      between_nodes(ranks, 1, 1), params);
+    return std::count_if(schedule.ops.begin(), schedule.ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::kCopy; });
+  };
+  EXPECT_EQ(copies(13, 1), 2);      // six blocks of 8 bytes are short: the own block, the sorting
+  EXPECT_EQ(copies(13, 2), 2 + 4);  // not short any more, and four of them
+  EXPECT_EQ(copies(4, 100), 2);     // two messages are guaranteed
+  EXPECT_EQ(copies(5, 100), 2 + 3);
+  EXPECT_EQ(copies(13, 2, {.two_sided = true}), 2);  // received where they stay
+}
+
+}  // namespace
+}  // namespace carillon

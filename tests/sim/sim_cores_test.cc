@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that share cores, on teams small enough to add the times up on paper.
+#include <gtest/gtest.h>
+
+#include "machine/costs.h"
+#include "support/registry.h"
+#include "support/sim_job.h"
+
+namespace carillon::test {
+namespace {
+
+using machine::Machine;
+
+constexpr std::int64_t kNs = 1000;
+constexpr std::int64_t kCopy = 100 * kNs, kOverhead = 10 * kNs, kSeen = 80 * kNs;
+constexpr std::int64_t kSwitch = 500 * kNs;
+
+Machine with_cores(std::int32_t cores, std::int64_t switch_ps = kSwitch) {
+  Machine m;
+  m.memory = {.copy_ps = kCopy, .copy_run_ps = 0, .copy_cached_fs = 0};
+  m.shared_memory = {.latency_ps = kSeen, .overhead_ps = kOverhead, .line_ps = 0};
+  m.node = {.cores = cores, .switch_ps = switch_ps};
+  return m;
+}
+
+void copy_twice(const Call& /*call*/, Builder& b) {
+  b.copy(b.output({0, 8}), b.input({0, 8}));
+  b.copy(b.output({8, 8}), b.input({8, 8}));
+}
+
+TEST(Cores, EachRankEndsWhatItHasBegun) {
+  // Ranks 0 and 2 share a core: the second one begins when the first has nothing left to do.
+  sim::Options options{.rank_times = true};
+  const sim::Report report = simulated(hand_job(4, 4, copy_twice), with_cores(2), options);
+  const std::int64_t first = 2 * kCopy, second = first + kSwitch + 2 * kCopy;
+  EXPECT_EQ(report.rank_ps, (std::vector<std::int64_t>{first, first, second, second}));
+}
+
+TEST(Cores, EnoughOfThemAreNotShared) {
+  EXPECT_EQ(simulated(hand_job(4, 4, copy_twice), with_cores(4)).latency_ps, 2 * kCopy);
+  EXPECT_EQ(simulated(hand_job(4, 2, copy_twice), with_cores(2)).latency_ps, 2 * kCopy);
+  // Without the cost of a switch, a machine is not known to share them.
+  EXPECT_EQ(simulated(hand_job(4, 4, copy_twice), with_cores(2, 0)).latency_ps, 2 * kCopy);
+}
+
+// Rank 0 puts, rank 1 answers.
+void there_and_back(const Call& call, Builder& b) {
+  if (call.rank == 0) {
+    b.put(1, b.input({0, 8}));
+    b.wait(1);
+  } else {
+    b.wait(0);
+    b.put(0, b.input({0, 8}));
+  }
+}
+
+TEST(Cores, WhoWaitsLeavesTheCore) {
+  // What is on its way is there before the switch is over.
+  const std::int64_t one_way = kOverhead + kSwitch + kOverhead;
+  EXPECT_EQ(simulated(hand_job(2, 2, there_and_back), with_cores(1)).latency_ps, 2 * one_way);
+  const std::int64_t apart = kOverhead + kSeen + kOverhead;
+  EXPECT_EQ(simulated(hand_job(2, 2, there_and_back), with_cores(2)).latency_ps, 2 * apart);
+}
+
+TEST(Cores, NodesOfOneHostShareThem) {
+  Machine m = with_cores(1);
+  m.network.latency_ps = 1;
+  m.network.per_byte_fs = 0;
+  const std::int64_t apart = simulated(hand_job(2, 1, there_and_back), m).latency_ps;
+  m.node.nodes_per_host = 2;
+  EXPECT_EQ(simulated(hand_job(2, 1, there_and_back), m).latency_ps,
+            apart - 2 * m.network.latency_ps + 2 * kSwitch);
+}
+
+// All algorithms end on one core, whatever the order; and seven cores are not slower than one.
+TEST(Cores, EveryAlgorithm) {
+  constexpr Rank kRanks = 7;
+  const std::vector<std::int64_t> bytes(kRanks, 4096), zeros(kRanks, 0);
+  for (const Algorithm* each : test::all_algorithms()) {
+    const Algorithm& algorithm = *each;
+    const Shared shared = predict::example_problem(algorithm.collective, kRanks, 4096);
+    for (const Rank ppn : {1, 3, 7}) {
+      const Limits limits{.nodes = predict::even_nodes(kRanks, ppn)};
+      if (!suits({&algorithm, {}}, shared, limits)) continue;
+      const Result<sim::Job> job =
+          sim_job(algorithm, shared, limits, {}, {bytes, zeros, bytes, zeros});
+      ASSERT_TRUE(job.ok()) << job.status().to_string();
+      Machine m = with_cores(1);
+      m.node.nodes_per_host = kRanks;
+      const std::int64_t one = simulated(job.value(), m).latency_ps;
+      m.node.cores = kRanks;
+      EXPECT_LT(simulated(job.value(), m).latency_ps, one) << algorithm.id << ", " << ppn;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carillon::test
