@@ -69,13 +69,15 @@ std::string lose(double share) {
       kAll, share * kAll);
 }
 
-// Times are hundredths of a second: the switch asks again and again, and passes multicasts on by
-// what it was told from a tenth of a second after it was told to ask. In this order: for the
-// default of ten seconds everybody would get everything.
+// Times are hundredths of a second: the switch asks again and again. A switch that is told to ask
+// passes multicasts on to everybody for as long as answers may take, and by what it was told from then
+// on. So answers may take no time when it is told to, and time only after that: no node ever hears
+// what it has not asked for.
 constexpr const char* kSnooping =
-    "link set switch type bridge mcast_snooping 1 mcast_query_response_interval 10 "
-    "mcast_query_interval 100 mcast_startup_query_interval 100\nlink set switch type bridge "
-    "mcast_querier 1\n";
+    "link set switch type bridge mcast_snooping 1 mcast_query_response_interval 0 "
+    "mcast_query_interval 100 mcast_startup_query_interval 100\n"
+    "link set switch type bridge mcast_querier 1\n"
+    "link set switch type bridge mcast_query_response_interval 10\n";
 
 std::string limit(const std::string& device, std::int64_t bits_per_s) {
   return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {}\n", device, bits_per_s,
