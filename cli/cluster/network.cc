@@ -70,9 +70,9 @@ std::string lose(double share) {
 }
 
 // Times are hundredths of a second: the switch asks again and again. A switch that is told to ask
-// passes multicasts on to everybody for as long as answers may take, and by what it was told from then
-// on. So answers may take no time when it is told to, and time only after that: no node ever hears
-// what it has not asked for.
+// passes multicasts on to everybody for as long as answers may take, and by what it was told from
+// then on. So answers may take no time when it is told to, and time only after that: no node ever
+// hears what it has not asked for.
 constexpr const char* kSnooping =
     "link set switch type bridge mcast_snooping 1 mcast_query_response_interval 0 "
     "mcast_query_interval 100 mcast_startup_query_interval 100\n"
