@@ -10,6 +10,7 @@
 #include "bench_breakdown.h"
 #include "bench_job.h"
 #include "bench_nodes.h"
+#include "bench_overlap.h"
 #include "command.h"
 #include "schedule/problem.h"
 #include "support/failure.h"
@@ -30,6 +31,9 @@ struct Options {
   BenchJob job;
   NodesBench between_nodes;
   bool breakdown = false;
+  bool overlap = false;
+  int tests = 0;
+  std::string rate;
   std::vector<std::string> algorithms;
   std::string sizes = kSizes;
   bool sizes_given = false;
@@ -151,9 +155,44 @@ int run_of_breakdown(const Options& options) {
   return run_breakdown(std::move(job), options.algorithms);
 }
 
+void complete(BenchJob& job, const Options& options) {
+  job.sizes = parse_sizes(options.sizes);
+  job.counter = options.clock == "tsc";
+  job.shared = options.buffer == "shared";
+  for (const std::string& name : job.collectives) {
+    Collective collective{};
+    if (!collective_from_name(name, &collective)) {
+      fail("there is no collective \"{}\"; carillon list shows all", name);
+    }
+  }
+  if (job.collectives.empty()) job.collectives = all_collectives();
+}
+
+int run_of_overlap(Options options) {
+  const NodesBench& between_nodes = options.between_nodes;
+  if (!between_nodes.compare.empty() || between_nodes.one_machine ||
+      !between_nodes.network.empty()) {
+    throw Failure("--overlap goes with --nodes, --ppn and --rate only", kWrongUse);
+  }
+  complete(options.job, options);
+  const OverlapBench bench{.job = options.job,
+                           .nodes = between_nodes.nodes,
+                           .ranks_per_node = between_nodes.ranks_per_node,
+                           .rate = options.rate,
+                           .tests = options.tests,
+                           .json = options.json};
+  const int status = run_overlap(bench, choose_program(options), show_progress);
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+  return status;
+}
+
 int run(Options options) {
   require_settings();
   if (options.breakdown) return run_of_breakdown(options);
+  if (options.overlap) return run_of_overlap(std::move(options));
+  if (!options.rate.empty() || options.tests > 0) {
+    throw Failure("--rate and --tests go with --overlap", kWrongUse);
+  }
   if (!options.algorithms.empty()) {
     throw Failure("-a says which algorithms --breakdown measures; else set CARILLON_ALGORITHM",
                   kWrongUse);
@@ -163,16 +202,7 @@ int run(Options options) {
   if (between_nodes.nodes > 0 || between_nodes.one_machine || !between_nodes.network.empty()) {
     throw Failure("what to compare between nodes? Say --compare sendrecv,rdma", kWrongUse);
   }
-  options.job.sizes = parse_sizes(options.sizes);
-  options.job.counter = options.clock == "tsc";
-  options.job.shared = options.buffer == "shared";
-  for (const std::string& name : options.job.collectives) {
-    Collective collective{};
-    if (!collective_from_name(name, &collective)) {
-      fail("there is no collective \"{}\"; carillon list shows all", name);
-    }
-  }
-  if (options.job.collectives.empty()) options.job.collectives = all_collectives();
+  complete(options.job, options);
   const OwnProgram program = choose_program(options);
   const Floor before = measure_floor();
   const std::vector<BenchRow> rows = run_bench(options.job, program, show_progress);
@@ -210,7 +240,8 @@ void define_between_nodes(CLI::App& app, NodesBench& job) {
   app.add_option("--compare", job.compare,
                  "sendrecv,rdma: the same trees by both, between --nodes nodes")
       ->delimiter(',');
-  app.add_option("--nodes", job.nodes, "with --compare or --breakdown: nodes of a virtual cluster");
+  app.add_option("--nodes", job.nodes,
+                 "with --compare, --breakdown or --overlap: nodes of a virtual cluster");
   app.add_option("--ppn", job.ranks_per_node, "with --nodes: ranks on each node")
       ->check(ranks_range())
       ->capture_default_str();
@@ -242,6 +273,14 @@ Action define_bench(CLI::App& app) {
   app.add_flag(
       "--breakdown", options->breakdown,
       "of alltoall or alltoallv: where the time goes (pack, unpack, rotate, reduce, post, wait)");
+  app.add_flag("--overlap", options->overlap,
+               "of the non-blocking forms: how much of their time a computation hides");
+  app.add_option("--rate", options->rate,
+                 "with --overlap --nodes: of each node's wire, e.g. 500mbit; default: no limit");
+  app.add_option("--tests", options->tests,
+                 "with --overlap: calls of MPI_Test within each computation")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
   app.add_option(
       "-a,--algorithm", options->algorithms,
       "with --breakdown: which, e.g. alltoall.bruck_resident:transfer=sendrecv; default: all");

@@ -45,6 +45,17 @@ std::string comma_list(const List& list) {
   return text;
 }
 
+// Keeps of two measurements of a row what the MPI did best.
+void keep_best(BenchRow& best, const BenchRow& other, const std::string& name) {
+  if (other["native_us"].get<double>() >= best["native_us"].get<double>()) return;
+  const double as_it_comes = best["native_default_us"].get<double>();
+  best = other;
+  best["native_default_us"] = as_it_comes;
+  best["native_settings"] = name;
+}
+
+}  // namespace
+
 Arguments arguments_of(const BenchJob& job) {
   Arguments arguments = {"--collectives", comma_list(job.collectives),
                          "--sizes",       comma_list(job.sizes),
@@ -58,19 +69,23 @@ Arguments arguments_of(const BenchJob& job) {
   return arguments;
 }
 
-std::vector<BenchRow> run_once(const BenchJob& job, const OwnProgram& program,
-                               const Setting& setting,
-                               const std::function<void(const BenchRow&)>& progress) {
-  const Arguments command =
-      program.with_carillon(job.ranks, setting.launcher_options, arguments_of(job));
+std::size_t expected_rows(const BenchJob& job) {
+  std::size_t rows = 0;
+  for (const std::string& name : job.collectives) rows += name == "barrier" ? 1 : job.sizes.size();
+  return rows;
+}
+
+std::vector<BenchRow> collect_rows(const Arguments& command, const Environment& environment,
+                                   std::size_t expected,
+                                   const std::function<void(const BenchRow&)>& progress) {
   std::vector<BenchRow> rows;
   RunOptions options;
-  options.environment = setting.environment;
+  options.environment = environment;
   std::string error;
   options.line = [&](std::string_view line) {
     BenchRow row = BenchRow::parse(line, nullptr, false);
     if (row.is_object() && row.contains("error")) error = row["error"];
-    if (!row.is_object() || !row.contains("speedup")) return;  // the MPI's own words
+    if (!row.is_object() || !row.contains("collective")) return;  // the MPI's own words
     progress(row);
     rows.push_back(std::move(row));
   };
@@ -80,10 +95,6 @@ std::vector<BenchRow> run_once(const BenchJob& job, const OwnProgram& program,
     fail("the measurement ended with status {}; its reason stands above. The command was: {}",
          status, shell_words(command));
   }
-  std::size_t expected = 0;
-  for (const std::string& name : job.collectives) {
-    expected += name == "barrier" ? 1 : job.sizes.size();
-  }
   if (rows.size() != expected) {
     fail("{} of {} rows came from the measurement; the command was: {}", rows.size(), expected,
          shell_words(command));
@@ -91,22 +102,13 @@ std::vector<BenchRow> run_once(const BenchJob& job, const OwnProgram& program,
   return rows;
 }
 
-// Keeps of two measurements of a row what the MPI did best.
-void keep_best(BenchRow& best, const BenchRow& other, const std::string& name) {
-  if (other["native_us"].get<double>() >= best["native_us"].get<double>()) return;
-  const double as_it_comes = best["native_default_us"].get<double>();
-  best = other;
-  best["native_default_us"] = as_it_comes;
-  best["native_settings"] = name;
-}
-
-}  // namespace
-
 std::vector<BenchRow> run_bench(const BenchJob& job, const OwnProgram& program,
                                 const std::function<void(const BenchRow&)>& progress) {
   std::vector<BenchRow> rows;
   for (const Setting& setting : settings_of(job, program.launcher)) {
-    std::vector<BenchRow> more = run_once(job, program, setting, progress);
+    std::vector<BenchRow> more =
+        collect_rows(program.with_carillon(job.ranks, setting.launcher_options, arguments_of(job)),
+                     setting.environment, expected_rows(job), progress);
     if (!job.native_best) return more;
     if (rows.empty()) {
       rows = std::move(more);

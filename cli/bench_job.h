@@ -28,6 +28,17 @@ struct BenchJob {
 
 using BenchRow = nlohmann::ordered_json;
 
+/// Runs a command that prints rows (JSON objects with "collective", a line each) and returns them;
+/// `progress` gets each as it comes. Fails if it says why it cannot, or ends otherwise than with
+/// `expected` rows.
+std::vector<BenchRow> collect_rows(const Arguments& command, const Environment& environment,
+                                   std::size_t expected,
+                                   const std::function<void(const BenchRow&)>& progress);
+
+/// The words of the bench program that say what the job is, and how many rows come of it.
+Arguments arguments_of(const BenchJob& job);
+std::size_t expected_rows(const BenchJob& job);
+
 /// The rows of the job; `progress` gets each as it comes. Fails if a row is missing: if carillon
 /// did not take the calls, or gave another answer, there is nothing to report. With native_best
 /// the MPI is measured as it comes and as it can be set, and each row has the best of it:

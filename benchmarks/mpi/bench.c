@@ -4,7 +4,7 @@
  * carillon's interposer. Rank 0 prints one JSON object a line per collective and size.
  *
  *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter]
- *                      [--seconds S] [--iterations N]
+ *                      [--seconds S] [--iterations N] [--overlap [--tests N]]
  *
  * If carillon did not take the calls, or gave another answer than the MPI, there is nothing to
  * compare: then it prints {"error": why} and ends. (With status 0: launchers add paragraphs of
@@ -18,10 +18,12 @@
 
 #include "cases.h"
 #include "measure.h"
+#include "overlap.h"
 
 struct options {
   char *collectives, *sizes;
   int shared, counter;
+  int overlap, tests;
   struct effort effort;
 };
 
@@ -54,6 +56,8 @@ static int parse(int argc, char** argv, struct options* options) {
       options->effort.fresh = 1;
     } else if (strcmp(argv[i], "--counter") == 0) {
       options->counter = 1;
+    } else if (strcmp(argv[i], "--overlap") == 0) {
+      options->overlap = 1;
     } else if (last) {
       return 0;
     } else if (strcmp(argv[i], "--collectives") == 0) {
@@ -64,6 +68,8 @@ static int parse(int argc, char** argv, struct options* options) {
       options->effort.seconds = atof(argv[++i]);
     } else if (strcmp(argv[i], "--iterations") == 0) {
       options->effort.iterations = atoi(argv[++i]);
+    } else if (strcmp(argv[i], "--tests") == 0) {
+      options->tests = atoi(argv[++i]);
     } else {
       return 0;
     }
@@ -90,28 +96,71 @@ static void print_row(const struct collective* collective, const char* algorithm
   fflush(stdout);
 }
 
+static void print_overlap(const struct collective* collective, int ranks, size_t bytes,
+                          const struct overlaps* overlaps) {
+  static const char* const sides[] = {"native", "carillon"};
+  static const char* const figures[OVERLAP_FIGURES] = {
+      "pure_us", "start_us", "compute_us", "total_us", "overlap_percent", "over_longer"};
+  printf("{\"collective\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"batches\":%d", collective->name,
+         ranks, bytes, overlaps->batches);
+  for (int side = NATIVE; side <= CARILLON; ++side) {
+    printf(",\"%s\":{", sides[side]);
+    for (int figure = 0; figure < OVERLAP_FIGURES; ++figure) {
+      printf("%s\"%s\":%.3f", figure == 0 ? "" : ",", figures[figure],
+             overlaps->side[side].of[figure]);
+    }
+    printf("}");
+  }
+  printf("}\n");
+  fflush(stdout);
+}
+
+static void check_taken(const struct call* call, const char* name, unsigned long long taken,
+                        long calls) {
+  if (everywhere(taken >= (unsigned long long)calls)) return;
+  stop(call->rank, name,
+       "carillon left calls to the MPI, so there is nothing to compare; carillon run --stats "
+       "says why");
+}
+
+static void bench_overlap(const struct collective* collective, const struct call* call,
+                          size_t bytes, const struct options* options) {
+  char started[64];
+  struct overlaps overlaps;
+  snprintf(started, sizeof(started), "i%s", collective->name);
+  const unsigned long long before = taken_calls(started);
+  measure_overlap(collective, call, &options->effort, options->tests, &overlaps);
+  check_taken(call, started, taken_calls(started) - before, overlaps.carillon_calls);
+  if (call->rank == 0) print_overlap(collective, call->ranks, bytes, &overlaps);
+}
+
+static void bench_call(const struct collective* collective, const struct call* call, size_t bytes,
+                       const struct options* options) {
+  struct figures figures;
+  const unsigned long long before = taken_calls(collective->name);
+  measure(collective, call, &options->effort, &figures);
+  check_taken(call, collective->name, taken_calls(collective->name) - before,
+              figures.carillon_calls);
+  collective->run(call, CARILLON);
+  const char* const algorithm = last_algorithm != NULL ? last_algorithm() : "";
+  if (call->rank == 0) {
+    print_row(collective, algorithm != NULL ? algorithm : "", call->ranks, bytes, &figures);
+  }
+}
+
 static void bench_one(const struct collective* collective, size_t bytes,
                       const struct options* options) {
   struct call call;
-  struct figures figures;
   const int created = call_create(collective, bytes, options->shared, &call);
   if (!everywhere(created)) stop(call.rank, collective->name, "not enough memory");
-  if (!everywhere(answers_agree(collective, &call))) {
+  if (!everywhere(answers_agree(collective, &call, options->overlap))) {
     stop(call.rank, collective->name,
          "carillon's answer is not that of the MPI (a defect of carillon: please report it)");
   }
-  const unsigned long long before = taken_calls(collective->name);
-  measure(collective, &call, &options->effort, &figures);
-  const unsigned long long taken = taken_calls(collective->name) - before;
-  if (!everywhere(taken >= (unsigned long long)figures.carillon_calls)) {
-    stop(call.rank, collective->name,
-         "carillon left calls to the MPI, so there is nothing to compare; carillon run --stats "
-         "says why");
-  }
-  collective->run(&call, CARILLON);
-  const char* const algorithm = last_algorithm != NULL ? last_algorithm() : "";
-  if (call.rank == 0) {
-    print_row(collective, algorithm != NULL ? algorithm : "", call.ranks, bytes, &figures);
+  if (options->overlap) {
+    bench_overlap(collective, &call, bytes, options);
+  } else {
+    bench_call(collective, &call, bytes, options);
   }
   call_free(&call, options->shared);
 }
@@ -142,7 +191,7 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, &options)) {
     stop(rank, argv[0],
          "use --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter] "
-         "[--seconds S] [--iterations N]");
+         "[--seconds S] [--iterations N] [--overlap [--tests N]]");
   }
   find_interposer(rank);
   if (options.counter) measure_with_counter();

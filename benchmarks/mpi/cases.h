@@ -27,6 +27,7 @@ struct collective {
   int in_blocks_per_rank, out_blocks_per_rank; /* 0: that side has one block; 1: one per rank */
   int reduces;
   void (*run)(const struct call* call, enum side side);
+  void (*start)(const struct call* call, enum side side, MPI_Request* request);
 };
 
 extern const struct collective collectives[];
@@ -42,7 +43,12 @@ void call_free(struct call* call, int shared);
  * The next round gets other values. */
 void call_rewrite_input(const struct collective* collective, const struct call* call, int round);
 
-/* Runs it once on each side, on equal inputs; whether the outputs are equal on this rank. */
-int answers_agree(const struct collective* collective, const struct call* call);
+/* Runs it once on each side, on equal inputs; whether the outputs are equal on this rank.
+ * `started`: by its form that gives a request. */
+int answers_agree(const struct collective* collective, const struct call* call, int started);
+
+/* Of that side. */
+void wait_for(MPI_Request* request, enum side side);
+void test_for(MPI_Request* request, enum side side);
 
 #endif

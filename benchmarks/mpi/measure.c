@@ -24,11 +24,9 @@ void measure_with_counter(void) {
   use_counter = 1;
 }
 
-static inline double now_us(void) {
-  return use_counter ? ticks() * us_per_tick : PMPI_Wtime() * 1e6;
-}
+double now_us(void) { return use_counter ? ticks() * us_per_tick : PMPI_Wtime() * 1e6; }
 
-static inline void barrier(enum side side) {
+void bench_barrier(enum side side) {
   if (side == NATIVE) {
     PMPI_Barrier(MPI_COMM_WORLD);
   } else {
@@ -40,18 +38,18 @@ static inline void barrier(enum side side) {
 static double run_batch(const struct collective* collective, const struct call* call,
                         enum side side, int calls, int fresh) {
   for (int i = 0; i < WARM_UP_CALLS && i < calls; ++i) {
-    barrier(side);
+    bench_barrier(side);
     collective->run(call, side);
   }
   double sum_us = 0;
   for (int i = 0; i < calls; ++i) {
     if (fresh) call_rewrite_input(collective, call, i);
-    barrier(side);
+    bench_barrier(side);
     const double start_us = now_us();
     collective->run(call, side);
     sum_us += now_us() - start_us;
   }
-  barrier(side);
+  bench_barrier(side);
   return sum_us / calls;
 }
 
@@ -78,7 +76,7 @@ static int compare(const void* a, const void* b) {
   return (left > right) - (left < right);
 }
 
-static double quantile(double* values, int count, double part) {
+double quantile(double* values, int count, double part) {
   qsort(values, (size_t)count, sizeof(double), compare);
   const double place = part * (count - 1);
   const int below = (int)place;

@@ -27,6 +27,11 @@ struct figures {
  * some 10 ns instead of 25. */
 void measure_with_counter(void);
 
+double now_us(void);
+void bench_barrier(enum side side);
+/* Sorts the values. */
+double quantile(double* values, int count, double part);
+
 /* Collective. Every rank gets the same figures. */
 void measure(const struct collective* collective, const struct call* call,
              const struct effort* effort, struct figures* figures);

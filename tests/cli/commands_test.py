@@ -248,6 +248,10 @@ class Bench(CliTest):
         self.fails("alltoall --breakdown", *breakdown, "bcast", status=2)
         self.fails("has no algorithm", *breakdown, "alltoall", "-a", "bcast.binomial")
         self.fails("-a says", "bench", "alltoall", "-a", "alltoall.bruck_resident", status=2)
+        self.fails("nothing to overlap", "bench", "--overlap", "-n", 1, status=2)
+        self.fails("go with --overlap", "bench", "--rate", "1gbit", status=2)
+        self.fails("go with --overlap", "bench", "--tests", 1, status=2)
+        self.fails("--nodes, --ppn and --rate only", "bench", "--overlap", "--one-machine", status=2)
         compare = ["bench", "--compare", "sendrecv,rdma"]
         self.fails("how many nodes", *compare, status=2)
         self.fails("how many nodes", *compare, "--nodes", 1, status=2)

@@ -230,6 +230,28 @@ class Bench(CliTest):
                                "--iterations", 2, "--buffer", buffer, "--json").json["results"]
                 self.assertEqual(len(rows), 1 + 15 * 2)  # a barrier has no size
 
+    def test_overlap(self):
+        for mpi in MPIS:
+            answer = self.ok("bench", "--overlap", "-n", 3, "--sizes", "5,64", "--mpi", mpi["name"],
+                             "--iterations", 1, "--tests", 3, "--json").json
+            rows = answer["results"]
+            settings = {row["native_settings"] for row in rows}
+            self.assertEqual(settings, {"default"} if mpi["name"] == "openmpi" else
+                             {"default", "progress thread"})
+            self.assertEqual(len(rows), len(settings) * (1 + 15 * 2))
+            for row in rows:
+                for side in ("native", "carillon"):
+                    figures = row[side]
+                    self.assertGreater(figures["start_us"], 0)
+                    self.assertGreater(figures["pure_us"], figures["start_us"])
+                    self.assertGreater(figures["compute_us"], 0)
+                    self.assertGreater(figures["total_us"], 0)
+                    self.assertTrue(0 <= figures["overlap_percent"] <= 100, row)
+            self.fails("nothing to compare", "bench", "bcast", "--overlap", "--sizes", "8", "--mpi",
+                       mpi["name"], CARILLON="off")
+        self.assertIn("overlap %", self.ok("bench", "bcast", "--overlap", "--sizes", 8,
+                                           "--iterations", 1).out)
+
     def test_formats(self):
         for mpi in MPIS[:1]:
             words = ["bench", "allreduce", "--sizes", "8", "--iterations", "20"]
