@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "schedule/uneven_tables.h"
 #include "schedule/verify.h"
 
 namespace carillon {
@@ -21,24 +22,44 @@ Result<std::shared_ptr<const Plan>> build(const Algorithm& algorithm, const Call
   return std::make_shared<const Plan>(std::move(plan.value()));
 }
 
-// Proves the whole team's schedules (CARILLON_VERIFY=1). What is this rank's own is unknown of the
-// others: they are taken to be in place where this one is and they may.
-Status prove(const Algorithm& algorithm, const Call& call) {
-  if (has_tables(call.shared.collective)) return {};  // needs everybody's tables
+// What all ranks know of tables, and what the others' then are; or tables of uneven blocks of
+// `bytes`, 2 x `bytes` and none.
+UnevenTables tables_of(const Call& call, Rank rank, std::int64_t bytes) {
+  if (!emits_by_tables(call.shared.collective)) return {call.shared, bytes, rank};
+  return UnevenTables::of_blocks(call.local.tables.send_bytes, rank);
+}
+
+// What is this rank's own is unknown of the others: they are taken to be in place where this one is
+// and they may.
+Status prove_with(const Algorithm& algorithm, const Call& call, std::int64_t table_bytes) {
   TeamCall team{.shared = call.shared, .limits = call.limits, .locals = {}};
+  std::vector<UnevenTables> tables;
+  tables.reserve(static_cast<std::size_t>(call.shared.ranks));
   for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
-    team.locals.push_back(
-        {.in_place = call.local.in_place && in_place_allowed(call.shared, rank), .tables = {}});
+    tables.push_back(tables_of(call, rank, table_bytes));
+    team.locals.push_back({.in_place = call.local.in_place && in_place_allowed(call.shared, rank),
+                           .tables = tables.back().view()});
   }
   const auto emit_rank = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
     Call part = call;
     part.rank = rank;
     part.local = team.local(rank);
+    if (stage == 0 && call.local.tables.send_bytes.empty()) part.local.tables = {};
     part.stage = stage;
     part.learned = learned;
     return emit(algorithm, part);
   };
   return verify(team, emit_rank).status;
+}
+
+// Proves the whole team's schedules (CARILLON_VERIFY=1). Those that send by the entries of tables
+// are the same for all tables, so some tables will do: with blocks within a slot, and longer ones.
+Status prove(const Algorithm& algorithm, const Call& call) {
+  constexpr std::int64_t kShort = 8;
+  Status status = prove_with(algorithm, call, kShort);
+  const Collective collective = call.shared.collective;
+  if (!status.ok() || !has_tables(collective) || emits_by_tables(collective)) return status;
+  return prove_with(algorithm, call, call.limits.slot_bytes + kShort);
 }
 
 class Mix {
