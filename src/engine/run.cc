@@ -6,6 +6,7 @@
 
 #include "base/copy.h"
 #include "engine/engine.h"
+#include "engine/pieces.h"
 #include "engine/team.h"
 #include "engine/wake.h"
 
@@ -263,18 +264,12 @@ void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std
     copy_bytes(to, at(in.a, strand) + offset, length);
     return;
   }
-  for (std::uint32_t i = 0; i < in.piece_count && length > 0; ++i) {
-    const PlanPiece& piece = plan_->pieces[in.first_piece + i];
-    if (offset >= piece.length) {
-      offset -= piece.length;
-      continue;
-    }
-    const std::int64_t run = std::min(length, piece.length - offset);
-    copy_bytes(to, at(piece.memory, strand) + offset, run);
-    to += run;
-    length -= run;
-    offset = 0;
-  }
+  for_each_run(pieces_of(in), offset, length, whole_length,
+               [&](const Operand& memory, std::int64_t start, std::int64_t run) {
+                 copy_bytes(to, at(memory, strand) + start, run);
+                 to += run;
+                 return true;
+               });
 }
 
 void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
@@ -283,18 +278,12 @@ void Run::scatter(const std::byte* from, const Instruction& in, const Strand& st
     copy_bytes(at(in.dst, strand) + offset, from, length);
     return;
   }
-  for (std::uint32_t i = 0; i < in.piece_count && length > 0; ++i) {
-    const PlanPiece& piece = plan_->pieces[in.first_piece + i];
-    if (offset >= piece.length) {
-      offset -= piece.length;
-      continue;
-    }
-    const std::int64_t run = std::min(length, piece.length - offset);
-    copy_bytes(at(piece.memory, strand) + offset, from, run);
-    from += run;
-    length -= run;
-    offset = 0;
-  }
+  for_each_run(pieces_of(in), offset, length, whole_length,
+               [&](const Operand& memory, std::int64_t start, std::int64_t run) {
+                 copy_bytes(at(memory, strand) + start, from, run);
+                 from += run;
+                 return true;
+               });
 }
 
 template <typename Clock>

@@ -245,6 +245,9 @@ class Run {
   bool sent();
   [[nodiscard]] std::byte* at(const Operand& operand, const Strand& strand) const;
   [[nodiscard]] std::int64_t length_of(const Operand& operand, std::int64_t length) const;
+  [[nodiscard]] std::span<const PlanPiece> pieces_of(const Instruction& in) const {
+    return std::span(plan_->pieces).subspan(in.first_piece, in.piece_count);
+  }
   [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const;
   [[nodiscard]] std::uint64_t number_of(const Instruction& in, const Strand& strand) const {
     return uses_[in.use].first +

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/pieces.h"
 #include "engine/run.h"
 #include "engine/team.h"
 
@@ -67,24 +68,16 @@ bool Run::fetch_to_list(const Instruction& in, const Strand& strand, const Part&
       part.length / in.piece_count < engine.gather_from_bytes()) {
     return false;
   }
-  std::int64_t offset = part.offset;
-  std::int64_t left = part.length;
-  for (std::uint32_t i = 0; i < in.piece_count && left > 0; ++i) {
-    const PlanPiece& piece = plan_->pieces[in.first_piece + i];
-    if (offset >= piece.length) {
-      offset -= piece.length;
-      continue;
-    }
-    const std::int64_t run = std::min(left, piece.length - offset);
-    const std::span bytes(at(piece.memory, strand) + offset, static_cast<std::size_t>(run));
+  const auto add = [&](const Operand& memory, std::int64_t start, std::int64_t run) {
+    const std::span bytes(at(memory, strand) + start, static_cast<std::size_t>(run));
     const wire::Registration* registration = nullptr;
-    if (!find_registration(piece.memory, bytes, strand, part.length, &registration)) {
-      fetch.to.clear();
-      return false;
-    }
+    if (!find_registration(memory, bytes, strand, part.length, &registration)) return false;
     fetch.to.push_back({bytes.data(), bytes.size(), registration});
-    left -= run;
-    offset = 0;
+    return true;
+  };
+  if (!for_each_run(pieces_of(in), part.offset, part.length, whole_length, add)) {
+    fetch.to.clear();
+    return false;
   }
   fetch.start(true);
   net::Counters& counters = engine.network()->counters();

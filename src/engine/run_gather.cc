@@ -8,6 +8,7 @@
 #include <new>
 
 #include "engine/engine.h"
+#include "engine/pieces.h"
 #include "engine/run.h"
 #include "engine/team.h"
 
@@ -97,19 +98,11 @@ bool Run::make_list(const Instruction& in, const Strand& strand, const Part& par
   put.list.clear();
   put.list.emplace_back();  // the head
   put.made_for = 0;
-  std::int64_t offset = part.offset;
-  std::int64_t length = part.length;
-  for (std::uint32_t i = 0; i < gather.run_count && length > 0; ++i) {
-    const PlanPiece& piece = plan_->pieces[gather.first_run + i];
-    const std::int64_t whole = length_of(piece.memory, piece.length);
-    if (offset >= whole) {
-      offset -= whole;
-      continue;
-    }
-    const std::int64_t run = std::min(length, whole - offset);
-    const std::span bytes(at(piece.memory, strand) + offset, static_cast<std::size_t>(run));
+  const auto length = [&](const PlanPiece& piece) { return length_of(piece.memory, piece.length); };
+  const auto add = [&](const Operand& memory, std::int64_t start, std::int64_t run) {
+    const std::span bytes(at(memory, strand) + start, static_cast<std::size_t>(run));
     const wire::Registration* registration = nullptr;
-    if (!find_registration(piece.memory, bytes, strand, part.length, &registration)) return false;
+    if (!find_registration(memory, bytes, strand, part.length, &registration)) return false;
     wire::Piece& last = put.list.back();
     if (put.list.size() > 1 && last.data + last.bytes == bytes.data() &&
         last.registration == registration) {
@@ -117,9 +110,10 @@ bool Run::make_list(const Instruction& in, const Strand& strand, const Part& par
     } else {
       put.list.push_back({bytes.data(), bytes.size(), registration});
     }
-    length -= run;
-    offset = 0;
-  }
+    return true;
+  };
+  const auto pieces = std::span(plan_->pieces).subspan(gather.first_run, gather.run_count);
+  if (!for_each_run(pieces, part.offset, part.length, length, add)) return false;
   if (gather.fixed) put.made_for = gathers_->buffers();
   ++team_->engine().network()->counters().lists_made;
   return true;
