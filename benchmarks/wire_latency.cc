@@ -8,7 +8,6 @@
 //   build/bin/wire_latency [NETWORK ...]      verbs, or a provider of libfabric (fi_info -l)
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,45 +15,22 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "carillon/carillon.h"
-#include "support/job.h"
-#include "transport/fabric/fabric.h"
-#include "transport/verbs/verbs.h"
+#include "wire_pair.h"
 
 namespace {
 
 using namespace carillon;
+using bench::exchange;
+using bench::give_up;
+using bench::WirePair;
 
 constexpr int kBatches = 31;
 constexpr int kRoundTrips = 100;
 constexpr std::array<std::size_t, 5> kSizes = {8, 64, 512, 2048, 4000};
 constexpr std::size_t kRegionBytes = 16384;
-
-[[noreturn]] void give_up(const std::string& why) {
-  std::fprintf(stderr, "wire_latency: %s\n", why.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T value(Result<T> result) {
-  if (!result.ok()) give_up(result.status().to_string());
-  return std::move(result.value());
-}
-
-template <typename T>
-std::array<T, 2> exchange(test::Meeting& meeting, int rank, const T& mine) {
-  const crl_oob_t oob = meeting.oob(rank);
-  std::array<T, 2> both;
-  void* request = nullptr;
-  oob.allgather_post(oob.arg, &mine, both.data(), sizeof(T), &request);
-  while (oob.allgather_test(oob.arg, request) == 1) sched_yield();
-  return both;
-}
 
 /// Sends `bytes` to the other process, and waits for as much from there.
 class Way {
@@ -64,81 +40,29 @@ class Way {
   virtual void receive(std::size_t bytes) = 0;
 };
 
-class Network final : public wire::Listener {
- public:
-  Network(const std::string& name, test::Meeting& meeting, int rank)
-      : wire_(name == "verbs" ? value(verbs::open_wire({}))
-                              : value(fabric::open_wire({.provider = name, .domain = ""}))),
-        region_(kRegionBytes),
-        registration_(value(wire_->register_memory(region_))) {
-    struct Card {
-      std::array<std::byte, wire::Wire::kMaxAddressBytes> address;
-      wire::RemoteMemory memory;
-    } mine{.address = {}, .memory = registration_->remote()};
-    const auto address = wire_->address();
-    std::copy(address.begin(), address.end(), mine.address.begin());
-    const Card other = exchange(meeting, rank, mine)[static_cast<std::size_t>(1 - rank)];
-    memory_ = other.memory;
-    peer_ = value(wire_->add_peer(std::span(other.address).first(address.size())));
-  }
-  void on_put(std::uint32_t /*immediate*/) override { ++arrived_; }
-
-  void put(std::size_t bytes) {
-    const wire::Piece piece{region_.data(), bytes, registration_.get()};
-    finish([&] { return wire_->put(peer_, {&piece, 1}, memory_.at(8192), 1, operation_); });
-  }
-  void await_put() {
-    for (; arrived_ == 0; progress()) {
-    }
-    --arrived_;
-  }
-  void send(std::size_t bytes) {
-    const wire::Piece piece{region_.data(), bytes, registration_.get()};
-    finish([&] { return wire_->send(peer_, {&piece, 1}, 1, operation_); });
-  }
-  void receive(std::size_t bytes) {
-    const wire::Piece piece{region_.data() + 8192, bytes, registration_.get()};
-    finish([&] { return wire_->recv(peer_, {&piece, 1}, 1, operation_); });
-  }
-
- private:
-  void progress() {
-    if (const Status status = wire_->progress(*this); !status.ok()) give_up(status.to_string());
-  }
-  template <typename Post>
-  void finish(Post post) {
-    while (!value(post())) progress();
-    while (!operation_.done()) progress();
-    if (!operation_.status().ok()) give_up(operation_.status().to_string());
-  }
-
-  std::unique_ptr<wire::Wire> wire_;
-  std::vector<std::byte> region_;
-  std::unique_ptr<wire::Registration> registration_;
-  wire::RemoteMemory memory_;
-  wire::Peer peer_ = 0;
-  wire::Operation operation_;
-  int arrived_ = 0;
-};
-
 class Puts final : public Way {
  public:
-  explicit Puts(Network& network) : network_(network) {}
-  void send(std::size_t bytes) override { network_.put(bytes); }
+  explicit Puts(WirePair& network) : network_(network) {}
+  void send(std::size_t bytes) override {
+    const wire::Piece piece = network_.piece(0, bytes);
+    network_.put({&piece, 1}, kRegionBytes / 2);
+  }
   void receive(std::size_t /*bytes*/) override { network_.await_put(); }
 
  private:
-  Network& network_;
+  WirePair& network_;
 };
 
 class Messages final : public Way {
  public:
-  explicit Messages(Network& network) : network_(network) {}
-  void send(std::size_t bytes) override { network_.send(bytes); }
-  void receive(std::size_t bytes) override { network_.receive(bytes); }
+  explicit Messages(WirePair& network) : network_(network) {}
+  void send(std::size_t bytes) override { network_.send(network_.piece(0, bytes)); }
+  void receive(std::size_t bytes) override {
+    network_.receive(network_.piece(kRegionBytes / 2, bytes));
+  }
 
  private:
-  Network& network_;
+  WirePair& network_;
 };
 
 // The floor of what goes over TCP: a socket and nothing else.
@@ -202,11 +126,7 @@ double median(std::vector<double> values) {
 }
 
 void body(const std::string& name, test::Meeting& meeting, int rank) {
-  cpu_set_t core;
-  CPU_ZERO(&core);
-  CPU_SET(rank, &core);
-  sched_setaffinity(0, sizeof core, &core);
-  Network network(name, meeting, rank);
+  WirePair network(name, meeting, rank, kRegionBytes);
   Puts puts(network);
   Messages messages(network);
   Socket socket(meeting, rank);
@@ -233,11 +153,5 @@ int main(int argc, char** argv) {
   std::printf("%-16s %6s %12s %12s %12s   half of a round trip, us, medians\n", "network", "bytes",
               "put", "send/recv", "tcp socket");
   std::fflush(stdout);
-  for (const std::string& name : networks) {
-    test::Meeting meeting(2);
-    for (const int status : test::run_processes(
-             2, [&](int rank) { body(name, meeting, rank); }, 300)) {
-      if (status != 0) return 1;
-    }
-  }
+  return bench::run_pairs(networks, body);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "schedule/copying_memory.h"
 #include "schedule/layout.h"
 
 namespace carillon {
@@ -12,7 +13,7 @@ namespace {
 // More memory for one team than a test or the command line should ever take.
 constexpr std::int64_t kMaxScratch = std::int64_t{1} << 36;
 
-class ByteMemory final : public Memory {
+class ByteMemory final : public CopyingMemory<std::byte> {
  public:
   ByteMemory(const TeamCall& call, std::span<const Bytes> inputs, const Operator& reduce,
              std::byte fill)
@@ -30,38 +31,10 @@ class ByteMemory final : public Memory {
     return {};
   }
 
-  Status copy(Site site, std::span<const Piece> dst, std::span<const Piece> src) override {
-    scatter(site.rank, dst, gather(site.rank, src));
-    return {};
-  }
-
   Status reduce(Site site, const Piece& dst, const Piece& left, const Piece& right) override {
     if (!reduce_) return {Code::kInvalidArgument, "no operator is given"};
     reduce_(at(site.rank, dst), at(site.rank, left), at(site.rank, right), dst.length);
     return {};
-  }
-
-  Status capture(Site site, std::span<const Piece> src, Payload* payload) override {
-    if (free_.empty()) {
-      free_.push_back(static_cast<Payload>(payloads_.size()));
-      payloads_.emplace_back();
-    }
-    *payload = free_.back();
-    free_.pop_back();
-    payloads_[*payload] = gather(site.rank, src);
-    return {};
-  }
-
-  Status arrive(Site /*site*/, Payload /*payload*/) override { return {}; }
-
-  Status deliver(Site site, std::span<const Piece> dst, Payload payload) override {
-    scatter(site.rank, dst, payloads_[payload]);
-    return {};
-  }
-
-  void discard(Payload payload) override {
-    payloads_[payload] = {};
-    free_.push_back(payload);
   }
 
   Status learn(Rank rank, Range scratch, std::vector<std::int64_t>* values) override {
@@ -110,14 +83,14 @@ class ByteMemory final : public Memory {
   }
 
   std::byte* at(Rank rank, const Piece& piece) {
-    if (piece.space == Space::kSlot) return payloads_[piece.payload].data() + piece.offset;
+    if (piece.space == Space::kSlot) return payload(piece.payload).data() + piece.offset;
     State& owner = state(rank);
     const Place place = owner.layout.place(piece.space, piece.offset);
     const std::int64_t origin = place.region == Region::kOutput ? owner.output_origin : 0;
     return owner.regions[static_cast<std::size_t>(place.region)].data() + origin + place.offset;
   }
 
-  Bytes gather(Rank rank, std::span<const Piece> src) {
+  Bytes gather(Rank rank, std::span<const Piece> src) override {
     Bytes bytes;
     for (const Piece& piece : src) {
       if (piece.length == 0) continue;
@@ -127,7 +100,7 @@ class ByteMemory final : public Memory {
     return bytes;
   }
 
-  void scatter(Rank rank, std::span<const Piece> dst, const Bytes& bytes) {
+  void scatter(Rank rank, std::span<const Piece> dst, const Bytes& bytes) override {
     std::size_t offset = 0;
     for (const Piece& piece : dst) {
       if (piece.length == 0) continue;
@@ -140,8 +113,6 @@ class ByteMemory final : public Memory {
   const Operator& reduce_;
   const std::byte fill_;
   std::vector<State> states_;
-  std::vector<Bytes> payloads_;
-  std::vector<Payload> free_;
 };
 
 Status check_inputs(const TeamCall& call, std::span<const Bytes> inputs) {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "schedule/machine.h"
+#include "schedule/copying_memory.h"
 
 namespace carillon::sim {
 namespace {
@@ -16,7 +16,7 @@ constexpr Byte kUnknown = 256;
 using Bytes = std::vector<Byte>;
 
 // Scratch and counts. Input and output are not there.
-class Numbers final : public Memory {
+class Numbers final : public CopyingMemory<Byte> {
  public:
   explicit Numbers(const std::vector<Local>& locals) : scratch_(locals.size()) {
     for (const Local& local : locals) {
@@ -33,33 +33,10 @@ class Numbers final : public Memory {
     scratch.resize(std::max(scratch.size(), size), kUnknown);
     return {};
   }
-  Status copy(Site site, std::span<const Piece> dst, std::span<const Piece> src) override {
-    scatter(site.rank, dst, gather(site.rank, src));
-    return {};
-  }
   Status reduce(Site site, const Piece& dst, const Piece& /*left*/,
                 const Piece& /*right*/) override {
     scatter(site.rank, {&dst, 1}, Bytes(static_cast<std::size_t>(dst.length), kUnknown));
     return {};
-  }
-  Status capture(Site site, std::span<const Piece> src, Payload* payload) override {
-    if (free_.empty()) {
-      free_.push_back(static_cast<Payload>(payloads_.size()));
-      payloads_.emplace_back();
-    }
-    *payload = free_.back();
-    free_.pop_back();
-    payloads_[*payload] = gather(site.rank, src);
-    return {};
-  }
-  Status arrive(Site /*site*/, Payload /*payload*/) override { return {}; }
-  Status deliver(Site site, std::span<const Piece> dst, Payload payload) override {
-    scatter(site.rank, dst, payloads_[payload]);
-    return {};
-  }
-  void discard(Payload payload) override {
-    payloads_[payload].clear();
-    free_.push_back(payload);
   }
   Status learn(Rank rank, Range scratch, std::vector<std::int64_t>* values) override {
     const Piece piece{Space::kScratch, scratch.offset, scratch.length, 0};
@@ -80,14 +57,14 @@ class Numbers final : public Memory {
   // Where the piece is; empty if nowhere.
   std::span<Byte> at(Rank rank, const Piece& piece) {
     std::span<Byte> all;
-    if (piece.space == Space::kSlot) all = payloads_[piece.payload];
+    if (piece.space == Space::kSlot) all = payload(piece.payload);
     if (piece.space == Space::kScratch) all = scratch_[static_cast<std::size_t>(rank)];
     if (piece.space == Space::kCounts) all = counts_[static_cast<std::size_t>(rank)];
     if (all.empty()) return all;
     return all.subspan(static_cast<std::size_t>(piece.offset),
                        static_cast<std::size_t>(piece.length));
   }
-  Bytes gather(Rank rank, std::span<const Piece> src) {
+  Bytes gather(Rank rank, std::span<const Piece> src) override {
     Bytes bytes;
     for (const Piece& piece : src) {
       const std::span<const Byte> part = at(rank, piece);
@@ -97,7 +74,7 @@ class Numbers final : public Memory {
     }
     return bytes;
   }
-  void scatter(Rank rank, std::span<const Piece> dst, const Bytes& bytes) {
+  void scatter(Rank rank, std::span<const Piece> dst, const Bytes& bytes) override {
     auto next = bytes.begin();
     for (const Piece& piece : dst) {
       const std::span<Byte> part = at(rank, piece);
@@ -107,8 +84,6 @@ class Numbers final : public Memory {
   }
 
   std::vector<Bytes> scratch_, counts_;  // by rank
-  std::vector<Bytes> payloads_;
-  std::vector<Payload> free_;
 };
 
 }  // namespace
