@@ -138,6 +138,8 @@ constexpr std::array kAlgorithms = {
     Algorithm{"alltoallv.bruck_two_phase", "log P steps for lengths, then for short blocks; k: radix",
               kAlltoallv, emit_alltoallv_bruck_two_phase, false, kRadixOfFour, false,
               {.radix = true, .stages = true}},
+    Algorithm{"alltoallv.survey", "all learn what the tables are like, then pairwise", kAlltoallv,
+              emit_alltoallv_survey, false, {}, false, {.stages = true}},
 
     Algorithm{"scan.chain", "from rank to rank, pipelined by segments", kScan, emit_scan_chain,
               false, {}, true},

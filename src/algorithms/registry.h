@@ -58,6 +58,7 @@ const Algorithm* find_algorithm(std::string_view id);
 struct AlgorithmChoice {
   const Algorithm* algorithm = nullptr;
   Params params;
+  bool operator==(const AlgorithmChoice&) const = default;
 };
 /// "allreduce.degree_k:k=4,segment=8192"; "allreduce=degree_k:k=4" is the same as
 /// "allreduce.degree_k:k=4".

@@ -166,8 +166,7 @@ Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, P
     local.tables = *tables;
     fresh->block_bytes.assign(tables->send_bytes.begin(), tables->send_bytes.end());
   }
-  auto planned = team.context->plans->find(shared, local, team.team->rank(), team.team->limits(),
-                                           team.team->same_settings());
+  auto planned = team.context->plans->find(shared, local, team.team->rank(), terms_of(*team.team));
   if (!planned.ok()) return planned.status();
   fresh->planned = planned.value();
   entry = std::move(fresh);
@@ -193,9 +192,40 @@ crl_request& bind_run(crl_team& team, PreparedCall& call, const Buffers& buffers
   return run;
 }
 
+// Of a team that is ready: whether surveys decide how the call is done, when it begins. With the
+// engine's lock.
+bool is_surveyed(crl_team& team, const CallKey& key) {
+  if (key.collective != Collective::kAlltoallv) return false;
+  if (!team.watch) team.watch = std::make_shared<TableWatch>();
+  const Shared shared{.collective = key.collective, .ranks = team.team->size()};
+  return team.watch->surveys(*team.context->plans, shared, terms_of(*team.team));
+}
+
+bool asks_surveys(crl_team& team, const CallKey& key) {
+  const Engine::Lock lock(*team.context->engine);
+  return is_surveyed(team, key);
+}
+
+crl_status_t run_surveyed(crl_team& team, const CallKey& key, const Buffers& buffers) {
+  PreparedCall resolved;
+  Shared shared;
+  if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
+  crl_request& run = team.blocking;
+  run.restart(key, shared);
+  run.watch = team.watch;
+  run.prepare(*team.team, bind(resolved, buffers));
+  run.await_plan();
+  team.context->engine->run_to_end(run);
+  team.last_algorithm = run.algorithm;
+  return run.status().ok() ? CRL_OK : report(run.status());
+}
+
 crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buffers) {
   if (team.team->state() != Team::State::kReady) [[unlikely]] {
     if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
+  }
+  if (key.collective == Collective::kAlltoallv && asks_surveys(team, key)) [[unlikely]] {
+    return run_surveyed(team, key, buffers);
   }
   Place& entry = place_of(team, key, buffers.tables);
   if (!holds(entry, key, buffers.tables)) [[unlikely]] {
@@ -215,9 +245,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
     Shared shared;
     PreparedCall ignored;
     if (Status status = resolve(team, key, shared, ignored); !status.ok()) return report(status);
-    run->key = key;
-    run->shared = shared;
-    run->stage = 0;
+    run->restart(key, shared);
     run->algorithm = call.planned.algorithm;
   }
   team.context->engine->run_to_end(*run);
@@ -242,22 +270,24 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
   if (team.team->state() == Team::State::kFailed) return report(team.team->status());
   const bool ready = team.team->state() == Team::State::kReady;
-  if (ready && !holds(entry, key, buffers.tables)) {
+  const bool plans_now = ready && !is_surveyed(team, key);
+  if (plans_now && !holds(entry, key, buffers.tables)) {
     if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
       return report(status);
   }
   crl_request* const request = new_request(*team.context);
   request->context = team.context;
-  request->key = key;
-  request->shared = shared;
-  request->stage = 0;
-  request->error_noted = false;
+  request->restart(key, shared);
+  if (key.collective == Collective::kAlltoallv) {
+    if (!team.watch) team.watch = std::make_shared<TableWatch>();
+    request->watch = team.watch;
+  }
   request->prepare(*team.team, bind(resolved, buffers));
-  if (ready) {
+  if (plans_now) {
     request->algorithm = team.last_algorithm = entry->planned.algorithm;
     request->set_plan(entry->planned.plan);
   } else {
-    request->clear_plan();
+    request->await_plan();
   }
   std::vector<crl_request_h>& outstanding = team.context->outstanding;
   // So that finish() cannot fail.
@@ -272,6 +302,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
     team.context->spare_requests.push_back(request);
     throw;
   }
+  if (request->algorithm != nullptr) team.last_algorithm = request->algorithm;
   engine.progress();
   *request_p = request;
   return CRL_OK;

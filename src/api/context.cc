@@ -34,20 +34,38 @@ crl_context::~crl_context() {
   for (crl_request_h request : spare_requests) delete request;
 }
 
+carillon::Result<std::shared_ptr<const carillon::Plan>> crl_context::first_plan(
+    crl_request& request) {
+  const carillon::Team& team = request.team();
+  const carillon::TeamTerms terms = terms_of(team);
+  const carillon::Local local{.in_place = request.key.in_place, .tables = request.tables()};
+  if (request.watch && request.watch->surveys(*plans, request.shared, terms)) {
+    auto next = request.watch->next(*plans, request.shared, local, team.rank(), terms);
+    if (!next.ok()) return next.status();
+    request.agreed = next.value().choice;
+    request.algorithm = next.value().planned.algorithm;
+    request.set_note(next.value().note);
+    return next.value().planned.plan;
+  }
+  auto found = plans->find(request.shared, local, team.rank(), terms);
+  if (!found.ok()) return found.status();
+  request.algorithm = found.value().algorithm;
+  return found.value().plan;
+}
+
 carillon::Result<std::shared_ptr<const carillon::Plan>> crl_context::plan(carillon::Run& run) {
   auto& request = static_cast<crl_request&>(run);
-  const carillon::Team& team = run.team();
-  if (run.state() == carillon::Run::State::kDeferred) {
-    auto found =
-        plans->find(request.shared, {.in_place = request.key.in_place, .tables = run.tables()},
-                    team.rank(), team.limits(), team.same_settings());
-    if (!found.ok()) return found.status();
-    request.algorithm = found.value().algorithm;
-    return found.value().plan;
-  }
-  return plans->next_stage(*request.algorithm, request.shared, request.key.in_place, team.rank(),
-                           team.limits(), team.same_settings(),
-                           {run.tables(), ++request.stage, run.learned()});
+  if (!run.has_plan()) return first_plan(request);
+  carillon::Surveys* const surveys = request.watch ? request.watch->surveys() : nullptr;
+  if (surveys != nullptr) surveys->learn(request.agreed, run.learned());
+  carillon::TeamTerms terms = terms_of(run.team());
+  terms.agreed = request.agreed;
+  auto next =
+      plans->next_stage(*request.algorithm, request.shared, request.key.in_place, run.team().rank(),
+                        terms, {run.tables(), ++request.stage, run.learned()});
+  if (!next.ok()) return next.status();
+  if (surveys != nullptr) surveys->count_plan(request.agreed, next.value().is_new);
+  return next.value().plan;
 }
 
 void crl_context::note_error(crl_request& request) {

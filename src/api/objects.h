@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/plans.h"
+#include "api/table_watch.h"
 #include "carillon/carillon.h"
 #include "engine/engine.h"
 #include "engine/run.h"
@@ -55,6 +56,7 @@ struct crl_context : carillon::StageSource {
   std::vector<crl_team_h> teams;
 
   carillon::Result<std::shared_ptr<const carillon::Plan>> plan(carillon::Run& run) override;
+  carillon::Result<std::shared_ptr<const carillon::Plan>> first_plan(crl_request& request);
   /// If the request has ended with an error that crl_context_progress has not told yet.
   void note_error(crl_request& request);
   ~crl_context() override;
@@ -68,6 +70,20 @@ struct crl_request : carillon::Run {
   std::size_t place = 0;  // in the context's outstanding ones
   bool error_noted = false;
   const carillon::Algorithm* algorithm = nullptr;
+  // Of an alltoallv: its team's, which may be gone; and what surveys have come to for this call.
+  std::shared_ptr<carillon::TableWatch> watch;
+  carillon::AlgorithmChoice agreed;
+
+  /// Everything but the plan is forgotten: another call begins.
+  void restart(const carillon::CallKey& new_key, const carillon::Shared& new_shared) {
+    key = new_key;
+    shared = new_shared;
+    stage = 0;
+    error_noted = false;
+    algorithm = nullptr;
+    watch.reset();
+    agreed = {};
+  }
 };
 
 namespace carillon {
@@ -95,12 +111,17 @@ struct crl_team {
   // may displace another's. Made on first use: few are ever used.
   using Places = std::array<std::array<std::unique_ptr<carillon::PreparedCall>, 2>, kHashes>;
   std::array<Places, carillon::kCollectives> prepared;
-  std::vector<std::int64_t> tables;  // of one call at a time
-  crl_request blocking;              // blocking calls of larger plans run in here, one at a time
+  std::vector<std::int64_t> tables;             // of one call at a time
+  std::shared_ptr<carillon::TableWatch> watch;  // from the first alltoallv on
+  crl_request blocking;  // blocking calls of larger plans run in here, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
 };
 
 namespace carillon {
+
+inline TeamTerms terms_of(const Team& team) {
+  return {.limits = team.limits(), .same_settings = team.same_settings(), .agreed = {}};
+}
 
 /// Keeps the message for crl_last_error and returns the code.
 crl_status_t report(const Status& status);

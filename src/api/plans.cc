@@ -94,6 +94,8 @@ std::size_t PlanCache::Hash::operator()(const Key& key) const {
   mix.add(key.rank * 8 + (key.shared.commutative ? 4 : 0) + (key.in_place ? 2 : 0) +
           (key.same_settings ? 1 : 0));
   mix.add(key.limits.slot_bytes);
+  mix.add(static_cast<std::int64_t>(std::hash<const void*>()(key.agreed.algorithm)));
+  mix.add(key.agreed.params.k);
   mix.add(key.limits.nodes ? key.limits.nodes->count() : 1);
   for (const std::int64_t bytes : key.block_bytes) mix.add(bytes);
   return mix.value();
@@ -108,14 +110,14 @@ Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
   return std::unique_ptr<PlanCache>(new PlanCache(std::move(rules.value()), settings.verify != 0));
 }
 
-AlgorithmChoice PlanCache::choose(const Shared& shared, const Limits& limits,
-                                  bool same_settings) const {
-  return select(shared, limits, same_settings ? rules_ : default_rules());
+AlgorithmChoice PlanCache::choose(const Shared& shared, const TeamTerms& terms) const {
+  if (terms.agreed.algorithm != nullptr) return terms.agreed;
+  return select(shared, terms.limits, rules_of(terms));
 }
 
 Result<PlannedCall> PlanCache::find(const Shared& shared, const Local& local, Rank rank,
-                                    const Limits& limits, bool same_settings) {
-  Key key{shared, local.in_place, rank, limits, same_settings, {}};
+                                    const TeamTerms& terms) {
+  Key key{shared, local.in_place, rank, terms.limits, terms.same_settings, terms.agreed, {}};
   Local known{.in_place = local.in_place, .tables = {}};  // else the plan is for all tables
   if (emits_by_tables(shared.collective)) {
     key.block_bytes.assign(local.tables.send_bytes.begin(), local.tables.send_bytes.end());
@@ -123,11 +125,11 @@ Result<PlannedCall> PlanCache::find(const Shared& shared, const Local& local, Ra
   }
   const std::lock_guard lock(mutex_);
   if (const auto found = cache_.find(key); found != cache_.end()) return found->second;
-  const AlgorithmChoice choice = choose(shared, limits, same_settings);
+  const AlgorithmChoice choice = choose(shared, terms);
   const Call call{.shared = shared,
                   .local = known,
                   .rank = rank,
-                  .limits = limits_for(choice.params, limits),
+                  .limits = limits_for(choice.params, terms.limits),
                   .params = choice.params};
   if (verify_) {
     if (Status status = prove(*choice.algorithm, call); !status.ok()) return status;
@@ -154,11 +156,10 @@ bool PlanCache::LaterPlan::is_of(const Key& asked, const Stage& stage) const {
   return at == numbers.end();
 }
 
-Result<std::shared_ptr<const Plan>> PlanCache::next_stage(const Algorithm& algorithm,
-                                                          const Shared& shared, bool in_place,
-                                                          Rank rank, const Limits& limits,
-                                                          bool same_settings, const Stage& stage) {
-  const Key key{shared, in_place, rank, limits, same_settings, {}};
+Result<PlanCache::StagePlan> PlanCache::next_stage(const Algorithm& algorithm, const Shared& shared,
+                                                   bool in_place, Rank rank, const TeamTerms& terms,
+                                                   const Stage& stage) {
+  const Key key{shared, in_place, rank, terms.limits, terms.same_settings, terms.agreed, {}};
   Mix mix(Hash()(key));
   mix.add(stage.number);
   for (const auto part : numbers_of(stage)) {
@@ -166,12 +167,14 @@ Result<std::shared_ptr<const Plan>> PlanCache::next_stage(const Algorithm& algor
   }
   const std::lock_guard lock(mutex_);
   const auto found = later_.find(mix.value());
-  if (found != later_.end() && found->second.is_of(key, stage)) return found->second.plan;
-  const AlgorithmChoice choice = choose(shared, limits, same_settings);
+  if (found != later_.end() && found->second.is_of(key, stage)) {
+    return StagePlan{found->second.plan, false};
+  }
+  const AlgorithmChoice choice = choose(shared, terms);
   auto plan = build(algorithm, {.shared = shared,
                                 .local = {.in_place = in_place, .tables = stage.tables},
                                 .rank = rank,
-                                .limits = limits_for(choice.params, limits),
+                                .limits = limits_for(choice.params, terms.limits),
                                 .params = choice.params,
                                 .stage = stage.number,
                                 .learned = stage.learned});
@@ -182,7 +185,7 @@ Result<std::shared_ptr<const Plan>> PlanCache::next_stage(const Algorithm& algor
   for (const auto part : numbers_of(stage)) {
     later.numbers.insert(later.numbers.end(), part.begin(), part.end());
   }
-  return later.plan;
+  return StagePlan{later.plan, true};
 }
 
 }  // namespace carillon

@@ -18,6 +18,15 @@
 
 namespace carillon {
 
+/// What plans depend on beside the problem, all alike on all ranks of the team. `same_settings`:
+/// they agree on the overrides; if not, none is used. `agreed`: what surveys have come to
+/// (surveys.h); without, selection decides.
+struct TeamTerms {
+  const Limits& limits;
+  bool same_settings = true;
+  AlgorithmChoice agreed;
+};
+
 struct PlannedCall {
   std::shared_ptr<const Plan> plan;
   const Algorithm* algorithm = nullptr;
@@ -28,10 +37,11 @@ class PlanCache {
   /// Reads the overrides of settings.algorithm.
   static Result<std::unique_ptr<PlanCache>> create(const Config& settings);
 
-  /// The plan of this rank for the problem. `same_settings`: the team agrees on the overrides; if
-  /// not, none is used. Any thread.
+  PlanCache(Rules rules, bool verify) : rules_(std::move(rules)), verify_(verify) {}
+
+  /// The plan of this rank for the problem. Any thread.
   Result<PlannedCall> find(const Shared& shared, const Local& local, Rank rank,
-                           const Limits& limits, bool same_settings);
+                           const TeamTerms& terms);
   /// A later stage of what find found, for a call with these tables. Calls with the lengths of one
   /// before get its plan.
   struct Stage {
@@ -39,9 +49,17 @@ class PlanCache {
     std::int32_t number;
     std::span<const std::int64_t> learned;
   };
-  Result<std::shared_ptr<const Plan>> next_stage(const Algorithm& algorithm, const Shared& shared,
-                                                 bool in_place, Rank rank, const Limits& limits,
-                                                 bool same_settings, const Stage& stage);
+  struct StagePlan {
+    std::shared_ptr<const Plan> plan;
+    bool is_new;
+  };
+  Result<StagePlan> next_stage(const Algorithm& algorithm, const Shared& shared, bool in_place,
+                               Rank rank, const TeamTerms& terms, const Stage& stage);
+  /// Whether such a team's alltoallvs are to be surveyed.
+  [[nodiscard]] bool needs_surveys(const Shared& shared, const TeamTerms& terms) const {
+    return carillon::needs_surveys(shared, terms.limits, rules_of(terms));
+  }
+  [[nodiscard]] const TableCosts& table_costs() const { return rules_.table_costs; }
 
  private:
   struct Key {
@@ -50,6 +68,7 @@ class PlanCache {
     Rank rank;
     Limits limits;
     bool same_settings;
+    AlgorithmChoice agreed;
     std::vector<std::int64_t> block_bytes;  // emits_by_tables
     bool operator==(const Key&) const = default;
   };
@@ -66,9 +85,10 @@ class PlanCache {
     std::shared_ptr<const Plan> plan;
     [[nodiscard]] bool is_of(const Key& asked, const Stage& stage) const;
   };
-  PlanCache(Rules rules, bool verify) : rules_(std::move(rules)), verify_(verify) {}
-  [[nodiscard]] AlgorithmChoice choose(const Shared& shared, const Limits& limits,
-                                       bool same_settings) const;
+  [[nodiscard]] const Rules& rules_of(const TeamTerms& terms) const {
+    return terms.same_settings ? rules_ : default_rules();
+  }
+  [[nodiscard]] AlgorithmChoice choose(const Shared& shared, const TeamTerms& terms) const;
 
   Rules rules_;
   bool verify_;

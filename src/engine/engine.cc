@@ -224,27 +224,33 @@ void Engine::start(Run& run) {
   if (team.state() == Team::State::kFailed) {
     run.fail(team.status());
   } else if (team.may_begin()) {
-    team.begin(run);
+    begin(run);
   } else {
     team.defer(run);
     ++deferred_;
   }
 }
 
+// False: the run has failed, and its team with it.
+bool Engine::begin(Run& run) {
+  Team& team = run.team();
+  if (!run.has_plan()) {
+    auto plan = stages_->plan(run);
+    if (!plan.ok()) {
+      team.fail(plan.status());
+      run.fail(plan.status());
+      return false;
+    }
+    run.set_plan(plan.value());
+  }
+  team.begin(run);
+  return true;
+}
+
 void Engine::begin_deferred() {
   for (Team* team : teams_) {
-    while (Run* run = team->next_deferred()) {
-      if (!run->has_plan()) {
-        auto plan = stages_->plan(*run);
-        if (!plan.ok()) {
-          team->fail(plan.status());
-          run->fail(plan.status());
-          break;
-        }
-        run->set_plan(plan.value());
-      }
-      team->begin(*run);
-    }
+    Run* run = team->next_deferred();
+    while (run != nullptr && begin(*run)) run = team->next_deferred();
   }
   deferred_ = static_cast<int>(std::count_if(active_.begin(), active_.end(), [](const Run* run) {
     return run->state() == Run::State::kDeferred;
@@ -418,8 +424,8 @@ void Engine::run_to_end(Run& run) {
   {
     const Lock lock(*this);
     if (active_.empty() && agreeing_.empty() && run.team().may_begin()) {
-      run.team().begin(run);
-      if (move_on(run, oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls)) return;
+      if (!begin(run) || move_on(run, oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls))
+        return;
       active_.push_back(&run);
     } else {
       start(run);

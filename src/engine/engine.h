@@ -35,8 +35,8 @@ class Team;
 class StageSource {
  public:
   virtual ~StageSource() = default;
-  /// The plan of a run whose team was not ready when it was started, or, if `run` has just
-  /// finished one stage, of the next.
+  /// The plan of a run that has none and is about to begin (Run::await_plan), or, if `run` has
+  /// just finished one stage, of the next.
   virtual Result<std::shared_ptr<const Plan>> plan(Run& run) = 0;
 };
 
@@ -177,6 +177,7 @@ class Engine {
   void leave_network();
   void reap_teams();
   void begin_deferred();
+  bool begin(Run& run);
   /// True if the run has ended.
   bool move_on(Run& run, int polls);
   template <typename Done>

@@ -72,9 +72,11 @@ class Run {
   void set_plan(const std::shared_ptr<const Plan>& plan);
   /// For the next call of the same plan and binding: only the buffers are others.
   void bind_again(const void* input, void* output);
-  /// The team is not ready yet: the plan comes later.
-  void clear_plan() { plan_.reset(); }
-  [[nodiscard]] bool has_plan() const { return plan_ != nullptr; }
+  /// The plan comes when the run begins: the team is not ready yet, or calls before it decide.
+  void await_plan() { planned_ = false; }
+  [[nodiscard]] bool has_plan() const { return planned_; }
+  /// TableFact::kNote of the call. Its tables were given to prepare.
+  void set_note(std::int64_t note) { table_storage_.back() = note; }
   /// Takes the run's message numbers. Must happen in the same order on all ranks of a team.
   void begin(std::uint64_t collective);
   /// Goes on with the plan of the next stage; scratch stays. Only the team's oldest may: it tells
@@ -257,6 +259,7 @@ class Run {
   State state_ = State::kIdle;
   Team* team_ = nullptr;
   std::shared_ptr<const Plan> plan_;
+  bool planned_ = false;  // plan_ is this call's
   Binding binding_;
   std::uint64_t collective_ = 0;
   Breakdown* breakdown_ = nullptr;  // null: not measured

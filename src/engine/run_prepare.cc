@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a run is given before it moves: its plan, its buffers, the plan of its next stage.
-#include <algorithm>
-
 #include "engine/run.h"
 #include "engine/team.h"
 
@@ -21,7 +19,8 @@ void Run::prepare(Team& team, const Binding& binding) {
     table_storage_.clear();
     for (const auto part : {t.send_offsets, t.recv_bytes, t.recv_offsets, t.send_bytes})
       table_storage_.insert(table_storage_.end(), part.begin(), part.end());
-    table_storage_.push_back(*std::max_element(t.send_bytes.begin(), t.send_bytes.end()));
+    const TableFacts facts = table_facts(t.send_bytes);
+    table_storage_.insert(table_storage_.end(), facts.begin(), facts.end());
     const auto part = [&, n = t.send_bytes.size()](std::size_t i) {  // 3 begins the count_row
       return std::span<const std::int64_t>(table_storage_).subspan(i * n, n);
     };
@@ -30,6 +29,7 @@ void Run::prepare(Team& team, const Binding& binding) {
 }
 
 void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
+  planned_ = true;
   if (plan_ != plan) {
     plan_ = plan;
     if (gathers_) gathers_->use_other_buffers();

@@ -255,7 +255,7 @@ class Checker {
 
   [[nodiscard]] std::int64_t counts_bytes() const {
     const bool tables = call_.shared.collective == Collective::kAlltoallv;
-    return tables ? (std::int64_t{call_.shared.ranks} + 1) * 8 : 0;
+    return tables ? (call_.shared.ranks + static_cast<std::int64_t>(kTableFacts)) * 8 : 0;
   }
 
   [[nodiscard]] std::int64_t total(std::span<const Buffer> buffers) const {

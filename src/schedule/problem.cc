@@ -76,9 +76,20 @@ bool Limits::operator==(const Limits& other) const {
          (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
 }
 
+TableFacts table_facts(std::span<const std::int64_t> send_bytes) {
+  std::int64_t longest = 0, total = 0, blocks = 0;
+  for (const std::int64_t bytes : send_bytes) {
+    longest = std::max(longest, bytes);
+    total = bytes > INT64_MAX - total ? INT64_MAX : total + bytes;
+    if (bytes > 0) ++blocks;
+  }
+  return {longest, total, blocks, 0};
+}
+
 std::vector<std::int64_t> count_row(const Tables& tables) {
   std::vector<std::int64_t> row(tables.send_bytes.begin(), tables.send_bytes.end());
-  row.push_back(row.empty() ? 0 : *std::max_element(row.begin(), row.end()));
+  const TableFacts facts = table_facts(tables.send_bytes);
+  row.insert(row.end(), facts.begin(), facts.end());
   return row;
 }
 

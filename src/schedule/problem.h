@@ -4,6 +4,7 @@
 // own), and the Limits and Params agreed once per team. An algorithm's `emit` sees nothing else.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -77,7 +78,14 @@ struct Tables {
   std::span<const std::int64_t> send_bytes, send_offsets, recv_bytes, recv_offsets;
 };
 
-/// The numbers that a schedule of an alltoallv can copy from: send_bytes, and the largest of them.
+/// What a rank tells of its part of an alltoallv, each the more the slower: its longest block, what
+/// it sends in all, to how many ranks, and what its caller adds (0 unless it says).
+enum class TableFact : std::uint8_t { kLongest, kTotal, kBlocks, kNote };
+inline constexpr std::size_t kTableFacts = 4;
+using TableFacts = std::array<std::int64_t, kTableFacts>;
+TableFacts table_facts(std::span<const std::int64_t> send_bytes);
+
+/// The numbers that a schedule of an alltoallv can copy from: send_bytes and their facts.
 std::vector<std::int64_t> count_row(const Tables& tables);
 
 /// This rank's own part of the call.

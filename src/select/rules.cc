@@ -164,6 +164,8 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 256, "alltoall.bruck_resident"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
 
+    Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
+    Row{kNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise", kByModel},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
 
     Row{kAnywhere, 3, kAnyBytes, "scan.chain"},

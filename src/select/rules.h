@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/registry.h"
+#include "select/alltoallv_model.h"
 
 namespace carillon {
 
@@ -24,12 +25,15 @@ struct Rule {
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
   AlgorithmChoice choice;
-  bool by_model = false;  ///< alltoall: instead of `choice` what alltoall_by_model says
+  /// alltoall: instead of `choice` what alltoall_by_model says; alltoallv: `choice` as long as
+  /// nothing is known of the tables, and then what Surveys say.
+  bool by_model = false;
 };
 
 struct Rules {
   std::vector<AlgorithmChoice> overrides;  ///< first; of one collective the last one given
   std::vector<Rule> rules;                 ///< then the first that holds and can do the problem
+  TableCosts table_costs;
 };
 
 /// The built-in rules. For every collective the last ones can do any problem.

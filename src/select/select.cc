@@ -2,13 +2,22 @@
 #include "select/select.h"
 
 #include "select/alltoall_model.h"
+#include "select/surveys.h"
 
 namespace carillon {
 
-AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules) {
+namespace {
+
+const AlgorithmChoice* find_override(const Shared& shared, const Limits& limits,
+                                     const Rules& rules) {
   for (const AlgorithmChoice& choice : rules.overrides) {
-    if (suits(choice, shared, limits)) return choice;
+    if (suits(choice, shared, limits)) return &choice;
   }
+  return nullptr;
+}
+
+// The first that holds and can do the problem.
+const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& rules) {
   const std::int64_t bytes = shared.block_bytes();
   for (const Rule& rule : rules.rules) {
     if (rule.crowded_only && !limits.crowded) continue;
@@ -16,11 +25,29 @@ AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& 
     if (rule.singles_only && (!limits.nodes || limits.nodes->count() != shared.ranks)) continue;
     if (rule.collective != shared.collective) continue;
     if (shared.ranks > rule.max_ranks || bytes > rule.max_bytes) continue;
-    if (rule.by_model) return alltoall_by_model(shared, limits);
-    if (suits(rule.choice, shared, limits)) return rule.choice;
+    if (suits(rule.choice, shared, limits)) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules) {
+  if (const AlgorithmChoice* const choice = find_override(shared, limits, rules)) return *choice;
+  if (const Rule* const rule = find_rule(shared, limits, rules)) {
+    const bool models = rule->by_model && shared.collective == Collective::kAlltoall;
+    return models ? alltoall_by_model(shared, limits) : rule->choice;
   }
   // Rules that somebody wrote without a last resort: take ours.
   return &rules == &default_rules() ? AlgorithmChoice{} : select(shared, limits, default_rules());
+}
+
+bool needs_surveys(const Shared& shared, const Limits& limits, const Rules& rules) {
+  if (shared.collective != Collective::kAlltoallv || find_override(shared, limits, rules)) {
+    return false;
+  }
+  const Rule* const rule = find_rule(shared, limits, rules);
+  return rule != nullptr && rule->by_model && surveys_pay(shared.ranks, limits, rules.table_costs);
 }
 
 }  // namespace carillon

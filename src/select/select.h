@@ -12,4 +12,7 @@ namespace carillon {
 /// any problem whose elements fit in a slot.
 AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules);
 
+/// Whether the team's alltoallvs go by model, and surveys of their tables can pay (surveys.h).
+bool needs_surveys(const Shared& shared, const Limits& limits, const Rules& rules);
+
 }  // namespace carillon

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/calls.h"
+#include "support/surveyed.h"
 
 namespace {
 
@@ -227,6 +228,23 @@ TEST(Allocation, AnAlltoallvOfTwoPhasesTakesNone) {
                               }}};
   });
   unsetenv("CARILLON_ALGORITHM");
+}
+
+// Nor do surveys of its tables, where they are held, nor what follows from them.
+TEST(Allocation, ASurveyedAlltoallvTakesNone) {
+  setenv("CARILLON_NODE_RANKS", "1", 1);
+  setenv("CARILLON_CROWDED", "0", 1);
+  expect_none([](crl_team_h team, Buffers& b) {
+    take_bruck_for_cheap(*team->context);
+    static const std::array<std::int64_t, 3> bytes{8, 8, 8}, offsets{0, 8, 16};
+    return std::vector<Call>{{"alltoallv", [=, &b] {
+                                return crl_alltoallv(team, b.in.data(), bytes.data(),
+                                                     offsets.data(), b.out.data(), bytes.data(),
+                                                     offsets.data());
+                              }}};
+  });
+  unsetenv("CARILLON_NODE_RANKS");
+  unsetenv("CARILLON_CROWDED");
 }
 
 // As programs do that share out work among roots.

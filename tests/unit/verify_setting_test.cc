@@ -42,7 +42,8 @@ Status plan(const Shared& shared, Rank rank, const std::string& algorithm, std::
   if (!plans.ok()) return plans.status();
   const UnevenTables tables(shared, shared.element_bytes * 3, rank);
   const Local local{.in_place = false, .tables = tables.view()};
-  return plans.value()->find(shared, local, rank, Limits{}, true).status();
+  const Limits limits;
+  return plans.value()->find(shared, local, rank, {.limits = limits, .agreed = {}}).status();
 }
 
 class VerifySetting : public testing::TestWithParam<int> {

@@ -31,8 +31,6 @@
 namespace carillon {
 namespace {
 
-constexpr std::int64_t kLongestBytes = 256;  // of a block that goes by more than one rank
-
 void emit_lengths(const Call& call, const BruckLengths& lengths, Builder& b) {
   const std::int64_t row_bytes = call.shared.ranks * kNumberBytes;
   const Range all = b.allocate_scratch(lengths.numbers() * kNumberBytes);
@@ -127,13 +125,10 @@ class Blocks {
 
 void emit_alltoallv_bruck_two_phase(const Call& call, Builder& b) {
   const BruckLengths lengths(call);
-  // A message is one slot's: what is sent before anything is received must not wait for it.
-  const std::int64_t slot = call.limits.slot_bytes;
-  if (lengths.most_numbers() * kNumberBytes > slot) return emit_alltoallv_pairwise(call, b);
+  if (!lengths.numbers_fit()) return emit_alltoallv_pairwise(call, b);
   if (call.stage == 0) return emit_lengths(call, lengths, b);
   const auto longest = call.learned.first(static_cast<std::size_t>(call.shared.ranks));
-  const std::int64_t bytes = *std::max_element(longest.begin(), longest.end());
-  if (bytes > kLongestBytes || bytes * lengths.most_blocks() > slot) {
+  if (*std::max_element(longest.begin(), longest.end()) > lengths.most_block_bytes()) {
     return emit_alltoallv_pairwise(call, b);
   }
   Blocks(call, lengths, b).emit();

@@ -12,6 +12,7 @@
 namespace carillon {
 
 inline constexpr std::int64_t kNumberBytes = 8;
+inline constexpr std::int64_t kLongestBytes = 256;  // of a block that goes by more than one rank
 
 /// The numbers that a rank learns in the first phase: the longest block of the rank i before it at
 /// i, then the lengths of the blocks that each step brings, in the order of their indices.
@@ -28,9 +29,15 @@ class BruckLengths {
     });
   }
   [[nodiscard]] std::int64_t numbers() const { return numbers_; }
-  /// Of the longest message of either phase.
-  [[nodiscard]] std::int64_t most_numbers() const { return most_numbers_; }
-  [[nodiscard]] std::int64_t most_blocks() const { return most_blocks_; }
+  /// A message is one slot's: what is sent before anything is received must not wait for it. Are
+  /// those of the first phase?
+  [[nodiscard]] bool numbers_fit() const {
+    return most_numbers_ * kNumberBytes <= call_.limits.slot_bytes;
+  }
+  /// The longest blocks of which the same holds in the second phase, and which it pays for.
+  [[nodiscard]] std::int64_t most_block_bytes() const {
+    return std::min(kLongestBytes, call_.limits.slot_bytes / std::max<Rank>(most_blocks_, 1));
+  }
   /// Where the length is of the block of this index after its digits up to the step's.
   [[nodiscard]] std::int64_t after(const BruckStep& step, Rank index) const {
     const std::int64_t moved = index % (step.weight * step.radix);

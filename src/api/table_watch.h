@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plans of a team's alltoallvs where surveys of their tables decide (select/surveys.h). All
+// functions with the engine's lock.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "api/plans.h"
+#include "select/surveys.h"
+
+namespace carillon {
+
+class TableWatch {
+ public:
+  /// Whether such a team's alltoallvs are surveyed; the first answer holds.
+  bool surveys(const PlanCache& plans, const Shared& shared, const TeamTerms& terms);
+  /// The plan of the call that begins now, and of which choice it is. Only if surveys() says so.
+  struct Next {
+    PlannedCall planned;
+    AlgorithmChoice choice;
+    std::int64_t note = 0;
+  };
+  Result<Next> next(PlanCache& plans, const Shared& shared, const Local& local, Rank rank,
+                    const TeamTerms& terms);
+  /// Null: there are none.
+  [[nodiscard]] Surveys* surveys() { return surveys_ ? &*surveys_ : nullptr; }
+
+ private:
+  bool decided_ = false;
+  std::optional<Surveys> surveys_;
+  std::array<Next, 3> known_;  // of pairwise, survey and bruck_two_phase, the newest first
+};
+
+}  // namespace carillon
