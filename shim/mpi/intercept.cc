@@ -65,6 +65,14 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
   return call_host(communicator.for_host(call.comm, reason), request);
 }
 
+template <typename Initialise>
+int start(Initialise initialise) {
+  prepare_process();
+  const int status = initialise();
+  if (status == MPI_SUCCESS) start_process();
+  return status;
+}
+
 bool find_call(const char* name, std::size_t* call) {
   for (*call = 0; *call < kCalls; ++*call) {
     if (strcasecmp(call_name(*call).c_str(), name) == 0) return true;
@@ -106,17 +114,20 @@ extern "C" {
 #pragma GCC diagnostic pop
 
 CARILLON_EXPORT int MPI_Init(int* argc, char*** argv) {
-  carillon::shim::prepare_process();
-  const int status = host().Init(argc, argv);
-  if (status == MPI_SUCCESS) carillon::shim::start_process();
-  return status;
+  return carillon::shim::start([&] { return host().Init(argc, argv); });
 }
 
 CARILLON_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  carillon::shim::prepare_process();
-  const int status = host().Init_thread(argc, argv, required, provided);
-  if (status == MPI_SUCCESS) carillon::shim::start_process();
-  return status;
+  return carillon::shim::start([&] { return host().Init_thread(argc, argv, required, provided); });
+}
+
+// MPI's own Fortran functions call these (fortran.cc), and tools.
+CARILLON_EXPORT int PMPI_Init(int* argc, char*** argv) {
+  return carillon::shim::start([&] { return host().Init(argc, argv); });
+}
+
+CARILLON_EXPORT int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  return carillon::shim::start([&] { return host().Init_thread(argc, argv, required, provided); });
 }
 
 CARILLON_EXPORT int MPI_Op_free(MPI_Op* op) {
