@@ -38,7 +38,7 @@
 namespace carillon::shim {
 namespace {
 
-constexpr char kPrefix[] = "PMPI_";
+constexpr char kPrefix[] = "PMPI";  // or PMPIX_
 
 // What only an MPI's own Fortran functions are called: tools have the names without the p.
 constexpr const char* kOwnNames[] = {"pmpi_init_", "pmpi_init_f08_", "pmpi_init", "pmpi_init__",

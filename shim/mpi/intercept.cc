@@ -3,6 +3,9 @@
 // The functions the program calls instead of its MPI's.
 #include <strings.h>
 
+#include <string>
+#include <vector>
+
 #include "communicator.h"
 #include "process.h"
 #include "record.h"
@@ -148,6 +151,19 @@ CARILLON_EXPORT unsigned long long carillon_shim_taken(const char* name) {
 CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
   std::size_t call = 0;
   return carillon::shim::find_call(name, &call) ? carillon::shim::left_calls(call) : 0;
+}
+
+// The calls that are counted, e.g. "Iallreduce" for MPI_Iallreduce; null after the last one.
+CARILLON_EXPORT const char* carillon_shim_call_name(int index) {
+  static const std::vector<std::string>& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < carillon::shim::kCalls; ++i) {
+      all.push_back(carillon::shim::call_name(i));
+    }
+    return all;
+  }());
+  const auto at = static_cast<std::size_t>(index);  // a negative one is past the end, too
+  return at < names.size() ? names[at].c_str() : nullptr;
 }
 
 // The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.
