@@ -17,24 +17,28 @@ Host g_host;
 namespace {
 
 void* g_library = nullptr;  // what the host's symbols are looked up in
+bool g_private = false;     // it is not in the global scope
 
 int collect_name(dl_phdr_info* info, std::size_t /*size*/, void* names) {
   static_cast<std::vector<std::string>*>(names)->emplace_back(info->dlpi_name);
   return 0;
 }
 
-// The library that provides PMPI_Init: in the global scope, or in one loaded privately, as Python
-// loads its extension modules.
+// The library that provides PMPI_Finalize: in the global scope, or in one loaded privately, as
+// Python loads its extension modules.
 void* find_library() {
   void* const program = dlopen(nullptr, RTLD_LAZY);
-  if (dlsym(program, "PMPI_Init") != nullptr) return program;
+  if (dlsym(program, "PMPI_Finalize") != nullptr) return program;
   std::vector<std::string> names;
   dl_iterate_phdr(collect_name, &names);
   for (const std::string& name : names) {
     if (name.empty()) continue;
     void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
-    if (dlsym(library, "PMPI_Init") != nullptr) return library;
+    if (dlsym(library, "PMPI_Finalize") != nullptr) {
+      g_private = true;
+      return library;
+    }
     dlclose(library);
   }
   return nullptr;
@@ -42,7 +46,8 @@ void* find_library() {
 
 template <typename Function>
 void look_up(Function& function, const char* symbol) {
-  function = reinterpret_cast<Function>(dlsym(g_library, symbol));
+  // In the global scope this library comes first, which has some of these, too.
+  function = reinterpret_cast<Function>(dlsym(g_private ? g_library : RTLD_NEXT, symbol));
 }
 
 // The file the host's functions come from, e.g. /usr/lib/libmpi.so.40.
@@ -100,6 +105,7 @@ void find_host() {
   CARILLON_LOOK_UP(name)                     \
   CARILLON_LOOK_UP(started)
   CARILLON_HOST_FUNCTIONS(CARILLON_LOOK_UP)
+  CARILLON_HOST_OWN_FUNCTIONS(CARILLON_LOOK_UP)
   CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_LOOK_UP)
 #include "collectives.def"
 #undef CARILLON_COLLECTIVE

@@ -57,12 +57,19 @@ void* host_data(const char* symbol);
 #define CARILLON_HOST_LARGE_FUNCTIONS(X)
 #endif
 
+#ifdef OPEN_MPI
+#define CARILLON_HOST_OWN_FUNCTIONS(X) X(Comm_f2c)
+#else
+#define CARILLON_HOST_OWN_FUNCTIONS(X)  // there they may be macros
+#endif
+
 namespace carillon::shim {
 
 struct Host {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name
 #define CARILLON_POINTER(name) decltype(&PMPI_##name) name = nullptr;
   CARILLON_HOST_FUNCTIONS(CARILLON_POINTER)
+  CARILLON_HOST_OWN_FUNCTIONS(CARILLON_POINTER)
   CARILLON_HOST_LARGE_FUNCTIONS(CARILLON_POINTER)  // null where an older library lacks them
 #define CARILLON_COLLECTIVE(name, started, ...) CARILLON_COLLECTIVE_POINTERS(name, started)
 #define CARILLON_COLLECTIVE_POINTERS(name, started) \

@@ -3,6 +3,9 @@
 // The functions the program calls instead of its MPI's.
 #include <strings.h>
 
+#include <string>
+#include <vector>
+
 #include "communicator.h"
 #include "process.h"
 #include "record.h"
@@ -65,6 +68,14 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
   return call_host(communicator.for_host(call.comm, reason), request);
 }
 
+template <typename Initialise>
+int start(Initialise initialise) {
+  prepare_process();
+  const int status = initialise();
+  if (status == MPI_SUCCESS) start_process();
+  return status;
+}
+
 bool find_call(const char* name, std::size_t* call) {
   for (*call = 0; *call < kCalls; ++*call) {
     if (strcasecmp(call_name(*call).c_str(), name) == 0) return true;
@@ -106,17 +117,20 @@ extern "C" {
 #pragma GCC diagnostic pop
 
 CARILLON_EXPORT int MPI_Init(int* argc, char*** argv) {
-  carillon::shim::prepare_process();
-  const int status = host().Init(argc, argv);
-  if (status == MPI_SUCCESS) carillon::shim::start_process();
-  return status;
+  return carillon::shim::start([&] { return host().Init(argc, argv); });
 }
 
 CARILLON_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  carillon::shim::prepare_process();
-  const int status = host().Init_thread(argc, argv, required, provided);
-  if (status == MPI_SUCCESS) carillon::shim::start_process();
-  return status;
+  return carillon::shim::start([&] { return host().Init_thread(argc, argv, required, provided); });
+}
+
+// MPI's own Fortran functions call these (fortran.cc), and tools.
+CARILLON_EXPORT int PMPI_Init(int* argc, char*** argv) {
+  return carillon::shim::start([&] { return host().Init(argc, argv); });
+}
+
+CARILLON_EXPORT int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  return carillon::shim::start([&] { return host().Init_thread(argc, argv, required, provided); });
 }
 
 CARILLON_EXPORT int MPI_Op_free(MPI_Op* op) {
@@ -137,6 +151,19 @@ CARILLON_EXPORT unsigned long long carillon_shim_taken(const char* name) {
 CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
   std::size_t call = 0;
   return carillon::shim::find_call(name, &call) ? carillon::shim::left_calls(call) : 0;
+}
+
+// The calls that are counted, e.g. "Iallreduce" for MPI_Iallreduce; null after the last one.
+CARILLON_EXPORT const char* carillon_shim_call_name(int index) {
+  static const std::vector<std::string>& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < carillon::shim::kCalls; ++i) {
+      all.push_back(carillon::shim::call_name(i));
+    }
+    return all;
+  }());
+  const auto at = static_cast<std::size_t>(index);  // a negative one is past the end, too
+  return at < names.size() ? names[at].c_str() : nullptr;
 }
 
 // The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.

@@ -19,6 +19,7 @@
 #include "communicator.h"
 #include "datatype.h"
 #include "flight.h"
+#include "fortran.h"
 #include "record.h"
 #include "settings.h"
 #include "stats.h"
@@ -200,6 +201,7 @@ void prepare_process() { syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_
 void start_process() {
   Process& state = process();
   if (state.phase != Phase::kNotStarted) return;
+  serve_fortran();
   const InsideHost guard;
   Settings settings = read_settings();
   int thread_level = MPI_THREAD_SINGLE;
