@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rest of MPI's surface: collectives with MPI_Count arguments, sessions, and spawned processes.
+// Each call is taken or left as docs/interposer.md says, and right either way.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "support.h"
+
+namespace mpi_test {
+namespace {
+
+#if MPI_VERSION >= 4
+
+template <typename Count, typename Offset>
+struct Lists {
+  std::vector<Count> counts;
+  std::vector<Offset> offsets;  // of blocks in the opposite order
+  std::vector<Offset> bytes;
+
+  explicit Lists(int block) {
+    for (int i = 0; i < world_size(); ++i) {
+      counts.push_back(block);
+      offsets.push_back(block * (world_size() - 1 - i));
+      bytes.push_back(offsets.back() * static_cast<Offset>(sizeof(int)));
+    }
+  }
+};
+
+struct Buffers {
+  static constexpr int kCount = 3;
+  Lists<int, int> narrow{kCount};
+  Lists<MPI_Count, MPI_Aint> wide{kCount};
+  std::vector<MPI_Datatype> types;
+  std::vector<int> in;
+
+  Buffers() : types(static_cast<std::size_t>(world_size()), MPI_INT) {
+    for (int i = 0; i < kCount * world_size(); ++i) in.push_back(1000 * world_rank() + i);
+  }
+  [[nodiscard]] std::vector<int> output() const {
+    std::vector<int> out(in.size(), -1);
+    if (world_rank() == 0) std::copy(in.begin(), in.begin() + kCount, out.begin());  // of a bcast
+    return out;
+  }
+};
+
+// Each of the three gets lists and an output; the MPI itself does the last one, with int arguments.
+template <typename Blocking, typename Started, typename Oracle>
+void compare(std::string name, const Buffers& buffers, Blocking blocking, Started started,
+             Oracle oracle) {
+  name[0] = static_cast<char>(name[0] - 'A' + 'a');
+  const std::string started_name = "i" + name;
+  MustTake must(name.c_str()), must_start(started_name.c_str());
+  std::vector<int> expected = buffers.output(), out = expected, started_out = expected;
+  oracle(buffers.narrow, expected.data());
+  blocking(buffers.wide, out.data());
+  must.expect();
+  check(out == expected, name + " with MPI_Count");
+  MPI_Request request = MPI_REQUEST_NULL;
+  started(buffers.wide, started_out.data(), &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  must_start.expect();
+  check(started_out == expected, started_name + " with MPI_Count");
+}
+
+#define CRL_LIST(...) __VA_ARGS__
+#define CRL_COMPARE(symbol, started, arguments)               \
+  compare(                                                    \
+      #symbol, buffers,                                       \
+      [&](const auto& list, int* out) {                       \
+        static_cast<void>(list);                              \
+        MPI_##symbol##_c(CRL_LIST arguments);                 \
+      },                                                      \
+      [&](const auto& list, int* out, MPI_Request* request) { \
+        static_cast<void>(list);                              \
+        MPI_##started##_c(CRL_LIST arguments, request);       \
+      },                                                      \
+      [&](const auto& list, int* out) {                       \
+        static_cast<void>(list);                              \
+        PMPI_##symbol(CRL_LIST arguments);                    \
+      })
+
+void test_large_counts() {
+  const Buffers buffers;
+  const int* const in = buffers.in.data();
+  const MPI_Datatype* const types = buffers.types.data();
+  constexpr int k = Buffers::kCount;
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  CRL_COMPARE(Bcast, Ibcast, (out, k, MPI_INT, 0, comm));
+  CRL_COMPARE(Reduce, Ireduce, (in, out, k, MPI_INT, MPI_SUM, 0, comm));
+  CRL_COMPARE(Allreduce, Iallreduce, (in, out, k, MPI_INT, MPI_SUM, comm));
+  CRL_COMPARE(Reduce_scatter_block, Ireduce_scatter_block, (in, out, k, MPI_INT, MPI_SUM, comm));
+  CRL_COMPARE(Reduce_scatter, Ireduce_scatter,
+              (in, out, list.counts.data(), MPI_INT, MPI_SUM, comm));
+  CRL_COMPARE(Scan, Iscan, (in, out, k, MPI_INT, MPI_SUM, comm));
+  CRL_COMPARE(Exscan, Iexscan, (in, out, k, MPI_INT, MPI_SUM, comm));
+  CRL_COMPARE(Allgather, Iallgather, (in, k, MPI_INT, out, k, MPI_INT, comm));
+  CRL_COMPARE(Allgatherv, Iallgatherv,
+              (in, k, MPI_INT, out, list.counts.data(), list.offsets.data(), MPI_INT, comm));
+  CRL_COMPARE(Gather, Igather, (in, k, MPI_INT, out, k, MPI_INT, 0, comm));
+  CRL_COMPARE(Gatherv, Igatherv,
+              (in, k, MPI_INT, out, list.counts.data(), list.offsets.data(), MPI_INT, 0, comm));
+  CRL_COMPARE(Scatter, Iscatter, (in, k, MPI_INT, out, k, MPI_INT, 0, comm));
+  CRL_COMPARE(Scatterv, Iscatterv,
+              (in, list.counts.data(), list.offsets.data(), MPI_INT, out, k, MPI_INT, 0, comm));
+  CRL_COMPARE(Alltoall, Ialltoall, (in, k, MPI_INT, out, k, MPI_INT, comm));
+  CRL_COMPARE(Alltoallv, Ialltoallv,
+              (in, list.counts.data(), list.offsets.data(), MPI_INT, out, list.counts.data(),
+               list.offsets.data(), MPI_INT, comm));
+  CRL_COMPARE(Alltoallw, Ialltoallw,
+              (in, list.counts.data(), list.bytes.data(), types, out, list.counts.data(),
+               list.bytes.data(), types, comm));
+}
+
+// A count past INT_MAX.
+void test_count_past_int() {
+  MPI_Datatype none = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(0, MPI_INT, &none);
+  MPI_Type_commit(&none);
+  MustTake bcast("bcast");
+  int number = 5;
+  check(MPI_Bcast_c(&number, (MPI_Count{1} << 33) + 1, none, 0, MPI_COMM_WORLD) == MPI_SUCCESS &&
+            number == 5,
+        "a bcast of very many empty elements");
+  bcast.expect();
+  MPI_Type_free(&none);
+}
+
+// Communicators of a session, beside the world.
+void test_session() {
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+  MPI_Comm_create_from_group(group, "carillon", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+  MustTake allreduce("allreduce"), iallreduce("iallreduce");
+  const int mine = world_rank() + 1;
+  int sum = 0, started_sum = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&mine, &started_sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  iallreduce.expect();
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  allreduce.expect();
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  const int expected = world_size() * (world_size() + 1) / 2;
+  check(sum == expected && started_sum == expected, "allreduce on a communicator of a session");
+  MPI_Comm_free(&comm);
+  MPI_Group_free(&group);
+  MPI_Session_finalize(&session);
+}
+
+// Nothing but a session: the MPI does everything.
+int only_session() {
+  MPI_Session session = MPI_SESSION_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+  MPI_Comm_create_from_group(group, "carillon", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+  int rank = 0, size = 0, sum = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int mine = rank + 1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  check(sum == size * (size + 1) / 2, "allreduce in a session without MPI_Init");
+  sum = 0;
+  MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(sum == size * (size + 1) / 2, "iallreduce in a session without MPI_Init");
+  const bool all_left = left("allreduce") == 1 && left("iallreduce") == 1 &&
+                        taken("allreduce") == 0 && taken("iallreduce") == 0;
+  MPI_Comm_free(&comm);
+  MPI_Group_free(&group);
+  MPI_Session_finalize(&session);
+  return all_left && sum == size * (size + 1) / 2 ? 0 : 1;
+}
+
+#endif
+
+// A blocking and a non-blocking allreduce, with the right results.
+bool add_ranks(MPI_Comm comm) {
+  int rank = 0, size = 0, sum = 0, started_sum = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&mine, &started_sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  const int expected = size * (size + 1) / 2;
+  return sum == expected && started_sum == expected;
+}
+
+// What parents and children do together; the MPI does it, because they are of two worlds.
+void meet(MPI_Comm inter) {
+  MPI_Comm merged = MPI_COMM_NULL;
+  MPI_Intercomm_merge(inter, 0, &merged);
+  const std::uint64_t left_before = left("allreduce"), taken_before = taken("allreduce");
+  check(add_ranks(merged), "allreduce of parents and children");
+  check(left("allreduce") == left_before + 1 && taken("allreduce") == taken_before,
+        "allreduce of parents and children must be left to the MPI");
+  MPI_Comm_free(&merged);
+  MPI_Comm_disconnect(&inter);
+}
+
+// Some MPIs cannot spawn where they were started without their own process manager.
+void test_spawned(char* program) {
+  MPI_Comm children = MPI_COMM_NULL;
+  char argument[] = "child";
+  char* arguments[] = {argument, nullptr};
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int status = MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+                                    &children, MPI_ERRCODES_IGNORE);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  if (status == MPI_SUCCESS) {
+    meet(children);
+  } else if (world_rank() == 0) {
+    std::fputs("this MPI cannot spawn here\n", stderr);
+  }
+}
+
+// Launchers may start these without the interposer: they are a world of their own.
+int be_child() {
+  MPI_Init(nullptr, nullptr);
+  int rank = 0, size = 0, sum = 0;
+  MPI_Comm parents = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  int bad = sum == size * (size - 1) / 2 ? 0 : 1;
+  MPI_Comm_get_parent(&parents);
+  MPI_Intercomm_merge(parents, 1, &merged);
+  bad += add_ranks(merged) ? 0 : 1;
+  MPI_Comm_free(&merged);
+  MPI_Comm_disconnect(&parents);
+  MPI_Finalize();
+  return bad;
+}
+
+}  // namespace
+}  // namespace mpi_test
+
+// surface_test [child | session]
+int main(int argc, char** argv) {
+  const char* const mode = argc > 1 ? argv[1] : "";
+#if MPI_VERSION >= 4
+  if (std::strcmp(mode, "session") == 0) return mpi_test::only_session();
+#endif
+  if (std::strcmp(mode, "child") == 0) return mpi_test::be_child();
+  mpi_test::begin(argc, argv);
+#if MPI_VERSION >= 4
+  mpi_test::test_large_counts();
+  mpi_test::test_count_past_int();
+  mpi_test::test_session();
+#endif
+  mpi_test::test_spawned(argv[0]);
+  return mpi_test::end();
+}
