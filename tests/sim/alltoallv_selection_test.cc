@@ -106,6 +106,7 @@ TEST_P(AlltoallvSelection, IsNearTheBestNearlyAlways) {
                 std::to_string(best_ns) + " (" + modelled(best) + ")\n";
     }
   }
+  RecordProperty("near", near);
   EXPECT_EQ(points, 28);
   EXPECT_GE(near * 100, points * 85) << near << " of " << points << "; the others:\n" << misses;
 }
