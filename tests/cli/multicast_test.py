@@ -74,6 +74,18 @@ class Ranks(Multicast):
                 self.assertNotIn(self.play(way, "kill", 2).status, (0, None))
 
 
+class Unasked(Multicast):
+    def test_it_is_chosen_when_enough_was_broadcast(self):
+        done = self.play("", "much", CARILLON_ALGORITHM="")
+        self.check_multicast(done, "multicast_leader")
+
+    def test_not_where_it_is_forbidden(self):
+        done = self.play("", "much", CARILLON_ALGORITHM="", CARILLON_LOG="info",
+                         CARILLON_MULTICAST_JOIN_S="0",
+                         before=at(2, OUTPUT + "ip daddr 224.0.0.0/4 udp dport != 0 drop"))
+        self.check_fallback(done, r".*does not hear member ")
+
+
 class Switches(Multicast):
     def test_snooping(self):
         for way in WAYS:
