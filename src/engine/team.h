@@ -61,6 +61,10 @@ class Team {
   /// team may carry; to be followed by progress_joining() until it is false.
   void begin_joining(const crl_oob_t& oob);
   bool progress_joining();
+  /// Limits::multicast_pays; the same on all members.
+  void set_multicast_pays(bool pays) { limits_.multicast_pays = pays; }
+  /// It has no groups any more. Of all members, when each knows that all have what was multicast.
+  void leave_multicast();
   /// The group that messages of this flow are in.
   GroupStreams& streams(Flow flow) { return multicast_->streams(group_of(flow)); }
   /// What this node receives of multicasts to nodes.
