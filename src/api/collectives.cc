@@ -311,7 +311,8 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   if (team.team->state() == Team::State::kFailed) return report(team.team->status());
   const bool ready = team.team->state() == Team::State::kReady;
   const bool plans_now = ready && !is_surveyed(team, key);
-  if (plans_now && !holds(entry, key, buffers.tables)) {
+  const bool finds = plans_now && holds(entry, key, buffers.tables);
+  if (plans_now && !finds) {
     if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
       return report(status);
   }
@@ -326,7 +327,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   if (plans_now) {
     request->algorithm = team.last_algorithm = entry->planned.algorithm;
     request->set_plan(entry->planned.plan);
-    if (would_multicast(team, shared)) [[unlikely]]
+    if (!finds && would_multicast(team, shared)) [[unlikely]]
       entry.reset();
   } else {
     request->await_plan();

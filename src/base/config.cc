@@ -73,8 +73,7 @@ constexpr std::array kRows = {
     Row{"CARILLON_MULTICAST", "text",
         "Multicast between nodes: off, udp, udp:INTERFACE, ud or ud:DEVICE; auto: where "
         "CARILLON_ALGORITHM names an algorithm of multicast, as suits the network, and over TCP "
-        "once "
-        "a team has broadcast enough.",
+        "where a trial says that it pays.",
         &Config::multicast, nullptr, 0, 0},
     Row{"CARILLON_MULTICAST_JOIN_S", "seconds",
         "How long a team waits for its members to hear each other's multicasts, before it does "

@@ -216,6 +216,30 @@ TEST(MulticastChosen, OnceEnoughWasBroadcast) {
   unsetenv("CARILLON_NETWORK");
 }
 
+// Asked for, it is chosen from the first call on, where rows say so.
+TEST(MulticastChosen, AtOnceWhereItIsAskedFor) {
+  set_environment("multicast_leader", "udp:lo");
+  setenv("CARILLON_ALGORITHM", "", 1);
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    for (const std::size_t count : {1024, 1025, 8192, 8193}) {
+      const auto expected = values_of(3, 0, count);
+      std::vector<std::int64_t> data = rank == 3 ? expected : std::vector<std::int64_t>(count);
+      expect_ok(crl_bcast(team, data.data(), count * 8, 3), "bcast");
+      EXPECT_EQ(data, expected) << count << " numbers, rank " << rank;
+      const bool multicasts = count == 1025 || count == 8192;
+      EXPECT_STREQ(crl_team_last_algorithm(team),
+                   multicasts ? "bcast.multicast_leader" : "bcast.hierarchical")
+          << count << " numbers, rank " << rank;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
 // One member does not want it: nobody does.
 TEST(MulticastChosen, NotWhereAMemberIsAgainstIt) {
   set_environment("multicast_leader", "auto");
