@@ -52,9 +52,10 @@ int Engine::wait_us(int most_us) {
   each_multicast([&](const TeamMulticast& groups) { due = std::min(due, groups.due()); });
   if (due == multicast::kNever) return most_us;
   const multicast::Nanoseconds now = TeamMulticast::now();
-  const auto most = static_cast<multicast::Nanoseconds>(most_us);
-  const auto left = due <= now ? 0 : (due - now) / multicast::kMicrosecond + 1;
-  return static_cast<int>(std::min(left, most));
+  // What is still due after progress has found no room at the network.
+  constexpr std::uint64_t kLeastUs = 50;
+  const std::uint64_t left_us = due <= now ? 0 : (due - now) / multicast::kMicrosecond + 1;
+  return static_cast<int>(std::clamp(left_us, kLeastUs, static_cast<std::uint64_t>(most_us)));
 }
 
 void Engine::progress_multicasts() {
