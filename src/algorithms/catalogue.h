@@ -12,6 +12,7 @@ void emit_barrier_dissemination(const Call& call, Builder& b);
 void emit_barrier_flat(const Call& call, Builder& b);
 void emit_barrier_degree_k(const Call& call, Builder& b);
 void emit_barrier_hierarchical(const Call& call, Builder& b);
+void emit_barrier_multicast(const Call& call, Builder& b);
 
 void emit_bcast_flat(const Call& call, Builder& b);
 void emit_bcast_binomial(const Call& call, Builder& b);

@@ -29,6 +29,8 @@ constexpr std::array kAlgorithms = {
     Algorithm{"barrier.hierarchical", "nodes, then their leaders, then nodes", kBarrier,
               emit_barrier_hierarchical, false, {}, false, {},
               {"barrier.flat", "barrier.dissemination", "barrier.flat"}},
+    Algorithm{"barrier.multicast", "signals to the first leader, up a tree, then one multicast; k: children",
+              kBarrier, emit_barrier_multicast, false, {1, 1024, 3}, false, {.multicast = true}},
 
     Algorithm{"bcast.flat", "the root writes once, everybody reads", kBcast, emit_bcast_flat,
               false, {}, true},

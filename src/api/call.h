@@ -18,6 +18,14 @@ struct Buffers {
 /// "crl_allreduce: ...".
 Status invalid(const CallKey& key, const std::string& what);
 
+/// One that does not block, by who holds the engine's lock; then the end of a request that is done.
+crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
+                   crl_request_h* request_p);
+crl_status_t finish(crl_request_h* request_p);
+
+/// The team's members, all in the same call, join its multicast groups if there can be any.
+Status join_multicast(crl_team& team);
+
 /// One call, blocking or not (request_p null or not).
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p, bool blocking);

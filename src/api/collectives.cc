@@ -173,6 +173,25 @@ Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, P
   return {};
 }
 
+// The team could have multicast, has not joined its groups, and would use them for this.
+bool would_multicast(const crl_team& team, const Shared& shared) {
+  return team.team->may_join() &&
+         team.context->plans->would_multicast(shared, terms_of(*team.team));
+}
+
+// Whether that is so. Such calls are planned each time anew, until their bytes are enough: then
+// the members, all in this call, join. Only blocking calls count: each member comes to the same
+// ones, and to nothing else meanwhile.
+Result<bool> wish_multicast(crl_team& team, const CallKey& key) {
+  Shared shared;
+  PreparedCall ignored;
+  if (Status status = resolve(team, key, shared, ignored); !status.ok()) return status;
+  if (!would_multicast(team, shared)) return false;
+  if (!team.team->note_wish(shared.block_bytes())) return true;
+  if (Status status = join_multicast(team); !status.ok()) return status;
+  return false;
+}
+
 crl_status_t run_slow_start(crl_team& team) {
   if (team.team->state() == Team::State::kAgreeing) team.context->engine->wait(*team.team);
   if (team.team->state() == Team::State::kFailed) return report(team.team->status());
@@ -228,7 +247,13 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
     return run_surveyed(team, key, buffers);
   }
   Place& entry = place_of(team, key, buffers.tables);
+  bool keeps = true;
   if (!holds(entry, key, buffers.tables)) [[unlikely]] {
+    if (team.team->may_join()) {
+      const Result<bool> wishes = wish_multicast(team, key);
+      if (!wishes.ok()) return report(wishes.status());
+      keeps = !wishes.value();
+    }
     if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
       return report(status);
   }
@@ -249,7 +274,10 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
     run->algorithm = call.planned.algorithm;
   }
   team.context->engine->run_to_end(*run);
-  return run->status().ok() ? CRL_OK : report(run->status());
+  const crl_status_t status = run->status().ok() ? CRL_OK : report(run->status());
+  if (!keeps) [[unlikely]]
+    entry.reset();
+  return status;
 }
 
 crl_request* new_request(crl_context& context) {
@@ -259,10 +287,22 @@ crl_request* new_request(crl_context& context) {
   return request;
 }
 
+// Called while an exception is handled: the other members must not wait for this one.
+crl_status_t fail_team(crl_team& team, const CallKey& key) {
+  const Status status(Code::kNoMemory, std::string(collective_name(key.collective)) + " of " +
+                                           std::to_string(key.count) +
+                                           " elements or bytes: out of memory at rank " +
+                                           std::to_string(team.team->rank()));
+  const Engine::Lock lock(*team.context->engine);
+  if (team.team->state() != Team::State::kFailed) team.team->fail(status);
+  return report(status);
+}
+
+}  // namespace
+
 crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
                    crl_request_h* request_p) {
   Engine& engine = *team.context->engine;
-  const Engine::Lock lock(engine);
   if (request_p == nullptr) return report(invalid(key, "no place for the request"));
   Place& entry = place_of(team, key, buffers.tables);
   PreparedCall resolved;
@@ -271,7 +311,8 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   if (team.team->state() == Team::State::kFailed) return report(team.team->status());
   const bool ready = team.team->state() == Team::State::kReady;
   const bool plans_now = ready && !is_surveyed(team, key);
-  if (plans_now && !holds(entry, key, buffers.tables)) {
+  const bool finds = plans_now && holds(entry, key, buffers.tables);
+  if (plans_now && !finds) {
     if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
       return report(status);
   }
@@ -286,6 +327,8 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   if (plans_now) {
     request->algorithm = team.last_algorithm = entry->planned.algorithm;
     request->set_plan(entry->planned.plan);
+    if (!finds && would_multicast(team, shared)) [[unlikely]]
+      entry.reset();
   } else {
     request->await_plan();
   }
@@ -308,22 +351,22 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   return CRL_OK;
 }
 
-// Called while an exception is handled: the other members must not wait for this one.
-crl_status_t fail_team(crl_team& team, const CallKey& key) {
-  const Status status(Code::kNoMemory, std::string(collective_name(key.collective)) + " of " +
-                                           std::to_string(key.count) +
-                                           " elements or bytes: out of memory at rank " +
-                                           std::to_string(team.team->rank()));
-  const Engine::Lock lock(*team.context->engine);
-  if (team.team->state() != Team::State::kFailed) team.team->fail(status);
-  return report(status);
-}
-
-}  // namespace
-
 Status invalid(const CallKey& key, const std::string& what) {
   return {Code::kInvalidArgument,
           "crl_" + std::string(collective_name(key.collective)) + ": " + what};
+}
+
+crl_status_t finish(crl_request_h* request_p) {
+  crl_request* const request = *request_p;
+  crl_context& context = *request->context;
+  const crl_status_t status = report(request->status());
+  context.note_error(*request);
+  context.outstanding[request->place] = context.outstanding.back();
+  context.outstanding[request->place]->place = request->place;
+  context.outstanding.pop_back();
+  context.spare_requests.push_back(request);
+  *request_p = nullptr;
+  return status;
 }
 
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
@@ -339,30 +382,15 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
     if (misses_buffer(*team, key, buffers)) return report(invalid(key, "a buffer is NULL"));
   }
   try {
-    return blocking ? run_blocking(*team, key, buffers) : start(*team, key, buffers, request_p);
+    if (blocking) return run_blocking(*team, key, buffers);
+    const Engine::Lock lock(*team->context->engine);
+    return start(*team, key, buffers, request_p);
   } catch (const std::exception&) {
     return fail_team(*team, key);
   }
 }
 
 }  // namespace carillon
-
-namespace {
-
-crl_status_t finish(crl_request_h* request_p) {
-  crl_request* const request = *request_p;
-  crl_context& context = *request->context;
-  const crl_status_t status = carillon::report(request->status());
-  context.note_error(*request);
-  context.outstanding[request->place] = context.outstanding.back();
-  context.outstanding[request->place]->place = request->place;
-  context.outstanding.pop_back();
-  context.spare_requests.push_back(request);
-  *request_p = nullptr;
-  return status;
-}
-
-}  // namespace
 
 crl_status_t crl_request_test(crl_request_h* request_p) {
   if (*request_p == nullptr) return CRL_OK;
@@ -371,7 +399,7 @@ crl_status_t crl_request_test(crl_request_h* request_p) {
     carillon::Engine& engine = *request.context->engine;
     const carillon::Engine::Lock lock(engine);
     if (!request.done()) engine.progress_and_watch();
-    return request.done() ? finish(request_p) : CRL_IN_PROGRESS;
+    return request.done() ? carillon::finish(request_p) : CRL_IN_PROGRESS;
   });
 }
 
@@ -382,6 +410,6 @@ crl_status_t crl_request_wait(crl_request_h* request_p) {
     carillon::Engine& engine = *request.context->engine;
     engine.wait(request);
     const carillon::Engine::Lock lock(engine);
-    return finish(request_p);
+    return carillon::finish(request_p);
   });
 }

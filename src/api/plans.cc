@@ -115,6 +115,13 @@ AlgorithmChoice PlanCache::choose(const Shared& shared, const TeamTerms& terms) 
   return select(shared, terms.limits, rules_of(terms));
 }
 
+bool PlanCache::would_multicast(const Shared& shared, const TeamTerms& terms) const {
+  Limits with = terms.limits;
+  with.multicast_bytes = Limits().multicast_bytes;
+  return choose(shared, {.limits = with, .same_settings = terms.same_settings, .agreed = {}})
+      .algorithm->traits.multicast;
+}
+
 Result<PlannedCall> PlanCache::find(const Shared& shared, const Local& local, Rank rank,
                                     const TeamTerms& terms) {
   Key key{shared, local.in_place, rank, terms.limits, terms.same_settings, terms.agreed, {}};

@@ -42,6 +42,8 @@ class PlanCache {
   /// The plan of this rank for the problem. Any thread.
   Result<PlannedCall> find(const Shared& shared, const Local& local, Rank rank,
                            const TeamTerms& terms);
+  /// Whether such a team, but with multicast, would use it.
+  [[nodiscard]] bool would_multicast(const Shared& shared, const TeamTerms& terms) const;
   /// A later stage of what find found, for a call with these tables. Calls with the lengths of one
   /// before get its plan.
   struct Stage {

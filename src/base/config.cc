@@ -72,12 +72,13 @@ constexpr std::array kRows = {
         &Config::network, nullptr, 0, 0},
     Row{"CARILLON_MULTICAST", "text",
         "Multicast between nodes: off, udp, udp:INTERFACE, ud or ud:DEVICE; auto: where "
-        "CARILLON_ALGORITHM names an algorithm of multicast, as suits the network.",
+        "CARILLON_ALGORITHM names an algorithm of multicast, as suits the network, and over TCP "
+        "where a trial says that it pays.",
         &Config::multicast, nullptr, 0, 0},
     Row{"CARILLON_MULTICAST_JOIN_S", "seconds",
-        "How long a team in the making waits for its members to hear each other's multicasts, "
-        "before it does without.",
-        nullptr, &Config::multicast_join_s, 1, 3600},
+        "How long a team waits for its members to hear each other's multicasts, before it does "
+        "without; 0: 2 s, or half a second where nobody has asked for multicast.",
+        nullptr, &Config::multicast_join_s, 0, 3600},
     Row{"CARILLON_NODE_RANKS", "numbers",
         "Ranks that count as one node, e.g. 3,1,2 and so on from the start, or rr:2 for two nodes "
         "in "

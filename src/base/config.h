@@ -28,7 +28,7 @@ struct Config {
   std::int64_t gather_bytes = -1;     ///< CARILLON_GATHER_BYTES
   std::string network;                ///< CARILLON_NETWORK
   std::string multicast = "auto";     ///< CARILLON_MULTICAST
-  std::int64_t multicast_join_s = 2;  ///< CARILLON_MULTICAST_JOIN_S
+  std::int64_t multicast_join_s = 0;  ///< CARILLON_MULTICAST_JOIN_S
   std::string node_ranks;             ///< CARILLON_NODE_RANKS
   std::string watchdog;               ///< CARILLON_WATCHDOG
   std::int64_t watchdog_ms = 0;       ///< the same in milliseconds; 0: none

@@ -90,7 +90,7 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
     const std::int64_t from = settings_.fetch_bytes < 0 ? suits : settings_.fetch_bytes;
     if (from > 0) fetch_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
     set_up_gathering();
-    multicast_ = carillon::multicast_wish(settings_, network_->name());
+    multicast_ = carillon::multicast_wish(settings_, network_->wire());
     if (joined() && network_->wait_descriptor() >= 0) {
       bell_ = std::make_unique<shm::Bell>(*segment_, node_rank_);
       if (bell_->fd() < 0) bell_.reset();
@@ -355,16 +355,6 @@ void Engine::progress_lifeline() {
   lifeline_->progress();
 }
 
-void Engine::stop_multicasting(const Status& why, bool tells) {
-  multicast_.kind = MulticastWish::kOff;
-  if (tells) log(LogLevel::kWarning, "there is no multicast: " + why.to_string());
-}
-
-void Engine::progress_multicasts() {
-  for (Team* const team : teams_) team->progress_multicast();
-  if (!retired_.empty()) reap_teams();
-}
-
 void Engine::progress_network() {
   if (multicasts_) progress_multicasts();
   if (lifeline_ && ++network_rounds_ % kRoundsPerLifeline == 0) progress_lifeline();
@@ -453,6 +443,14 @@ void Engine::wait(Run& run) {
 
 void Engine::wait(Team& team) {
   wait_until([&] { return team.state() != Team::State::kAgreeing; });
+}
+
+void Engine::join_multicast(Team& team, const crl_oob_t& oob) {
+  {
+    const Lock lock(*this);
+    team.begin_joining(oob);
+  }
+  wait_until([&] { return !team.progress_joining(); });
 }
 
 // Who the members of a team in the making are is not known yet: any process that died may be one.

@@ -16,6 +16,7 @@
 #include "base/config.h"
 #include "base/offset_allocator.h"
 #include "base/status.h"
+#include "base/unique_fd.h"
 #include "carillon/carillon.h"
 #include "engine/lending.h"
 #include "engine/multicast.h"
@@ -78,10 +79,11 @@ class Engine {
   void learn_private(Lending::Clock::duration took, std::int64_t bytes);
   /// What this process multicasts with, on teams that all want it.
   [[nodiscard]] const MulticastWish& multicast_wish() const { return multicast_; }
-  /// It has not worked: no more teams try. `tells`: whether this process says so.
+  /// It has not worked: no more teams try. `tells`: whether this process says so, if it was asked
+  /// for.
   void stop_multicasting(const Status& why, bool tells);
-  /// A team has groups, which need progress.
-  void start_multicasting() { multicasts_ = true; }
+  /// A team has these groups, which need progress.
+  void start_multicasting(const TeamMulticast& groups);
   /// Messages between nodes are got from where they stand if they are at least as long.
   [[nodiscard]] std::int64_t fetch_from_bytes() const { return fetch_from_bytes_; }
   /// They cannot be: the caller's memory cannot be registered.
@@ -150,6 +152,9 @@ class Engine {
   void wait(Run& run);
   /// Returns when the team is ready or has failed.
   void wait(Team& team);
+  /// The team, which is ready, joins its multicast groups (Team::begin_joining): returns when it
+  /// has, or cannot, or has failed. `oob` is used with the Lock held.
+  void join_multicast(Team& team, const crl_oob_t& oob);
 
   /// The first `cleared_bytes` of it are 0.
   std::optional<std::uint64_t> allocate_area(std::uint64_t bytes, std::uint64_t cleared_bytes);
@@ -173,6 +178,11 @@ class Engine {
   Status set_up_lifeline(const crl_oob_t& oob);
   void progress_network();
   void progress_multicasts();
+  template <typename Body>
+  void each_multicast(Body body);
+  [[nodiscard]] bool ready_to_wait();
+  /// Until when no multicast needs progress, but `most_us` at most.
+  [[nodiscard]] int wait_us(int most_us);
   void progress_lifeline();
   void leave_network();
   void reap_teams();
@@ -195,6 +205,7 @@ class Engine {
   Lending lending_;
   MulticastWish multicast_;
   bool multicasts_ = false;
+  UniqueFd multicast_events_;  // readable when a packet has come for any group
   std::int64_t fetch_from_bytes_ = INT64_MAX;
   std::int32_t gather_entries_ = 1;
   std::int64_t gather_from_bytes_ = 1;

@@ -5,11 +5,15 @@
 // members.
 #include "engine/multicast.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "base/faults.h"
@@ -25,6 +29,10 @@ using multicast::Carrier;
 // As long as that may a member be asked again for an acknowledgement that was lost.
 constexpr multicast::Nanoseconds kSilence = 20 * multicast::kMillisecond;
 const std::int32_t kWindow = Limits().window;
+// So long members wait to hear each other. Where nobody has asked for it, it must not cost much if
+// the network has no multicast.
+constexpr multicast::Nanoseconds kPatience = 2000 * multicast::kMillisecond;
+constexpr multicast::Nanoseconds kPatienceUnasked = 500 * multicast::kMillisecond;
 
 Result<std::unique_ptr<Carrier>> open_carrier(const MulticastWish& wish, const std::string& text,
                                               Rank rank) {
@@ -36,19 +44,47 @@ Result<std::unique_ptr<Carrier>> open_carrier(const MulticastWish& wish, const s
   return wrap::with_faults(std::move(carrier.value()), faults.value());
 }
 
+// libfabric's providers that go by TCP.
+bool is_tcp(std::string_view network) {
+  return network.starts_with("fabric tcp") || network.starts_with("fabric net") ||
+         network.starts_with("fabric sockets");
+}
+
+// The IPv4 address of this end, if it is a socket's; else "".
+std::string own_address(const wire::Wire& network) {
+  sockaddr_in address = {};
+  // What stands before it says what talks there.
+  const std::span<const std::byte> bytes = network.address();
+  if (bytes.size() < sizeof address) return "";
+  std::memcpy(&address, bytes.last(sizeof address).data(), sizeof address);
+  std::array<char, INET_ADDRSTRLEN> text{};
+  if (address.sin_family != AF_INET) return "";
+  if (inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size()) == nullptr) return "";
+  return text.data();
+}
+
 }  // namespace
 
-MulticastWish multicast_wish(const Config& settings, const std::string& network) {
+MulticastWish multicast_wish(const Config& settings, const wire::Wire& network) {
   const std::string& text = settings.multicast;
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  MulticastWish wish{.device = colon == std::string::npos ? "" : text.substr(colon + 1),
-                     .join_s = settings.multicast_join_s};
+  MulticastWish wish{.device = colon == std::string::npos ? "" : text.substr(colon + 1)};
+  const auto patience = static_cast<multicast::Nanoseconds>(settings.multicast_join_s) * 1000 *
+                        multicast::kMillisecond;
+  wish.patience = patience > 0 ? patience : kPatience;
   if (name == "udp") wish.kind = MulticastWish::kUdp;
   if (name == "ud") wish.kind = MulticastWish::kUd;
-  if (name == "auto" && settings.algorithm.find("multicast") != std::string::npos) {
-    wish.kind = network.starts_with("verbs") ? MulticastWish::kUd : MulticastWish::kUdp;
-  }
+  wish.pays = wish.kind != MulticastWish::kOff;
+  if (name != "auto") return wish;
+  const std::string& by = network.capabilities().name;
+  wish.pays = is_tcp(by);
+  wish.later = settings.algorithm.find("multicast") == std::string::npos;
+  if (!wish.later) wish.kind = by.starts_with("verbs") ? MulticastWish::kUd : MulticastWish::kUdp;
+  if (!wish.later || !wish.pays) return wish;
+  wish.kind = MulticastWish::kUdp;
+  wish.device = own_address(network);
+  wish.patience = patience > 0 ? patience : kPatienceUnasked;
   return wish;
 }
 
@@ -156,7 +192,7 @@ TeamMulticast::~TeamMulticast() = default;
 
 multicast::SetupOptions TeamMulticast::options(
     std::shared_ptr<const multicast::Places> places) const {
-  return {.patience = wish_.join_s * 1000 * multicast::kMillisecond, .places = std::move(places)};
+  return {.patience = wish_.patience, .places = std::move(places)};
 }
 
 multicast::Nanoseconds TeamMulticast::now() {
@@ -269,33 +305,55 @@ void TeamMulticast::conclude() {
       place_, *nodes_, crowded_ ? Reception::kPatienceCrowded : Reception::kPatience);
 }
 
-// But that of nodes, which is its reception's.
+// That of nodes makes progress with its reception.
 template <typename Body>
-void TeamMulticast::each_group(Body body) {
+void TeamMulticast::each_but_nodes(Body body) const {
   for (GroupStreams* const one : {team_.get(), leaders_.get()}) {
     if (one != nullptr) body(one->group());
   }
 }
 
+template <typename Body>
+void TeamMulticast::each_group(Body body) const {
+  each_but_nodes(body);
+  body(nodes_->group());
+}
+
 Status TeamMulticast::progress() {
   Status status;
   const multicast::Nanoseconds time = now();
-  each_group([&](multicast::Group& group) {
+  each_but_nodes([&](multicast::Group& group) {
     if (status.ok()) status = group.progress(time);
   });
   return status.ok() ? reception_->progress(time) : status;
+}
+
+std::vector<int> TeamMulticast::wait_descriptors() const {
+  std::vector<int> all;
+  each_group([&](multicast::Group& group) { all.push_back(group.wait_descriptor()); });
+  return all;
+}
+
+bool TeamMulticast::ready_to_wait() {
+  bool ready = true;
+  each_group([&](multicast::Group& group) { ready = group.ready_to_wait() && ready; });
+  return ready;
+}
+
+multicast::Nanoseconds TeamMulticast::due() const {
+  multicast::Nanoseconds due = multicast::kNever;
+  each_group([&](multicast::Group& group) { due = std::min(due, group.due()); });
+  return due;
 }
 
 bool TeamMulticast::quiet() {
   if (!progress().ok() || !reception_->look().ok()) return true;
   bool settled = true;
   std::uint64_t heard = 0;
-  const auto note = [&](multicast::Group& group) {
+  each_group([&](multicast::Group& group) {
     settled = settled && group.settled();
     heard += group.packets_heard();
-  };
-  each_group(note);
-  note(nodes_->group());
+  });
   const multicast::Nanoseconds time = now();
   if (!settled || heard != heard_ || silent_since_ == 0) {
     heard_ = heard;

@@ -16,6 +16,7 @@
 #include "engine/reception.h"
 #include "schedule/nodes.h"
 #include "transport/multicast/setup.h"
+#include "transport/wire.h"
 
 namespace carillon {
 
@@ -23,11 +24,21 @@ namespace carillon {
 struct MulticastWish {
   enum Kind : std::uint32_t { kOff, kUdp, kUd };
   Kind kind = kOff;
-  std::string device;       ///< udp: the interface; ud: the device; empty: the first that will do
-  std::int64_t join_s = 2;  ///< how long members wait to hear each other
+  std::string device;  ///< udp: the interface; ud: the device; empty: the first that will do
+  bool later = false;  ///< not while a team is made: when calls gain by it
+  bool pays = false;   ///< against the network's own messages: for selection
+  /// How long members wait to hear each other.
+  multicast::Nanoseconds patience = 0;
 };
-/// What CARILLON_MULTICAST asks for, on a network of that name.
-MulticastWish multicast_wish(const Config& settings, const std::string& network);
+/// What CARILLON_MULTICAST asks for, on that network.
+MulticastWish multicast_wish(const Config& settings, const wire::Wire& network);
+
+/// What a member of a team tells the others first. Plain data: it travels as bytes.
+struct MulticastOffer {
+  std::uint32_t kind = MulticastWish::kOff;
+  std::uint32_t later = 0;
+  std::uint64_t reception_offset = 0;
+};
 
 class TeamMulticast {
  public:
@@ -57,6 +68,10 @@ class TeamMulticast {
   Status progress();
   /// Whether something has come for this node's other processes since it was asked last.
   bool take_news() { return reception_ && reception_->take_news(); }
+  /// To be slept on right after ready_to_wait() has said so, until due() at most.
+  [[nodiscard]] std::vector<int> wait_descriptors() const;
+  [[nodiscard]] bool ready_to_wait();
+  [[nodiscard]] multicast::Nanoseconds due() const;
   /// Nobody needs this member any more: it has been silent a while, and what it sent, or was to
   /// tell of others, has been acknowledged.
   bool quiet();
@@ -77,7 +92,9 @@ class TeamMulticast {
   Status begin_verdict();
   void conclude();
   template <typename Body>
-  void each_group(Body body);
+  void each_but_nodes(Body body) const;
+  template <typename Body>
+  void each_group(Body body) const;
 
   crl_oob_t oob_;
   MulticastWish wish_;

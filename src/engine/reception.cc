@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/reception.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/multicast.h"
@@ -14,6 +15,10 @@ namespace {
 //   bits 16-63   how often something was taken in: a word that stays the same is an idle owner's
 constexpr std::uint64_t kLocked = 1;
 constexpr int kCountShift = 16;
+
+std::size_t process_of(std::uint64_t word) {
+  return static_cast<std::size_t>((word & ((UINT64_C(1) << kCountShift) - 1)) >> 1) - 1;
+}
 
 std::uint64_t next_word(std::uint64_t word, std::size_t process) {
   return ((word >> kCountShift) + 1) << kCountShift | (process + 1) << 1;
@@ -29,7 +34,7 @@ struct Reception::Head {
 
 std::size_t Reception::head_bytes(std::size_t members) {
   const std::size_t bytes =
-      sizeof(Head) + members * (sizeof(shm::Counter) + sizeof(multicast::Group::Position));
+      sizeof(Head) + members * (2 * sizeof(shm::Counter) + sizeof(multicast::Group::Position));
   return (bytes + shm::kPageBytes - 1) / shm::kPageBytes * shm::kPageBytes;
 }
 
@@ -39,8 +44,12 @@ shm::Counter& Reception::released(std::size_t process) const {
   return reinterpret_cast<shm::Counter*>(place_.memory + sizeof(Head))[process];
 }
 
+shm::Counter& Reception::asked(std::size_t process) const {
+  return released(place_.members + process);
+}
+
 multicast::Group::Position& Reception::position(std::size_t source) const {
-  std::byte* const first = place_.memory + sizeof(Head) + place_.members * sizeof(shm::Counter);
+  std::byte* const first = place_.memory + sizeof(Head) + 2 * place_.members * sizeof(shm::Counter);
   return reinterpret_cast<multicast::Group::Position*>(first)[source];
 }
 
@@ -58,6 +67,10 @@ bool Reception::has_room(std::uint64_t number) const {
 
 Result<const std::byte*> Reception::message(Rank writer, std::uint64_t number, std::size_t bytes) {
   if (number != next_) return nullptr;
+  if (asked_ <= number) {
+    asked_ = number + 1;
+    asked(place_.own).value.store(asked_, std::memory_order_relaxed);  // partner: lock() of others
+  }
   // partner: publish() of the owner
   if (head().published.value.load(std::memory_order_acquire) <= number) {
     const multicast::Nanoseconds now = TeamMulticast::now();
@@ -82,7 +95,7 @@ void Reception::release(std::uint64_t number) {
 Status Reception::begin(Rank writer, std::uint64_t number, std::size_t bytes,
                         multicast::Nanoseconds now) {
   if (receives_ || !has_room(number)) return {};
-  if (!lock(now)) return look();
+  if (!lock(number, now)) return look();
   multicast::Group& group = streams_.group();
   const multicast::Member source = streams_.member(writer);
   const bool was_away = !in_step_;
@@ -100,8 +113,9 @@ Status Reception::begin(Rank writer, std::uint64_t number, std::size_t bytes,
   return status;
 }
 
-// Becomes the owner, if nobody is, or the one that is has done nothing for a while.
-bool Reception::lock(multicast::Nanoseconds now) {
+// Becomes the owner, to take in message `number`, if nobody is, or the one that is has done nothing
+// for a while.
+bool Reception::lock(std::uint64_t number, multicast::Nanoseconds now) {
   if (lock_own()) return true;
   std::atomic<std::uint64_t>& owner = head().owner.value;
   std::uint64_t word = owner.load(std::memory_order_relaxed);
@@ -109,7 +123,11 @@ bool Reception::lock(multicast::Nanoseconds now) {
     seen_word_ = word;
     seen_since_ = now;
   }
-  const bool idle = (word & kLocked) == 0 && now - seen_since_ >= patience_;
+  // Stale, it only costs or saves a wait. partner: message() of the owner
+  const bool away =
+      word != 0 && asked(process_of(word)).value.load(std::memory_order_relaxed) <= number;
+  const multicast::Nanoseconds patience = away ? std::min(patience_away_, patience_) : patience_;
+  const bool idle = (word & kLocked) == 0 && now - seen_since_ >= patience;
   if (word != 0 && !idle) return false;
   const std::uint64_t own = next_word(word, place_.own);
   // partner: unlock() of the owner before, whose ring and positions are seen now
@@ -118,6 +136,7 @@ bool Reception::lock(multicast::Nanoseconds now) {
     return false;
   }
   if (seen_word_ != 0) in_step_ = false;
+  if (away) patience_away_ = 2 * patience;
   own_word_ = own;
   return true;
 }

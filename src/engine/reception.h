@@ -5,13 +5,15 @@
 // and whoever finds it idle for a while takes over from it: nobody waits for a process that is
 // late.
 //
-//   +-------+-----------+-------------------+--------------------+------------------+
-//   | owner | published | released, of each | positions, of each | ring of messages |
-//   |       |           | process           | source; lengths    |                  |
-//   +-------+-----------+-------------------+--------------------+------------------+
+//   +-------+-----------+--------------------------+--------------------+------------------+
+//   | owner | published | released and asked, of   | positions, of each | ring of messages |
+//   |       |           | each process             | source; lengths    |                  |
+//   +-------+-----------+--------------------------+--------------------+------------------+
 //   published   messages 0 .. published - 1 are in the ring, as far as it reaches back
 //   released    messages that the process has read: a place of the ring is written again when all
 //               processes have read what is there
+//   asked       messages that the process has begun to wait for: an owner that has not come to the
+//               one that others wait for is away
 //
 // Messages are numbered in the order of the node's calls, whoever sent them. Ring, positions and
 // `published` are written by who holds the owner's lock only; it is held while packets are taken
@@ -42,7 +44,9 @@ struct ReceptionPlace {
 class Reception {
  public:
   /// An owner that has not taken anything in for so long can be taken over from: longer than it
-  /// takes to come to the next call, or, where processes share cores, to get one again.
+  /// takes to come to the next call, or, where processes share cores, to get one again. Where the
+  /// owner is away, the shorter time does there, too, at first: who has taken over waits twice as
+  /// long the next time, so that processes that come first in turn do not go on doing so.
   static constexpr multicast::Nanoseconds kPatience = 200 * multicast::kMicrosecond;
   static constexpr multicast::Nanoseconds kPatienceCrowded = 4 * multicast::kMillisecond;
   /// At least Limits::window. How far others get ahead of a rank that is late: 2 MiB.
@@ -56,7 +60,7 @@ class Reception {
   static std::size_t head_bytes(std::size_t members);
 
   Reception(const ReceptionPlace& place, GroupStreams& streams, multicast::Nanoseconds patience)
-      : place_(place), streams_(streams), patience_(patience) {}
+      : place_(place), streams_(streams), patience_(patience), patience_away_(kPatience) {}
 
   /// Numbers for messages that a collective will read.
   std::uint64_t take(std::uint64_t count) { return std::exchange(taken_, taken_ + count); }
@@ -76,12 +80,13 @@ class Reception {
   struct Head;
   [[nodiscard]] Head& head() const;
   [[nodiscard]] shm::Counter& released(std::size_t process) const;
+  [[nodiscard]] shm::Counter& asked(std::size_t process) const;
   [[nodiscard]] multicast::Group::Position& position(std::size_t source) const;
   [[nodiscard]] std::byte* slot(std::uint64_t number) const;
   [[nodiscard]] bool has_room(std::uint64_t number) const;
 
   Status begin(Rank writer, std::uint64_t number, std::size_t bytes, multicast::Nanoseconds now);
-  bool lock(multicast::Nanoseconds now);
+  bool lock(std::uint64_t number, multicast::Nanoseconds now);
   bool lock_own();
   void unlock();
   Status take_over();
@@ -89,8 +94,8 @@ class Reception {
 
   ReceptionPlace place_;
   GroupStreams& streams_;
-  multicast::Nanoseconds patience_;
-  std::uint64_t taken_ = 0, next_ = 0;
+  multicast::Nanoseconds patience_, patience_away_;
+  std::uint64_t taken_ = 0, next_ = 0, asked_ = 0;
   // Ownership as this process last saw or left it.
   std::uint64_t own_word_ = 0;  // 0: it is not the owner
   std::uint64_t seen_word_ = 0;

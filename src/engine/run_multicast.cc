@@ -26,7 +26,7 @@ bool Run::multicast(const Instruction& in, const Strand& strand) {
   const auto bytes = static_cast<std::size_t>(in.length);
   const std::byte* data = nullptr;
   if (in.piece_count == 0) {
-    data = at(in.a, strand);
+    if (bytes > 0) data = at(in.a, strand);
   } else {
     std::byte* const memory = group.out_memory(number, bytes);
     if (memory == nullptr) return false;
@@ -44,7 +44,8 @@ bool Run::receive(const Instruction& in, const Strand& strand) {
   const std::uint64_t number = number_of(in, strand);
   const auto bytes = static_cast<std::size_t>(in.length);
   if (in.piece_count == 0) {
-    return settle(group.receive(channel.peer, number, {at(in.dst, strand), bytes}));
+    std::byte* const to = bytes > 0 ? at(in.dst, strand) : nullptr;
+    return settle(group.receive(channel.peer, number, {to, bytes}));
   }
   std::byte* const memory = group.in_memory(channel.peer, number, bytes);
   if (memory == nullptr) return false;

@@ -28,8 +28,7 @@ struct Team::Hello {
   std::int32_t node_rank = 0;
   std::int32_t process = 0;
   std::uint32_t pair_ids = 0;
-  std::uint32_t multicast = 0;  // MulticastWish::Kind
-  std::uint64_t reception_offset = 0;
+  MulticastOffer multicast;
 };
 
 Team::Team(Engine& engine, const crl_oob_t& oob)
@@ -51,12 +50,11 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     mine.pair_ids = pair_ids_.value_or(0);
     if (!pair_ids_) mine.segment_id = 0;
   }
-  mine.multicast = engine.multicast_wish().kind;
-  if (mine.multicast != MulticastWish::kOff && area_) {
-    reception_ = engine.allocate_area(reception_bytes(),
-                                      Reception::head_bytes(static_cast<std::size_t>(size())));
-    if (!reception_) mine.multicast = MulticastWish::kOff;
-    mine.reception_offset = reception_.value_or(0);
+  const MulticastWish& wish = engine.multicast_wish();
+  if (wish.later) {
+    mine.multicast = {.kind = wish.kind, .later = 1};
+  } else {
+    mine.multicast = offer_multicast();
   }
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.gather_entries = engine.gather_entries();
@@ -86,7 +84,10 @@ std::size_t Team::area_size() const {
 
 void Team::progress_agreement() {
   if (state() != State::kAgreeing) return;
-  if (multicast_) return set_up_multicast();
+  if (multicast_) {
+    if (set_up_multicast()) become_ready();
+    return;
+  }
   switch (gather_->test()) {
     case Code::kInProgress: return;
     case Code::kOk: agree(); return;
@@ -112,61 +113,14 @@ void Team::agree() {
     return;
   }
   connect(hellos);
-  if (!begin_multicast(hellos)) become_ready();
+  std::vector<MulticastOffer> offers;
+  for (const Hello& hello : hellos) offers.push_back(hello.multicast);
+  if (!begin_multicast(oob_, offers)) become_ready();
 }
 
 void Team::become_ready() {
   state_.store(State::kReady, std::memory_order_release);
   if (links_ && !engine_.network_status().ok()) fail(engine_.network_status());
-}
-
-// Not if a member does not want it, or has seen it fail.
-bool Team::begin_multicast(std::span<const Hello> hellos) {
-  const auto wishes_alike = [&](const Hello& hello) {
-    return hello.multicast == hellos.front().multicast;
-  };
-  if (!links_ || hellos.front().multicast == MulticastWish::kOff ||
-      !std::all_of(hellos.begin(), hellos.end(), wishes_alike)) {
-    return false;
-  }
-  multicast_ = std::make_unique<TeamMulticast>(oob_, *limits_.nodes, engine_.multicast_wish(),
-                                               engine_.settings().fault, reception_place(hellos),
-                                               limits_.crowded);
-  return true;
-}
-
-ReceptionPlace Team::reception_place(std::span<const Hello> hellos) const {
-  const std::span<const Rank> on_node = limits_.nodes->members(limits_.nodes->node_of(rank()));
-  const auto leader = static_cast<std::size_t>(on_node.front());
-  const auto own = std::find(on_node.begin(), on_node.end(), rank());
-  return {.memory = engine_.segment().base() + hellos[leader].reception_offset,
-          .members = static_cast<std::size_t>(size()),
-          .processes = on_node.size(),
-          .own = static_cast<std::size_t>(own - on_node.begin())};
-}
-
-void Team::set_up_multicast() {
-  const auto over = multicast_->set_up();
-  if (!over.ok()) return fail(over.status());
-  if (!over.value()) return;
-  if (multicast_->status().ok()) {
-    limits_.multicast_bytes = multicast_->longest_message();
-    engine_.start_multicasting();
-  } else {
-    engine_.stop_multicasting(multicast_->status(), rank() == 0);
-    multicast_.reset();
-  }
-  become_ready();
-}
-
-void Team::progress_multicast() {
-  if (!multicast_ || state() != State::kReady) return;
-  if (Status status = multicast_->progress(); !status.ok()) return fail(std::move(status));
-  tell_reception();
-}
-
-void Team::tell_reception() {
-  if (multicast_->take_news()) wake_readers(*this, shm::Pool::kToAll);
 }
 
 Status Team::check_hellos(std::span<const Hello> hellos) const {
@@ -289,7 +243,9 @@ void Team::fail(Status status) {
   for (Run* run : runs) run->fail(status_);
   for (Run* run : waiting_) run->fail(status_);
   waiting_.clear();
-  multicast_.reset();
+  // What its members exchange to join may still be written by the runs.
+  const std::unique_ptr<Joining> joining = std::move(joining_);
+  const std::unique_ptr<TeamMulticast> multicast = std::move(multicast_);
   if (!endpoint_) return;
   for (Run* run : runs) run->withdraw_messages();
   endpoint_->give_up(-static_cast<int>(status_.code()));

@@ -50,6 +50,21 @@ class Team {
   void progress_agreement();
   /// And its multicasts; what others lack of this rank's comes again only here.
   void progress_multicast();
+  /// Null: it has none, or none yet.
+  [[nodiscard]] TeamMulticast* multicast() { return joining_ ? nullptr : multicast_.get(); }
+  /// It may have groups, which its members join only when enough calls have wished for them.
+  [[nodiscard]] bool may_join() const { return may_join_; }
+  /// A call of so many bytes would be multicast. True: it was enough. Equal on all members if all
+  /// tell of the same calls.
+  bool note_wish(std::int64_t bytes);
+  /// The members, each in the same call, join by exchanges of `oob`, which other collectives of the
+  /// team may carry; to be followed by progress_joining() until it is false.
+  void begin_joining(const crl_oob_t& oob);
+  bool progress_joining();
+  /// Limits::multicast_pays; the same on all members.
+  void set_multicast_pays(bool pays) { limits_.multicast_pays = pays; }
+  /// It has no groups any more. Of all members, when each knows that all have what was multicast.
+  void leave_multicast();
   /// The group that messages of this flow are in.
   GroupStreams& streams(Flow flow) { return multicast_->streams(group_of(flow)); }
   /// What this node receives of multicasts to nodes.
@@ -107,9 +122,10 @@ class Team {
   Status check_hellos(std::span<const Hello> hellos) const;
   void agree_limits(std::span<const Hello> hellos);
   void connect(std::span<const Hello> hellos);
-  [[nodiscard]] bool begin_multicast(std::span<const Hello> hellos);
-  [[nodiscard]] ReceptionPlace reception_place(std::span<const Hello> hellos) const;
-  void set_up_multicast();
+  MulticastOffer offer_multicast();
+  bool begin_multicast(const crl_oob_t& oob, std::span<const MulticastOffer> offers);
+  [[nodiscard]] ReceptionPlace reception_place(std::span<const MulticastOffer> offers) const;
+  bool set_up_multicast();
   void become_ready();
   void check_member(int rank, const Run& oldest);
   void fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason);
@@ -130,6 +146,13 @@ class Team {
   std::optional<shm::Endpoint> endpoint_;
   std::unique_ptr<net::Links> links_;         // null: all members are on this node
   std::unique_ptr<TeamMulticast> multicast_;  // null: there is none
+  struct Joining {
+    crl_oob_t oob = {};
+    Gather<MulticastOffer> offers;
+  };
+  bool may_join_ = false;
+  std::int64_t wished_bytes_ = 0;
+  std::unique_ptr<Joining> joining_;  // multicast_ is being set up while the team is in use
   std::uint64_t started_ = 0;
   std::uint64_t in_vain_ = 0;       // the collective that was seen to wait in vain,
   std::uint64_t seen_in_vain_ = 0;  // and when it was looked at before

@@ -69,12 +69,16 @@ class Waiter {
       const shm::Bell* const bell = engine_.bell_.get();
       shm::Sleep sleep(engine_.segment(), engine_.node_rank(), bell);
       bool finished = false;
+      int most_us = kSleepUs;
       {
         const Engine::Lock lock(engine_);
         engine_.progress();
-        finished = done() || (bell != nullptr && !network->ready_to_wait());
+        finished = done() || (bell != nullptr && !engine_.ready_to_wait());
+        if (bell != nullptr) most_us = engine_.wait_us(kSleepUs);
       }
-      if (!finished && bell != nullptr) sleep.sleep_on(network->wait_descriptor(), kSleepUs);
+      if (!finished && bell != nullptr) {
+        sleep.sleep_on({network->wait_descriptor(), engine_.multicast_events_.get()}, most_us);
+      }
       if (!finished && bell == nullptr) sleep.sleep(network == nullptr ? kSleepUs : kNapUs);
     }
     const auto now = std::chrono::steady_clock::now();

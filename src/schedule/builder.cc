@@ -287,7 +287,7 @@ void Builder::send(Rank peer, const BufferList& src) {
   post(OpKind::kSend, Channel::kQueue, peer, src);
 }
 
-// Whether this rank and those it names are in the group, and something is to be sent.
+// Whether this rank and those it names are in the group, and somebody hears it.
 bool Builder::is_grouped(Channel group, Rank writer, const BufferList& list) {
   const Rank ranks = call_.shared.ranks;
   if (!is_group(group)) fail("a multicast to what is no group");
@@ -302,7 +302,7 @@ bool Builder::is_grouped(Channel group, Rank writer, const BufferList& list) {
     fail("multicast of " + std::to_string(list.length()) + " bytes; it takes " +
          std::to_string(call_.limits.multicast_bytes));
   }
-  return list.length() > 0 && readers_of(group, writer, ranks, call_.limits) > 0;
+  return readers_of(group, writer, ranks, call_.limits) > 0;
 }
 
 void Builder::multicast(Channel group, const BufferList& src) {

@@ -159,7 +159,8 @@ class Builder {
   void recv(Rank peer, const BufferList& dst);
 
   /// To all other ranks of a group (channel team or leaders), or of all other nodes (channel
-  /// nodes), at once, at most Limits::multicast_bytes; from one of them, its next message to them.
+  /// nodes), at once, at most Limits::multicast_bytes, or none; from one of them, its next message
+  /// to them.
   /// A schedule has one writer to nodes. Groups and ranks are the team's, whatever group has been
   /// entered. Nothing where the group has one rank.
   void multicast(Channel group, const BufferList& src);

@@ -130,8 +130,8 @@ class Checker {
       case OpKind::kReduce:
         return require(dst == 1 && src == 2, "a reduce has one destination and two operands");
       case OpKind::kPut: return require(dst == 0 && src > 0, "a put has sources only");
-      case OpKind::kMulticast: return require(dst == 0 && src > 0, "a multicast has sources only");
-      case OpKind::kReceive: return require(src == 0 && dst > 0, "a receive has destinations only");
+      case OpKind::kMulticast: return require(dst == 0, "a multicast has sources only");
+      case OpKind::kReceive: return require(src == 0, "a receive has destinations only");
       case OpKind::kSend: return require(dst == 0, "a send has sources only");
       case OpKind::kRecv: return require(src == 0, "a recv has destinations only");
       case OpKind::kSignal:
@@ -279,7 +279,6 @@ class Checker {
       fail(std::to_string(src) + " bytes; a multicast takes " +
            std::to_string(call_.limits.multicast_bytes));
     }
-    if (op.kind == OpKind::kMulticast) require(src > 0, "a multicast of nothing");
     if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");
     if (op.kind == OpKind::kReduce) {
       const auto operands = schedule_.src(op);

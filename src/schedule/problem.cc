@@ -72,7 +72,7 @@ bool Limits::operator==(const Limits& other) const {
          inline_bytes == other.inline_bytes && window == other.window &&
          large_slots == other.large_slots && multicast_bytes == other.multicast_bytes &&
          gather_entries == other.gather_entries && list_costs == other.list_costs &&
-         crowded == other.crowded &&
+         crowded == other.crowded && multicast_pays == other.multicast_pays &&
          (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
 }
 

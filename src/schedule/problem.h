@@ -140,6 +140,8 @@ struct Limits {
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.
   bool crowded = false;
+  /// Multicast does better than what goes from node to node otherwise. For selection, too.
+  bool multicast_pays = false;
   /// Which ranks share a node; null: all do.
   std::shared_ptr<const Nodes> nodes;
 

@@ -18,8 +18,8 @@
 //   send    two-sided: like put, of any length and to a tagged queue of its own.
 //   recv    two-sided: until the matching send's bytes are in dst. Lengths must match.
 //   multicast  captures src and makes them one message to all other ranks of a group (channels
-//           team, leaders and nodes), over a network that copies it. Blocks only while the group's
-//           window of this writer is full.
+//           team, leaders and nodes), over a network that copies it; it may have no bytes.
+//           Blocks only while the group's window of this writer is full.
 //   receive until a multicast's bytes are in dst. Lengths must match; the message is released then.
 //   repeat  runs the `body` ops that follow `count` times; strides apply per iteration. Loops
 //           do not nest.

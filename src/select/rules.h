@@ -12,8 +12,10 @@
 
 namespace carillon {
 
-/// Holds for problems of up to max_ranks ranks and max_bytes bytes: of the whole vector for
-/// bcast, reduce and allreduce, of one rank's block for the others (Shared::block_bytes).
+/// Holds for problems of up to max_ranks ranks and of min_bytes to max_bytes bytes: of the whole
+/// vector for bcast, reduce and allreduce, of one rank's block for the others
+/// (Shared::block_bytes). Those of algorithms that multicast, only where that pays
+/// (Limits::multicast_pays).
 struct Rule {
   static constexpr Rank kAnyRanks = INT32_MAX;
   static constexpr std::int64_t kAnyBytes = INT64_MAX;
@@ -24,6 +26,8 @@ struct Rule {
   bool singles_only = false;  ///< only where each rank has a node for itself
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
+  std::int32_t min_nodes = 1;
+  std::int64_t min_bytes = 0;
   AlgorithmChoice choice;
   /// alltoall: instead of `choice` what alltoall_by_model says; alltoallv: `choice` as long as
   /// nothing is known of the tables, and then what Surveys say.

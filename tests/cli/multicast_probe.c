@@ -6,6 +6,7 @@
  *
  *   late R    rank R calls a few broadcasts of rank 0 when rank 0 is through with them
  *   kill R    rank R is killed while the others call them
+ *   much      so much is broadcast, after that, that multicast is chosen where nobody has asked
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 300000, ROUNDS = 3, FEW = 20, SIGN = 7 };
+enum { MOST = 300000, ROUNDS = 3, FEW = 20, MUCH = 70, SIGN = 7 };
 static int rank, ranks, errors;
 static unsigned char data[MOST];
 
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < ROUNDS; ++round) {
     for (int root = 0; root < ranks; ++root) broadcast(root, round, lengths[round]);
   }
+  for (int i = 0; strcmp(what, "much") == 0 && i < MUCH; ++i) broadcast(i % ranks, i, 65536);
   printf("rank %d of %d, errors %d, %s\n", rank, ranks, errors, algorithm());
   MPI_Finalize();
   return errors != 0;

@@ -74,6 +74,22 @@ class Ranks(Multicast):
                 self.assertNotIn(self.play(way, "kill", 2).status, (0, None))
 
 
+class Unasked(Multicast):
+    def test_all_ranks_go_by_the_trial(self):
+        # Wires are the limit, so that it should win; on a machine that is busy it may not.
+        done = self.play("", "much", options=["--rate", "20mbit"], shape="2,1,1,1",
+                         CARILLON_ALGORITHM="")
+        wins = "bcast.multicast_leader" in done.out
+        self.check(done, "multicast_leader" if wins else "hierarchical")
+        self.assertNotIn(NONE, done.err)
+
+    def test_not_where_it_is_forbidden(self):
+        done = self.play("", "much", CARILLON_ALGORITHM="", CARILLON_LOG="info",
+                         CARILLON_MULTICAST_JOIN_S="0",
+                         before=at(2, OUTPUT + "ip daddr 224.0.0.0/4 udp dport != 0 drop"))
+        self.check_fallback(done, r".*does not hear member ")
+
+
 class Switches(Multicast):
     def test_snooping(self):
         for way in WAYS:

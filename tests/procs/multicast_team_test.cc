@@ -166,6 +166,105 @@ TEST(MulticastOrder, IsThatOfTheReceives) {
   });
 }
 
+// Without being asked, a team joins its groups when its broadcasts have moved 4 MiB, and tries
+// them; non-blocking ones, which the ranks come to as they come, do not count, and use what there
+// is. What the trial says depends on the machine; all ranks go by it.
+TEST(MulticastChosen, OnceEnoughWasBroadcast) {
+  set_environment("multicast_leader", "auto");
+  setenv("CARILLON_ALGORITHM", "", 1);
+  setenv("CARILLON_NETWORK", "fabric", 1);
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    constexpr std::size_t kCount = 8192;  // 64 KiB
+    const auto broadcast = [&](int call, std::size_t count, bool blocking) {
+      const int root = call % kRanks;
+      const auto expected = values_of(root, call, count);
+      std::vector<std::int64_t> data = rank == root ? expected : std::vector<std::int64_t>(count);
+      crl_request_h request = nullptr;
+      if (blocking) {
+        expect_ok(crl_bcast(team, data.data(), count * 8, root), "bcast");
+      } else {
+        expect_ok(crl_ibcast(team, data.data(), count * 8, root, &request), "ibcast");
+        expect_ok(crl_request_wait(&request));
+      }
+      EXPECT_EQ(data, expected) << "call " << call << ", rank " << rank;
+      return std::string(crl_team_last_algorithm(team));
+    };
+    EXPECT_EQ(broadcast(0, 1, true), "bcast.hierarchical");  // the team is ready
+    std::string last = "bcast.hierarchical";
+    for (int call = 1; call <= 80 && !testing::Test::HasFailure(); ++call) {
+      if (call % 8 == 0) {
+        EXPECT_EQ(broadcast(call, kCount, false), last) << "call " << call;
+      }
+      const std::string now = broadcast(call, kCount, true);
+      if (call != 64) {
+        EXPECT_EQ(now, last) << "call " << call;
+      }
+      last = now;
+      EXPECT_EQ(broadcast(call, 100, true), "bcast.hierarchical") << "call " << call;
+    }
+    const char chosen = last == "bcast.multicast_leader" ? 1 : 0;
+    EXPECT_TRUE(chosen != 0 || last == "bcast.hierarchical") << last;
+    std::vector<char> all(kRanks);
+    expect_ok(crl_allgather(team, &chosen, all.data(), 1), "allgather");
+    EXPECT_EQ(all, std::vector<char>(kRanks, chosen));
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  unsetenv("CARILLON_NETWORK");
+}
+
+// Asked for, it is chosen from the first call on, where rows say so.
+TEST(MulticastChosen, AtOnceWhereItIsAskedFor) {
+  set_environment("multicast_leader", "udp:lo");
+  setenv("CARILLON_ALGORITHM", "", 1);
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    for (const std::size_t count : {1024, 1025, 8192, 8193}) {
+      const auto expected = values_of(3, 0, count);
+      std::vector<std::int64_t> data = rank == 3 ? expected : std::vector<std::int64_t>(count);
+      expect_ok(crl_bcast(team, data.data(), count * 8, 3), "bcast");
+      EXPECT_EQ(data, expected) << count << " numbers, rank " << rank;
+      const bool multicasts = count == 1025 || count == 8192;
+      EXPECT_STREQ(crl_team_last_algorithm(team),
+                   multicasts ? "bcast.multicast_leader" : "bcast.hierarchical")
+          << count << " numbers, rank " << rank;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// One member does not want it: nobody does.
+TEST(MulticastChosen, NotWhereAMemberIsAgainstIt) {
+  set_environment("multicast_leader", "auto");
+  setenv("CARILLON_ALGORITHM", "", 1);
+  setenv("CARILLON_NETWORK", "fabric", 1);
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    if (rank == 3) setenv("CARILLON_MULTICAST", "off", 1);
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    constexpr std::size_t kCount = 8192;  // 64 KiB
+    for (int round = 0; round < 70 && !testing::Test::HasFailure(); ++round) {
+      const int root = round % kRanks;
+      const auto expected = values_of(root, round, kCount);
+      std::vector<std::int64_t> data = rank == root ? expected : std::vector<std::int64_t>(kCount);
+      expect_ok(crl_bcast(team, data.data(), kCount * 8, root), "bcast");
+      EXPECT_EQ(data, expected) << "round " << round << ", rank " << rank;
+      EXPECT_STREQ(crl_team_last_algorithm(team), "bcast.hierarchical");
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  unsetenv("CARILLON_NETWORK");
+}
+
 // One rank calls only when all others have their bytes, each of them in turn: the leaders, who then
 // do not receive for their nodes, and the others. Each time somebody else must have taken over.
 TEST(MulticastDynamic, NobodyWaitsForWhoIsLate) {

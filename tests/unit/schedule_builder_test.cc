@@ -44,6 +44,7 @@ TEST(Builder, NumbersMulticastsPerGroupAndWriter) {
             "schedule ranks 4 rank 0 scratch 0\n"
             "multicast team #0 input[0+64]\n"
             "multicast leaders #0 input[0+64]\n"
+            "multicast leaders #1\n"
             "receive 3 team #0 output[0+64]\n"
             "receive 2 team #0 output[0+64]\n"
             "receive 2 leaders #0 output[0+64]\n"

@@ -81,6 +81,30 @@ TEST(Select, SeveralNodesGetLevelsOrPairs) {
   EXPECT_EQ(id(Collective::kReduce, 1, dealt, false), "reduce.degree_k");
 }
 
+TEST(Select, BroadcastsAreMulticastWhereThatPays) {
+  const auto id = [](std::int64_t bytes, const test::Shape& shape, const Limits& like) {
+    Limits limits = like;
+    limits.nodes = shape.nodes;
+    return select(problem(Collective::kBcast, shape.ranks(), bytes / 8), limits, default_rules())
+        .algorithm->id;
+  };
+  const test::Shape three = test::blocked({3, 1, 2});
+  for (const bool crowded : {false, true}) {
+    const Limits pays{.crowded = crowded, .multicast_pays = true};
+    EXPECT_EQ(id(8192, three, pays), "bcast.hierarchical");
+    EXPECT_EQ(id(8200, three, pays), "bcast.multicast_leader");
+    EXPECT_EQ(id(65536, three, pays), "bcast.multicast_leader");
+    EXPECT_EQ(id(65544, three, pays), "bcast.hierarchical");
+    EXPECT_EQ(id(8200, test::blocked({1, 1, 1}), pays), "bcast.multicast_leader");
+    EXPECT_EQ(id(65536, test::blocked({3, 2}), pays), "bcast.hierarchical");
+    EXPECT_EQ(id(65536, test::blocked({6}), pays), "bcast.flat");
+    Limits lacks = pays;
+    lacks.multicast_bytes = 0;
+    EXPECT_EQ(id(65536, three, lacks), "bcast.hierarchical");
+    EXPECT_EQ(id(65536, three, {.crowded = crowded}), "bcast.hierarchical");
+  }
+}
+
 TEST(Select, OverridesComeFirst) {
   const auto rules = parse_rules("allreduce=degree_k:k=5;bcast=binomial;;");
   ASSERT_TRUE(rules.ok()) << rules.status().to_string();

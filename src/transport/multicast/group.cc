@@ -115,6 +115,7 @@ Status Group::stand_back() {
 
 Nanoseconds Group::due() const {
   Nanoseconds due = sender_.due();
+  if (!takes_in_) return due;
   for (const Receiver* const one : active_) due = std::min(due, one->due());
   return due;
 }

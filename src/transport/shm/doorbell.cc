@@ -99,13 +99,14 @@ Sleep::~Sleep() {
   (bell_ == nullptr ? state_.sleeping : state_.listening).fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Sleep::sleep_on(int descriptor, int timeout_us) {
-  std::array<pollfd, 2> fds = {pollfd{.fd = descriptor, .events = POLLIN, .revents = 0},
-                               pollfd{.fd = bell_->fd(), .events = POLLIN, .revents = 0}};
+void Sleep::sleep_on(std::array<int, 2> descriptors, int timeout_us) {
+  std::array<pollfd, 3> fds = {pollfd{.fd = bell_->fd(), .events = POLLIN, .revents = 0},
+                               pollfd{.fd = descriptors[0], .events = POLLIN, .revents = 0},
+                               pollfd{.fd = descriptors[1], .events = POLLIN, .revents = 0}};
   const timespec timeout = duration(timeout_us);
   if (ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return;
   std::array<char, 16> bytes;
-  while (fds[1].revents != 0 && recv(bell_->fd(), bytes.data(), bytes.size(), 0) > 0) {
+  while (fds[0].revents != 0 && recv(bell_->fd(), bytes.data(), bytes.size(), 0) > 0) {
   }
 }
 

@@ -6,6 +6,8 @@
 // costs one load of a line that hardly ever changes, and no fence.
 #pragma once
 
+#include <array>
+
 #include "base/unique_fd.h"
 #include "transport/shm/segment.h"
 
@@ -45,8 +47,8 @@ class Sleep {
   Sleep& operator=(const Sleep&) = delete;
   /// Until woken, or for timeout_us.
   void sleep(int timeout_us);
-  /// Until woken, or the descriptor is readable, or for timeout_us.
-  void sleep_on(int descriptor, int timeout_us);
+  /// Until woken, or one of the descriptors is readable, or for timeout_us. -1 is none.
+  void sleep_on(std::array<int, 2> descriptors, int timeout_us);
 
  private:
   Segment& segment_;

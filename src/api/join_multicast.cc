@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A team in use joins its multicast groups: within a blocking call that all members are in, by
+// allgathers of the team's own, since what the caller's exchange is made of may be gone by now.
+// Then it tries whether broadcasts are quicker by multicast: on fast wires packets cost more than
+// copies.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "api/call.h"
+
+namespace carillon {
+namespace {
+
+// One exchange at a time.
+class TeamExchange {
+ public:
+  explicit TeamExchange(crl_team& team) : team_(team) {}
+  ~TeamExchange() {
+    if (pending_ == nullptr) return;
+    // Of a team that has failed: its requests are all done.
+    const Engine::Lock lock(*team_.context->engine);
+    (void)finish(&pending_);
+  }
+  TeamExchange(const TeamExchange&) = delete;
+  TeamExchange& operator=(const TeamExchange&) = delete;
+
+  [[nodiscard]] crl_oob_t oob() {
+    return {.arg = this,
+            .rank = team_.team->rank(),
+            .size = team_.team->size(),
+            .allgather_post = post,
+            .allgather_test = test};
+  }
+
+ private:
+  static int post(void* arg, const void* in, void* out, std::size_t bytes, void** request_p) {
+    auto& self = *static_cast<TeamExchange*>(arg);
+    if (request_p != nullptr) *request_p = nullptr;
+    return start(self.team_, key_of(Collective::kAllgather, in, out, bytes), {in, out},
+                 &self.pending_);
+  }
+  static int test(void* arg, void* /*request*/) {
+    auto& self = *static_cast<TeamExchange*>(arg);
+    if (self.pending_ == nullptr) return CRL_ERR_INTERNAL;
+    if (!self.pending_->done()) return 1;
+    return finish(&self.pending_);
+  }
+
+  crl_team& team_;
+  crl_request_h pending_ = nullptr;
+};
+
+constexpr std::size_t kTrialBytes[] = {65536, 16384};
+constexpr std::size_t kTrialRounds = 5;
+constexpr double kClearly = 0.8;  // multicast takes at most so much of the time
+
+// What stands prepared may be for the other way.
+void forget_broadcasts(crl_team& team) {
+  team.prepared[static_cast<std::size_t>(Collective::kBcast)] = {};
+}
+
+// How long a broadcast takes this rank, with all ranks ready.
+Result<double> time_broadcast_s(crl_team& team, std::vector<std::byte>& data) {
+  forget_broadcasts(team);
+  if (crl_barrier(&team) != CRL_OK) return team.team->status();
+  const auto begin = std::chrono::steady_clock::now();
+  if (crl_bcast(&team, data.data(), data.size(), 0) != CRL_OK) return team.team->status();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The median, over the rounds, of the slowest rank's time.
+double middle_of_slowest(const std::vector<double>& times, std::size_t first, std::size_t row) {
+  std::vector<double> slowest(kTrialRounds, 0);
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::size_t place = i % row;
+    if (place < first || place >= first + kTrialRounds) continue;
+    slowest[place - first] = std::max(slowest[place - first], times[i]);
+  }
+  std::nth_element(slowest.begin(), slowest.begin() + kTrialRounds / 2, slowest.end());
+  return slowest[kTrialRounds / 2];
+}
+
+// Whether broadcasts of all these lengths are clearly quicker by multicast: the same on all
+// members, which all know all times.
+Result<bool> try_multicast(crl_team& team) {
+  constexpr std::size_t kRow = 2 * kTrialRounds;
+  for (const std::size_t bytes : kTrialBytes) {
+    std::vector<std::byte> data(bytes);
+    std::vector<double> mine(kRow);  // without multicast, then with
+    for (std::size_t i = 0; i < kRow; ++i) {
+      const bool pays = i % 2 == 1;
+      team.team->set_multicast_pays(pays);
+      const Result<double> time_s = time_broadcast_s(team, data);
+      if (!time_s.ok()) return time_s.status();
+      mine[i / 2 + (pays ? kTrialRounds : 0)] = time_s.value();
+    }
+    std::vector<double> all(kRow * static_cast<std::size_t>(team.team->size()));
+    if (crl_allgather(&team, mine.data(), all.data(), kRow * sizeof(double)) != CRL_OK) {
+      return team.team->status();
+    }
+    const double without_s = middle_of_slowest(all, 0, kRow);
+    const double with_s = middle_of_slowest(all, kTrialRounds, kRow);
+    if (with_s > kClearly * without_s) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status join_multicast(crl_team& team) {
+  Engine& engine = *team.context->engine;
+  TeamExchange exchange(team);
+  engine.join_multicast(*team.team, exchange.oob());
+  if (team.team->state() == Team::State::kFailed) return team.team->status();
+  if (team.team->multicast() == nullptr) return {};
+  const Result<bool> pays = try_multicast(team);
+  if (!pays.ok()) return pays.status();
+  forget_broadcasts(team);
+  const Engine::Lock lock(engine);
+  if (pays.value()) {
+    team.team->set_multicast_pays(true);
+  } else {
+    team.team->leave_multicast();
+  }
+  return {};
+}
+
+}  // namespace carillon

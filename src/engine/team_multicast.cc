@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A team's multicast: the groups are set up while the team is made, where they were asked for, or
+// else by the first calls that gain by them, in which all members are.
+#include <algorithm>
+#include <utility>
+
+#include "engine/engine.h"
+#include "engine/team.h"
+#include "engine/wake.h"
+
+namespace carillon {
+namespace {
+
+// What a team's calls have moved that would have been multicast, before it joins its groups: that
+// takes some tens of milliseconds, and up to MulticastWish::patience where it turns out to be in
+// vain; the trial that follows moves a tenth as much.
+constexpr std::int64_t kJoinFromBytes = std::int64_t{4} << 20;
+
+}  // namespace
+
+MulticastOffer Team::offer_multicast() {
+  MulticastOffer mine{.kind = engine_.multicast_wish().kind};
+  if (mine.kind == MulticastWish::kOff || !area_) return {};
+  reception_ = engine_.allocate_area(reception_bytes(),
+                                     Reception::head_bytes(static_cast<std::size_t>(size())));
+  if (!reception_) return {};
+  mine.reception_offset = *reception_;
+  return mine;
+}
+
+// Not if a member does not want it, or has seen it fail.
+bool Team::begin_multicast(const crl_oob_t& oob, std::span<const MulticastOffer> offers) {
+  const MulticastOffer& first = offers.front();
+  const auto is_alike = [&](const MulticastOffer& offer) {
+    return offer.kind == first.kind && offer.later == first.later;
+  };
+  if (!links_ || first.kind == MulticastWish::kOff ||
+      !std::all_of(offers.begin(), offers.end(), is_alike)) {
+    return false;
+  }
+  limits_.multicast_pays = engine_.multicast_wish().pays;
+  may_join_ = first.later != 0;
+  if (may_join_) return false;
+  multicast_ = std::make_unique<TeamMulticast>(oob, *limits_.nodes, engine_.multicast_wish(),
+                                               engine_.settings().fault, reception_place(offers),
+                                               limits_.crowded);
+  return true;
+}
+
+ReceptionPlace Team::reception_place(std::span<const MulticastOffer> offers) const {
+  const std::span<const Rank> on_node = limits_.nodes->members(limits_.nodes->node_of(rank()));
+  const auto leader = static_cast<std::size_t>(on_node.front());
+  const auto own = std::find(on_node.begin(), on_node.end(), rank());
+  return {.memory = engine_.segment().base() + offers[leader].reception_offset,
+          .members = static_cast<std::size_t>(size()),
+          .processes = on_node.size(),
+          .own = static_cast<std::size_t>(own - on_node.begin())};
+}
+
+// True when it is over: there are groups, or there will be none.
+bool Team::set_up_multicast() {
+  const auto over = multicast_->set_up();
+  if (!over.ok()) fail(over.status());
+  if (!over.ok() || !over.value()) return false;
+  if (multicast_->status().ok()) {
+    limits_.multicast_bytes = multicast_->longest_message();
+    engine_.start_multicasting(*multicast_);
+  } else {
+    engine_.stop_multicasting(multicast_->status(), rank() == 0);
+    multicast_.reset();
+  }
+  return true;
+}
+
+bool Team::note_wish(std::int64_t bytes) {
+  wished_bytes_ += bytes;
+  return wished_bytes_ >= kJoinFromBytes;
+}
+
+void Team::begin_joining(const crl_oob_t& oob) {
+  joining_ = std::make_unique<Joining>();
+  joining_->oob = oob;
+  if (Status status = joining_->offers.post(oob, offer_multicast()); !status.ok()) {
+    fail(std::move(status));
+  }
+}
+
+// Whether it goes on.
+bool Team::progress_joining() {
+  if (joining_ == nullptr || state() != State::kReady) return false;
+  if (multicast_ == nullptr) {
+    const Code code = joining_->offers.test();
+    if (code == Code::kInProgress) return true;
+    if (code != Code::kOk) {
+      fail(Status(code, "multicast: the team's allgather failed"));
+      return false;
+    }
+    if (begin_multicast(joining_->oob, joining_->offers.all())) return true;
+  } else if (!set_up_multicast()) {
+    return state() == State::kReady;
+  }
+  may_join_ = false;
+  joining_.reset();
+  return false;
+}
+
+// Nothing is prepared for them any more: plans are made by the limits.
+void Team::leave_multicast() {
+  limits_.multicast_bytes = 0;
+  multicast_.reset();
+}
+
+void Team::progress_multicast() {
+  if (multicast() == nullptr || state() != State::kReady) return;
+  if (Status status = multicast_->progress(); !status.ok()) return fail(std::move(status));
+  tell_reception();
+}
+
+void Team::tell_reception() {
+  if (multicast_->take_news()) wake_readers(*this, shm::Pool::kToAll);
+}
+
+}  // namespace carillon
