@@ -157,14 +157,16 @@ Result measure_in(const Options& options, MPI_Comm world) {
   Result result;
   std::vector<std::vector<Figures>> slowest(count);
   for (int i = 0; i < count; ++i) {
-    MethodResult row{methods[i], {}, {}, {}};
+    MethodResult row{methods[i], {}, {}, {}, {}};
     slowest[i] = over_ranks(samples[i], MPI_MAX, world);
     row.slowest_s = medians(slowest[i], 1);
     row.mean_s = medians(over_ranks(samples[i], MPI_SUM, world), 1.0 / ranks);
-    const double alone_s = row.mean_s[kAlone];
     const bool exchanges = options.process_grid[0] > 1 || options.process_grid[1] > 1;
     if (methods[i].overlapped && !options.plain && exchanges) {
-      row.overlap = std::max(0.0, 1 - row.mean_s[kExchange] / alone_s);
+      const Figures& mean_s = row.mean_s;
+      const double computing_s = mean_s[kTransform] + mean_s[kPack] + mean_s[kUnpack];
+      row.overlap = std::max(0.0, 1 - mean_s[kExchange] / mean_s[kAlone]);
+      row.overlap_limit = std::min(1.0, computing_s / mean_s[kAlone]);
     }
     result.methods.push_back(row);
   }

@@ -99,7 +99,10 @@ std::string text_report(const Options& options, const Result& result) {
     if (!row.method.overlapped) continue;
     text += format("overlapped: %d slices, %d under way, %d tests", row.method.slices,
                    row.method.window, row.method.tests);
-    if (row.overlap) text += format("; %.1f %% of the exchange is hidden", *row.overlap * 100);
+    if (row.overlap) {
+      text += format("; of the exchange %.1f %% is hidden, %.1f %% could be", *row.overlap * 100,
+                     *row.overlap_limit * 100);
+    }
     text += "\n";
   }
   if (result.ratio)
@@ -130,7 +133,9 @@ std::string json_report(const Options& options, const Result& result) {
     if (row.method.overlapped) {
       text += format("\"slices\": %d, \"window\": %d, \"tests\": %d, ", row.method.slices,
                      row.method.window, row.method.tests);
-      text += row.overlap ? format("\"overlap\": %.6f, ", *row.overlap) : "\"overlap\": null, ";
+      text += row.overlap ? format("\"overlap\": %.6f, \"overlap_limit\": %.6f, ", *row.overlap,
+                                   *row.overlap_limit)
+                          : "\"overlap\": null, \"overlap_limit\": null, ";
     }
     text += "\"slowest\": {" + seconds_of(row.slowest_s, row, options) + "}, ";
     text += "\"mean\": {" + seconds_of(row.mean_s, row, options) + "}}";
