@@ -133,6 +133,7 @@ Figures medians(const std::vector<Figures>& samples, double scale) {
   Figures result{};
   for (int figure = 0; figure < kFigures; ++figure) {
     std::vector<double> values;
+    values.reserve(samples.size());
     for (const Figures& sample : samples) values.push_back(sample[figure] * scale);
     result[figure] = median(values);
   }
@@ -172,6 +173,7 @@ Result measure_in(const Options& options, MPI_Comm world) {
   }
   if (options.compare) {
     std::vector<double> ratios;
+    ratios.reserve(options.iterations);
     for (int i = 0; i < options.iterations; ++i) {
       ratios.push_back(slowest[0][i][kTotal] / slowest[1][i][kTotal]);
     }

@@ -82,7 +82,7 @@ std::string text_report(const Options& options, const Result& result) {
   for (const MethodResult& row : result.methods) text += format("%28s", method_name(row.method));
   text += format("\n%-16s", "milliseconds");
   for (size_t i = 0; i < result.methods.size(); ++i) text += format("%14s%14s", "slowest", "mean");
-  text += "\n";
+  text += '\n';
   for (const Row& figure : kRows) {
     std::string line = format("%-16s", figure.title);
     bool shown = false;
@@ -103,7 +103,7 @@ std::string text_report(const Options& options, const Result& result) {
       text += format("; of the exchange %.1f %% is hidden, %.1f %% could be", *row.overlap * 100,
                      *row.overlap_limit * 100);
     }
-    text += "\n";
+    text += '\n';
   }
   if (result.ratio)
     text += format("blocking takes %.3f times as long as overlapped\n", *result.ratio);
@@ -140,7 +140,7 @@ std::string json_report(const Options& options, const Result& result) {
     text += "\"slowest\": {" + seconds_of(row.slowest_s, row, options) + "}, ";
     text += "\"mean\": {" + seconds_of(row.mean_s, row, options) + "}}";
   }
-  text += "}";
+  text += '}';
   if (result.ratio) text += format(", \"blocking_to_overlapped\": %.6f", *result.ratio);
   if (result.verdict) {
     const Verdict& verdict = *result.verdict;
