@@ -35,13 +35,13 @@ double distance(const Value& is, const Value& should) {
 // The spectrum of the whole field, in the order 0 1 2; made by FFTW's own 3D transform.
 template <class Real>
 Buffer<std::complex<Real>> whole_spectrum(const Decomposition& decomposition) {
-  using Dimension = typename Fftw<Real>::Dimension;
+  using Dimension = Fftw<Real>::Dimension;
   const Shape& n = decomposition.points();
   const Layout field_layout(whole_box(n), {0, 1, 2});
   const Layout layout(whole_box(decomposition.spectrum()), {0, 1, 2});
   Buffer<std::complex<Real>> spectrum(layout.box().volume(), false);
   Buffer<Real> field;
-  auto* out = reinterpret_cast<typename Fftw<Real>::Complex*>(spectrum.data());
+  auto* out = reinterpret_cast<Fftw<Real>::Complex*>(spectrum.data());
   Dimension dimensions[3];
   typename Fftw<Real>::Plan plan = nullptr;
   const auto set_dimensions = [&](const Layout& in) {

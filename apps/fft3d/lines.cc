@@ -10,7 +10,7 @@ namespace {
 // What FFTW is told: along which axis, and over which others to repeat that.
 template <class Real>
 struct Dimensions {
-  using Dimension = typename Fftw<Real>::Dimension;
+  using Dimension = Fftw<Real>::Dimension;
 
   Dimensions(const Layout& in, const Layout& out, const Box& box, int axis, long points) {
     const auto dimension = [&](int which, long length) {
@@ -25,22 +25,20 @@ struct Dimensions {
 };
 
 template <class Real>
-typename Fftw<Real>::Plan plan_complex(const Arrays<Real>& arrays, const Box& box,
-                                       const LineWork& work) {
+Fftw<Real>::Plan plan_complex(const Arrays<Real>& arrays, const Box& box, const LineWork& work) {
   const Layout& layout = arrays.layout;
   const Dimensions<Real> d(layout, layout, box, work.axis, box.axis[work.axis].length());
-  auto* points = reinterpret_cast<typename Fftw<Real>::Complex*>(arrays.points);
+  auto* points = reinterpret_cast<Fftw<Real>::Complex*>(arrays.points);
   points += layout.offset(box);
   const int sign = work.direction == Direction::kForward ? FFTW_FORWARD : FFTW_BACKWARD;
   return Fftw<Real>::kComplex(1, &d.line, 2, d.repeated, points, points, sign, work.planner);
 }
 
 template <class Real>
-typename Fftw<Real>::Plan plan_real(const Arrays<Real>& arrays, const Box& box,
-                                    const LineWork& work) {
+Fftw<Real>::Plan plan_real(const Arrays<Real>& arrays, const Box& box, const LineWork& work) {
   const Layout &layout = arrays.layout, &field_layout = arrays.field_layout;
   const long length = field_layout.box().axis[work.axis].length();
-  auto* points = reinterpret_cast<typename Fftw<Real>::Complex*>(arrays.points);
+  auto* points = reinterpret_cast<Fftw<Real>::Complex*>(arrays.points);
   points += layout.offset(box);
   Real* field = arrays.field + field_layout.offset(box);
   if (work.direction == Direction::kForward) {

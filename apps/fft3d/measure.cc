@@ -133,6 +133,7 @@ Figures medians(const std::vector<Figures>& samples, double scale) {
   Figures result{};
   for (int figure = 0; figure < kFigures; ++figure) {
     std::vector<double> values;
+    values.reserve(samples.size());
     for (const Figures& sample : samples) values.push_back(sample[figure] * scale);
     result[figure] = median(values);
   }
@@ -157,19 +158,22 @@ Result measure_in(const Options& options, MPI_Comm world) {
   Result result;
   std::vector<std::vector<Figures>> slowest(count);
   for (int i = 0; i < count; ++i) {
-    MethodResult row{methods[i], {}, {}, {}};
+    MethodResult row{methods[i], {}, {}, {}, {}};
     slowest[i] = over_ranks(samples[i], MPI_MAX, world);
     row.slowest_s = medians(slowest[i], 1);
     row.mean_s = medians(over_ranks(samples[i], MPI_SUM, world), 1.0 / ranks);
-    const double alone_s = row.mean_s[kAlone];
     const bool exchanges = options.process_grid[0] > 1 || options.process_grid[1] > 1;
     if (methods[i].overlapped && !options.plain && exchanges) {
-      row.overlap = std::max(0.0, 1 - row.mean_s[kExchange] / alone_s);
+      const Figures& mean_s = row.mean_s;
+      const double computing_s = mean_s[kTransform] + mean_s[kPack] + mean_s[kUnpack];
+      row.overlap = std::max(0.0, 1 - mean_s[kExchange] / mean_s[kAlone]);
+      row.overlap_limit = std::min(1.0, computing_s / mean_s[kAlone]);
     }
     result.methods.push_back(row);
   }
   if (options.compare) {
     std::vector<double> ratios;
+    ratios.reserve(options.iterations);
     for (int i = 0; i < options.iterations; ++i) {
       ratios.push_back(slowest[0][i][kTotal] / slowest[1][i][kTotal]);
     }

@@ -35,9 +35,11 @@ using Figures = std::array<double, kFigures>;  // in seconds
 
 struct MethodResult {
   Method method;
-  Figures slowest_s{};            // of the slowest rank, median over the iterations
-  Figures mean_s{};               // mean over the ranks, median over the iterations
-  std::optional<double> overlap;  // share of the exchange that computing hides
+  Figures slowest_s{};  // of the slowest rank, median over the iterations
+  Figures mean_s{};     // mean over the ranks, median over the iterations
+  // Where there is an exchange alone to compare with: the share of it that computing hides, and the
+  // share that it could, if it is shorter.
+  std::optional<double> overlap, overlap_limit;
 };
 
 struct Result {

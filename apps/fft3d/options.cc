@@ -20,7 +20,10 @@ template <class Number, size_t N>
 bool read_numbers(const std::string& text, std::array<Number, N>& numbers) {
   const char *begin = text.data(), *end = begin + text.size();
   for (size_t i = 0; i < N; ++i) {
-    if (i > 0 && (begin == end || *begin++ != 'x')) return false;
+    if (i > 0) {
+      if (begin == end || *begin != 'x') return false;
+      ++begin;
+    }
     const auto [after, error] = std::from_chars(begin, end, numbers[i]);
     if (error != std::errc() || numbers[i] < 1) return false;
     begin = after;
@@ -69,7 +72,7 @@ Row number(const char* name, const char* help, int Options::*member, int least, 
 }
 
 Row choice(const char* name, const char* words, const char* help,
-           std::vector<std::pair<std::string, std::function<void(Options&)>>> choices) {
+           const std::vector<std::pair<std::string, std::function<void(Options&)>>>& choices) {
   return {name, words, help, [=](const std::string& value, Options& options) {
             for (const auto& [word, apply] : choices) {
               if (value != word) continue;
@@ -122,7 +125,7 @@ const std::vector<Row>& rows() {
 // Words that begin with -- may have their value behind = or as the next word.
 std::string read_option(const std::vector<std::string>& words, size_t& next, Options& options,
                         std::vector<std::string>& seen) {
-  const std::string word = words[next++];
+  const std::string& word = words[next++];
   const size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
   const auto row = std::find_if(rows().begin(), rows().end(),
@@ -164,16 +167,15 @@ std::string read_options(const std::vector<std::string>& words, Options& options
   std::vector<std::string> seen;
   bool have_grid = false;
   for (size_t next = 0; next < words.size();) {
-    if (words[next].starts_with("-")) {
-      const std::string problem = read_option(words, next, options, seen);
+    if (words[next].starts_with('-')) {
+      std::string problem = read_option(words, next, options, seen);
       if (!problem.empty()) return problem;
       if (options.help) return "";
       continue;
     }
     const std::string& word = words[next++];
-    if (have_grid) return word + ": there is a grid already";
-    const std::string problem = read_grid(word, options.points);
-    if (!problem.empty()) return "grid " + word + ": " + problem;
+    std::string problem = have_grid ? "there is a grid already" : read_grid(word, options.points);
+    if (!problem.empty()) return problem.insert(0, "grid " + word + ": ");
     have_grid = true;
   }
   if (!have_grid) return "the grid is missing: N or N0xN1xN2";

@@ -82,7 +82,7 @@ std::string text_report(const Options& options, const Result& result) {
   for (const MethodResult& row : result.methods) text += format("%28s", method_name(row.method));
   text += format("\n%-16s", "milliseconds");
   for (size_t i = 0; i < result.methods.size(); ++i) text += format("%14s%14s", "slowest", "mean");
-  text += "\n";
+  text += '\n';
   for (const Row& figure : kRows) {
     std::string line = format("%-16s", figure.title);
     bool shown = false;
@@ -99,8 +99,11 @@ std::string text_report(const Options& options, const Result& result) {
     if (!row.method.overlapped) continue;
     text += format("overlapped: %d slices, %d under way, %d tests", row.method.slices,
                    row.method.window, row.method.tests);
-    if (row.overlap) text += format("; %.1f %% of the exchange is hidden", *row.overlap * 100);
-    text += "\n";
+    if (row.overlap) {
+      text += format("; of the exchange %.1f %% is hidden, %.1f %% could be", *row.overlap * 100,
+                     *row.overlap_limit * 100);
+    }
+    text += '\n';
   }
   if (result.ratio)
     text += format("blocking takes %.3f times as long as overlapped\n", *result.ratio);
@@ -130,12 +133,14 @@ std::string json_report(const Options& options, const Result& result) {
     if (row.method.overlapped) {
       text += format("\"slices\": %d, \"window\": %d, \"tests\": %d, ", row.method.slices,
                      row.method.window, row.method.tests);
-      text += row.overlap ? format("\"overlap\": %.6f, ", *row.overlap) : "\"overlap\": null, ";
+      text += row.overlap ? format("\"overlap\": %.6f, \"overlap_limit\": %.6f, ", *row.overlap,
+                                   *row.overlap_limit)
+                          : "\"overlap\": null, \"overlap_limit\": null, ";
     }
     text += "\"slowest\": {" + seconds_of(row.slowest_s, row, options) + "}, ";
     text += "\"mean\": {" + seconds_of(row.mean_s, row, options) + "}}";
   }
-  text += "}";
+  text += '}';
   if (result.ratio) text += format(", \"blocking_to_overlapped\": %.6f", *result.ratio);
   if (result.verdict) {
     const Verdict& verdict = *result.verdict;

@@ -160,30 +160,35 @@ void check_decomposition(const Decomposition& d) {
   }
 }
 
-// The check must notice a single number that is wrong, or none, on whichever rank it is.
+// The check must notice a single number that is wrong, or that is none, on any rank.
+template <class Real>
+void check_a_lie(const Decomposition& decomposition, Check<Real> check, int liar, bool forward,
+                 Real lie) {
+  const Layout field_layout = decomposition.field(g_rank);
+  std::vector<std::complex<Real>> spectrum = check.spectrum();
+  std::vector<std::complex<Real>> field(field_layout.box().volume());
+  fill(decomposition.points(), field_layout, field.data());
+  for (auto& value : field) value *= static_cast<Real>(whole_box(decomposition.points()).volume());
+  auto& damaged = forward ? spectrum : field;
+  int lies = 0;
+  if (g_rank == liar && !damaged.empty()) {
+    lies = 1;
+    damaged[damaged.size() / 2] += lie;
+  }
+  MPI_Bcast(&lies, 1, MPI_INT, liar, MPI_COMM_WORLD);
+  check.after_forward(spectrum.data());
+  check.after_backward(field.data());
+  if (check.verdict().passed() != (lies == 0)) fail("the check does not see what is wrong");
+}
+
 template <class Real>
 void check_the_check(const Decomposition& decomposition) {
-  const Check<Real> unused(decomposition, MPI_COMM_WORLD);
-  const Layout field_layout = decomposition.field(g_rank);
-  const auto all = static_cast<Real>(whole_box(decomposition.points()).volume());
+  const Check<Real> check(decomposition, MPI_COMM_WORLD);
   for (const bool forward : {false, true}) {
     for (const int liar : {0, g_ranks - 1}) {
-      std::vector<std::complex<Real>> spectrum = unused.spectrum();
-      std::vector<std::complex<Real>> field(field_layout.box().volume());
-      fill(decomposition.points(), field_layout, field.data());
-      for (auto& value : field) value *= all;
-      auto& damaged = forward ? spectrum : field;
-      int lies = 0;
-      if (g_rank == liar && !damaged.empty()) {
-        lies = 1;
-        damaged[damaged.size() / 2] +=
-            liar == 0 ? std::numeric_limits<Real>::quiet_NaN() : static_cast<Real>(0.01) * all;
-      }
-      MPI_Bcast(&lies, 1, MPI_INT, liar, MPI_COMM_WORLD);
-      Check<Real> check = unused;
-      check.after_forward(spectrum.data());
-      check.after_backward(field.data());
-      if (check.verdict().passed() != (lies == 0)) fail("the check does not see what is wrong");
+      check_a_lie<Real>(decomposition, check, liar, forward, static_cast<Real>(0.1));
+      check_a_lie<Real>(decomposition, check, liar, forward,
+                        std::numeric_limits<Real>::quiet_NaN());
     }
   }
 }
