@@ -47,8 +47,8 @@ class Sent final : public Output {
 };
 
 Bytes packet(const SipKey& key, Header header, const Bytes& payload = {}) {
-  Bytes bytes(kHeaderBytes);
-  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  Bytes bytes(kHeaderBytes + payload.size());
+  std::copy(payload.begin(), payload.end(), bytes.begin() + kHeaderBytes);
   header.version = kVersion;
   seal(key, header, bytes);
   return bytes;
@@ -82,9 +82,9 @@ class Bench {
  public:
   explicit Bench(SwitchConfig config = {}) : model(with_key(config)) {}
 
-  Header ask(const SipKey& key, const Request& request, std::uint32_t id,
+  Header ask(const SipKey& with, const Request& request, std::uint32_t id,
              const Endpoint& from = kManager) {
-    model.receive(from, packet(key, request, id), sent);
+    model.receive(from, packet(with, request, id), sent);
     return sent.only();
   }
   Reason install(std::uint32_t job, const Job& quota) {
@@ -280,6 +280,36 @@ TEST(SwitchSlots, GoTheirWayAndSendAgainWhatIsThere) {
   EXPECT_EQ(all[0].datagram, result);
 }
 
+TEST(SwitchSlots, PassDownWhatTheParentRefuses) {
+  Bench bench;
+  ASSERT_EQ(bench.install(1, kQuota), Reason::kNone);
+  const std::uint32_t group = bench.build(1, kBelow, {host(0), {}, host(2)}, 7, 9).group;
+  const auto& counters = bench.model.counters();
+  bench.contribute(group, 0, 0);
+  bench.contribute(group, 0, 2);
+  bench.sent.all.clear();
+  const auto refuse = [&](std::uint32_t sequence, Reason reason, const SipKey& with) {
+    Header header = bench.header(group, sequence, 3);
+    header.kind = Kind::kRefuse;
+    header.reason = reason;
+    bench.model.receive(kParent, packet(with, header), bench.sent);
+  };
+  refuse(1, Reason::kUnknownGroup, bench.key);
+  EXPECT_EQ(counters.stale, 1U) << "of what was not sent up";
+  refuse(0, Reason::kUnknownGroup, {1, 2});
+  EXPECT_EQ(counters.bad_tag, 1U);
+  EXPECT_TRUE(bench.sent.all.empty());
+  refuse(0, Reason::kUnknownJob, {1, 2});  // who does not know the job has no key
+  refuse(0, Reason::kUnknownGroup, bench.key);
+  ASSERT_EQ(bench.sent.all.size(), 4U);
+  for (const Sent::One& one : bench.sent.all) {
+    EXPECT_TRUE(is_authentic(bench.key, one.datagram));
+    EXPECT_EQ(load_header(one.datagram.data()).child, kAllChildren);
+  }
+  EXPECT_EQ(bench.sent.all[0].to, host(0));
+  EXPECT_EQ(bench.sent.all[3].to, host(2));
+}
+
 TEST(SwitchSlots, AResultIsKeptUntilAllHaveIt) {
   Bench bench;
   ASSERT_EQ(bench.install(1, kQuota), Reason::kNone);
@@ -324,7 +354,7 @@ TEST(SwitchSlots, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(reason([](Header& h) { h.flags = kLastFlag; }, two), Reason::kMismatch);
   EXPECT_EQ(reason([](Header& h) { h.slot = 1; }, two), Reason::kMismatch);
   EXPECT_EQ(reason([](Header& h) { h.count = 3; }, Bytes(24)), Reason::kTooLarge);
-  EXPECT_EQ(reason([](Header& h) { h.group = 1; }, two), Reason::kUnknownGroup);
+  EXPECT_EQ(reason([](Header& h) { h.group = 5; }, two), Reason::kUnknownGroup);
   EXPECT_EQ(reason([](Header& h) { h.job = 2; }, two), Reason::kUnknownJob);
   bench.contribute(group, 0, 1);
   EXPECT_EQ(bench.sent.all.size(), 2U) << "and the right one is taken";
@@ -352,8 +382,8 @@ TEST(SwitchFuzz, EachPacketIsCountedOnce) {
   const std::uint32_t root = bench.build(1, kRoot, {host(0), host(1)}, 7).group;
   const std::uint32_t below = bench.build(1, kBelow, {host(0), {}, host(2)}, 8, 9).group;
   for (const std::uint32_t group : {root, below}) {
-    for (const int child : {0, 1, 2}) {
-      for (std::uint32_t sequence = 0; sequence < 8; ++sequence) {
+    for (const int child : {0, 1, 2, 3}) {
+      for (const std::uint32_t sequence : {0, 1}) {
         Header header = bench.header(group, sequence, child);
         right.push_back(packet(bench.key, header, Bench::operand(child, sequence)));
         header.flags = kEmptyFlag;
@@ -379,9 +409,16 @@ TEST(SwitchFuzz, EachPacketIsCountedOnce) {
   const std::array<Endpoint, 5> from = {host(0), host(1), host(2), kParent, kManager};
   const char* const wanted = std::getenv("CARILLON_TEST_FUZZ_PACKETS");
   const std::uint64_t packets = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 500'000;
+  std::array<std::uint32_t, 2> next{};  // sequences that the groups wait for, or about
   const std::uint64_t before = sum(bench.model.counters());
   for (std::uint64_t i = 0; i < packets; ++i) {
     Bytes bytes = right[draw(right.size())];
+    Header near = load_header(bytes.data());
+    if (near.kind <= Kind::kRefuse && draw(50) != 0) {
+      near.sequence = next[near.group == root ? 0 : 1] + static_cast<std::uint32_t>(draw(5)) - 2;
+      near.slot = near.sequence % 4;
+      seal(bench.key, near, bytes);
+    }
     for (std::uint64_t changes = draw(4); changes > 0; --changes) {
       bytes[draw(std::min<std::size_t>(bytes.size(), kHeaderTagAt + 4))] =
           static_cast<std::byte>(draw(8) == 0 ? random() : draw(4));
@@ -394,7 +431,13 @@ TEST(SwitchFuzz, EachPacketIsCountedOnce) {
     bench.model.receive(from[draw(from.size())], bytes, bench.sent);
     // A switch gives no more than a packet per child for one that comes.
     ASSERT_LE(bench.sent.all.size(), 2U);
-    for (const Sent::One& one : bench.sent.all) ASSERT_TRUE(parse(one.datagram));
+    for (const Sent::One& one : bench.sent.all) {
+      const auto sent = parse(one.datagram);
+      ASSERT_TRUE(sent);
+      if (sent->header.kind > Kind::kResult) continue;
+      std::uint32_t& of_group = next[sent->header.group == root ? 0 : 1];
+      of_group = std::max(of_group, sent->header.sequence + 1);
+    }
     bench.sent.all.clear();
     if (draw(5000) == 0) bench.model.pass_time(10);
   }
