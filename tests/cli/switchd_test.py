@@ -7,9 +7,8 @@ import signal
 import socket
 import struct
 import subprocess
-import unittest
 
-from support import CARILLON, CliTest, clean_environment
+from support import CARILLON, CliTest, clean_environment, main
 
 HEADER = struct.Struct(">BBBBBBHIIIIHHHQ")
 CONTRIBUTE, REFUSE, UNKNOWN_JOB = 1, 3, 1
@@ -95,4 +94,4 @@ class SwitchdTest(CliTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -247,7 +247,9 @@ void Stream::measure(std::int64_t round_trip_ns) {
   }
   const std::int64_t apart = std::max(smooth_ns_ - round_trip_ns, round_trip_ns - smooth_ns_);
   deviation_ns_ += (apart - deviation_ns_) / 4;
-  smooth_ns_ = std::max<std::int64_t>(smooth_ns_ + (round_trip_ns - smooth_ns_) / 8, 1);
+  // A long one may have waited for another host; a short one says what the network takes.
+  const int weight = round_trip_ns < smooth_ns_ ? 2 : 8;
+  smooth_ns_ = std::max<std::int64_t>(smooth_ns_ + (round_trip_ns - smooth_ns_) / weight, 1);
 }
 
 bool Stream::take_refusal(const Packet& packet) {
