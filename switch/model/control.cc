@@ -48,7 +48,7 @@ void Switch::control(const Arrival& arrival, InstalledJob* job, Output& output) 
       break;
     case Kind::kBuildGroup:
       kind = Kind::kGroupBuilt;
-      reason = build_group(arrival, *job, &group);
+      reason = job == nullptr ? Reason::kUnknownJob : build_group(arrival, *job, &group);
       break;
     default:
       kind = Kind::kGroupFreed;

@@ -163,6 +163,7 @@ void TreeControl::build(TreePlan plan, std::int64_t now_ns) {
 void TreeControl::free(std::int64_t now_ns) {
   step_ = Step::kFree;
   std::vector<Request> requests;
+  requests.reserve(plan_.switches.size());
   for (const TreeSwitch& one : plan_.switches) {
     requests.push_back({.to = one.at,
                         .header = {.kind = Kind::kFreeGroup, .job = job_, .group = group_},

@@ -232,9 +232,9 @@ void Stream::notice_passed(std::uint32_t sequence, std::int64_t sent_ns) {
   for (std::uint32_t before = first_; before != sequence; ++before) {
     Record& one = record(before);
     if (one.state != Record::State::kSent || one.sent_ns > sent_ns) continue;
-    if (one.passed < kPassedMeansLost && ++one.passed == kPassedMeansLost && one.tries == 0) {
-      one.due_ns = one.sent_ns;
-    }
+    if (one.passed == kPassedMeansLost) continue;
+    ++one.passed;
+    if (one.passed == kPassedMeansLost && one.tries == 0) one.due_ns = one.sent_ns;
   }
 }
 
