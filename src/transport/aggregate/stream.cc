@@ -97,7 +97,6 @@ void Stream::send_next(std::int64_t now_ns, Output& output) {
       .sent_ns = now_ns,
       .ticket = sending_,
       .output = operation.output == nullptr ? nullptr : operation.output + posted.sent * element};
-  sent.due_ns = now_ns + retry_ns(sent);
   output.send({&path_.front().at, 1}, packet);
   ++counts_.packets;
   ++next_;
@@ -113,6 +112,13 @@ std::int64_t Stream::retry_ns(const Record& record) const {
   return std::min(doubled, times.most_retry_ns);
 }
 
+// While results come, packets are under way: what is lost of them is overtaken by others, or is the
+// last.
+std::int64_t Stream::due_ns(const Record& record) const {
+  if (record.passed == kPassedMeansLost) return record.sent_ns;
+  return std::max(record.sent_ns, news_ns_) + retry_ns(record);
+}
+
 void Stream::send_again(Record& record, std::int64_t now_ns, Output& output) {
   const auto packet = packet_of(record.sequence).first(record.packet_bytes);
   Header header = load_header(packet.data());
@@ -123,7 +129,6 @@ void Stream::send_again(Record& record, std::int64_t now_ns, Output& output) {
   if (record.tries < kMostDoublings) ++record.tries;
   record.passed = 0;
   record.sent_ns = now_ns;
-  record.due_ns = now_ns + retry_ns(record);
   output.send({&path_.front().at, 1}, packet);
   ++counts_.packets;
   ++counts_.again;
@@ -134,7 +139,7 @@ void Stream::progress(std::int64_t now_ns, Output& output) {
   while (may_send()) send_next(now_ns, output);
   for (std::uint32_t sequence = first_; sequence != next_; ++sequence) {
     Record& one = record(sequence);
-    if (one.state == Record::State::kSent && one.due_ns <= now_ns) {
+    if (one.state == Record::State::kSent && due_ns(one) <= now_ns) {
       send_again(one, now_ns, output);
     }
   }
@@ -172,7 +177,7 @@ std::optional<std::int64_t> Stream::due_ns() const {
   std::int64_t due = waiting_since_ns_ + config_.times.give_up_ns;
   for (std::uint32_t sequence = first_; sequence != next_; ++sequence) {
     const Record& one = ring_[sequence % ring_.size()];
-    if (one.state == Record::State::kSent) due = std::min(due, one.due_ns);
+    if (one.state == Record::State::kSent) due = std::min(due, due_ns(one));
   }
   return due;
 }
@@ -219,6 +224,7 @@ bool Stream::take_result(const Packet& packet, std::int64_t now_ns) {
   if (answered.output != nullptr) std::copy(result.begin(), result.end(), answered.output);
   answered.result_bytes = result.size();
   answered.state = Record::State::kAnswered;
+  news_ns_ = now_ns;
   if (answered.tries == 0) measure(now_ns - answered.sent_ns);
   notice_passed(header.sequence, answered.sent_ns);
   --posted_[answered.ticket % kOperations].unanswered;
@@ -232,9 +238,7 @@ void Stream::notice_passed(std::uint32_t sequence, std::int64_t sent_ns) {
   for (std::uint32_t before = first_; before != sequence; ++before) {
     Record& one = record(before);
     if (one.state != Record::State::kSent || one.sent_ns > sent_ns) continue;
-    if (one.passed == kPassedMeansLost) continue;
-    ++one.passed;
-    if (one.passed == kPassedMeansLost && one.tries == 0) one.due_ns = one.sent_ns;
+    if (one.passed < kPassedMeansLost) ++one.passed;
   }
 }
 
@@ -247,9 +251,7 @@ void Stream::measure(std::int64_t round_trip_ns) {
   }
   const std::int64_t apart = std::max(smooth_ns_ - round_trip_ns, round_trip_ns - smooth_ns_);
   deviation_ns_ += (apart - deviation_ns_) / 4;
-  // A long one may have waited for another host; a short one says what the network takes.
-  const int weight = round_trip_ns < smooth_ns_ ? 2 : 8;
-  smooth_ns_ = std::max<std::int64_t>(smooth_ns_ + (round_trip_ns - smooth_ns_) / weight, 1);
+  smooth_ns_ = std::max<std::int64_t>(smooth_ns_ + (round_trip_ns - smooth_ns_) / 8, 1);
 }
 
 bool Stream::take_refusal(const Packet& packet) {

@@ -97,7 +97,6 @@ class Stream {
     std::size_t packet_bytes = 0;
     std::size_t result_bytes = 0;
     std::int64_t sent_ns = 0;
-    std::int64_t due_ns = 0;
     Ticket ticket = 0;
     std::byte* output = nullptr;
   };
@@ -125,6 +124,7 @@ class Stream {
   void measure(std::int64_t round_trip_ns);
   void notice_passed(std::uint32_t sequence, std::int64_t sent_ns);
   [[nodiscard]] std::int64_t retry_ns(const Record& record) const;
+  [[nodiscard]] std::int64_t due_ns(const Record& record) const;
 
   StreamConfig config_;
   std::vector<Switch> path_;
@@ -137,8 +137,8 @@ class Stream {
   std::uint32_t first_ = 0;  // sequence of the first packet that is not answered
   std::uint32_t asked_ = 0;  // requests for a sign of life
   std::int64_t waiting_since_ns_ = 0;
+  std::int64_t news_ns_ = 0;                       // when the last result came
   std::int64_t smooth_ns_ = 0, deviation_ns_ = 0;  // of round trips; 0: none measured
-  std::uint64_t ping_ = 0;
   Status status_;
   Counts counts_;
 };
