@@ -392,6 +392,8 @@ TEST(SwitchFuzz, EachPacketIsCountedOnce) {
         header.kind = Kind::kResult;
         header.child = static_cast<std::uint16_t>(kAllChildren);
         right.push_back(packet(bench.key, header, Bench::operand(child, sequence)));
+        header.offset = 1;  // not what was sent up
+        right.push_back(packet(bench.key, header, Bench::operand(child, sequence)));
         right.push_back(packet(
             bench.key, refusal_of(bench.header(group, sequence, child), Reason::kUnknownGroup)));
       }
