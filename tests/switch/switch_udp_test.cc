@@ -82,7 +82,9 @@ class FaultyPort final : public Output, public DatagramListener {
     }
   }
   void on_datagram(const Endpoint& from, std::span<const std::byte> datagram) override {
-    pass(from, datagram, receiver);
+    // Who receives when it is handed on, not when it came.
+    pass(from, datagram,
+         [this](const Endpoint& at, std::span<const std::byte> bytes) { receiver(at, bytes); });
   }
   void move() {
     port_->flush();
@@ -131,6 +133,7 @@ void settle(Control& control, FaultyPort& port) {
     control.progress(now_ns(), port);
     port.move();
   }
+  port.receiver = [](const Endpoint&, std::span<const std::byte>) {};
   ASSERT_TRUE(control.done() && control.status().ok()) << control.status().to_string();
 }
 
