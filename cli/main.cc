@@ -68,6 +68,10 @@ constexpr std::array kCommands = {
             "carillon calibrate --output mine.toml --title 'my desk'\n"
             "  carillon calibrate --cluster --output cluster.toml",
             define_calibrate},
+    Command{"switchd", "be a switch that reduces what programs send, in software",
+            "carillon switchd --new-key switch.key\n"
+            "  carillon switchd --key-file switch.key --listen 10.0.0.1 --json",
+            define_switchd},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# carillon_library(NAME FOLDER folder [DEPENDS a b ...] [HIDES c d ...]): one static library per
-# folder of src/. Its users may include it and what it DEPENDS on. One that HIDES what it is made of
-# is used by its public header in include/ only.
+# carillon_library(NAME FOLDER folder [TOP] [DEPENDS a b ...] [HIDES c d ...]): one static library
+# per folder of src/, or, with TOP, of the project. Its users may include it and what it DEPENDS on.
+# One that HIDES what it is made of is used by its public header in include/ only.
 #
 # Its include path is a folder of the build tree that holds a link to its own folder; those of
 # its dependencies stand beside it. So an include that the layering forbids does not compile.
@@ -20,12 +20,17 @@ target_compile_options(carillon_flags INTERFACE
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 
 function(carillon_library name)
-  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS;HIDES" ${ARGN})
+  cmake_parse_arguments(ARG "TOP" "FOLDER" "DEPENDS;HIDES" ${ARGN})
   set(links ${PROJECT_BINARY_DIR}/layers/${name})
-  file(MAKE_DIRECTORY ${links})
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER} ${links}/${ARG_FOLDER} SYMBOLIC)
+  set(folder ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER})
+  if(ARG_TOP)
+    set(folder ${PROJECT_SOURCE_DIR}/${ARG_FOLDER})
+  endif()
+  cmake_path(GET ARG_FOLDER PARENT_PATH above)
+  file(MAKE_DIRECTORY ${links}/${above})
+  file(CREATE_LINK ${folder} ${links}/${ARG_FOLDER} SYMBOLIC)
 
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
   if(sources)
     set(scope PUBLIC)
     add_library(${name} STATIC ${sources})

@@ -9,8 +9,8 @@ import unittest
 from support import CliTest, main, run
 
 WRONG = os.environ.get("CLI_WITH_WRONG_ALGORITHM", "build/tests/carillon_with_wrong_algorithm")
-COMMANDS = ["run", "exec", "bench", "demo", "list", "show", "verify", "model", "reproduce",
-            "calibrate", "sim", "info"]
+COMMANDS = ["run", "exec", "switchd", "bench", "demo", "list", "show", "verify", "model",
+            "reproduce", "calibrate", "sim", "info"]
 
 
 class Help(CliTest):

@@ -10,9 +10,11 @@
 #include <span>
 #include <vector>
 
-#include "transport/multicast/siphash.h"
+#include "base/siphash.h"
 
 namespace carillon::multicast {
+
+using Key = SipKey;
 
 using Member = std::uint32_t;  ///< of the group, from 0 on
 

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// carillon switchd: a switch that reduces what MPI programs send, in software (switch/daemon).
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/unique_fd.h"
+#include "command.h"
+#include "support/failure.h"
+#include "switch/daemon/server.h"
+#include "transport/aggregate/text.h"
+
+namespace carillon::cli {
+namespace {
+
+using aggregate::Endpoint, aggregate::Server, aggregate::ServerConfig;
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string listen = "0.0.0.0";
+  std::string key_file;
+  std::string new_key;
+  std::uint32_t number = 0;
+  std::uint32_t jobs = 64;
+  std::uint32_t groups = 1024;
+  std::uint64_t memory_mib = 256;
+  std::int64_t idle_s = 600;
+  bool json = false;
+};
+
+Endpoint parse_endpoint(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string address = text.substr(0, colon);
+  in_addr ip = {};
+  unsigned port = aggregate::kUdpPort;
+  bool good = inet_pton(AF_INET, address.c_str(), &ip) == 1;
+  if (colon != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+    good = good && error == std::errc() && stop == end && port <= 0xffff;
+  }
+  if (!good) fail("--listen {} is no IPv4 address with or without :PORT, as 10.0.0.1:27182", text);
+  return {ntohl(ip.s_addr), static_cast<std::uint16_t>(port)};
+}
+
+void write_key(const std::string& file) {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    fail("the system gives no random bytes: {}", std::strerror(errno));
+  }
+  const UniqueFd out(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!out.valid()) fail("{} cannot be made: {}", file, std::strerror(errno));
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  text += '\n';
+  if (write(out.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    const int error = errno;
+    (void)unlink(file.c_str());
+    fail("{} cannot be written: {}", file, std::strerror(error));
+  }
+}
+
+// Of 32 hexadecimal digits.
+SipKey read_key(const std::string& file) {
+  if (file.empty()) {
+    fail(
+        "--key-file is needed: a switch takes jobs from who has its key; make one by carillon "
+        "switchd --new-key FILE");
+  }
+  const UniqueFd in(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info = {};
+  if (!in.valid() || fstat(in.get(), &info) != 0) {
+    fail("{}: {}; make a key by carillon switchd --new-key FILE", file, std::strerror(errno));
+  }
+  if ((info.st_mode & 077) != 0) {
+    fail("others can read or write {}, and the key is in it; chmod 600 {}", file, file);
+  }
+  std::array<char, 64> text{};
+  const ssize_t bytes = read(in.get(), text.data(), text.size());
+  const bool ended = bytes == 32 || (bytes == 33 && text[32] == '\n');
+  SipKey key;
+  const auto high = std::from_chars(text.data(), text.data() + 16, key.high, 16);
+  const auto low = std::from_chars(text.data() + 16, text.data() + 32, key.low, 16);
+  if (!ended || high.ptr != text.data() + 16 || low.ptr != text.data() + 32) {
+    fail(
+        "{} holds no key, which is 32 hexadecimal digits; make one by carillon switchd --new-key "
+        "FILE",
+        file);
+  }
+  return key;
+}
+
+Json statistics(const Server& server) {
+  Json packets, calls;
+  aggregate::visit_counters(server.model().counters(),
+                            [&](const char* name, std::uint64_t value) { packets[name] = value; });
+  const auto& counts = server.counts();
+  calls = {{"received", counts.received},
+           {"sent", counts.sent},
+           {"unsent", counts.unsent},
+           {"receive_calls", counts.receive_calls},
+           {"send_calls", counts.send_calls}};
+  return {{"jobs", server.model().jobs()},
+          {"groups", server.model().groups()},
+          {"memory_bytes", server.model().memory_bytes()},
+          {"packets", packets},
+          {"datagrams", calls}};
+}
+
+void print_statistics(const Server& server, bool json) {
+  const Json all = statistics(server);
+  if (json) {
+    std::puts(all.dump().c_str());
+  } else {
+    for (const char* const part : {"datagrams", "packets"}) {
+      for (const auto& [name, value] : all[part].items()) {
+        if (value != 0) fmt::print("{:>16}  {}\n", value.get<std::uint64_t>(), name);
+      }
+    }
+    fmt::print("{:>16}  jobs\n{:>16}  groups\n", server.model().jobs(), server.model().groups());
+  }
+  std::fflush(stdout);
+}
+
+// SIGINT and SIGTERM end it, SIGUSR1 has it print its statistics.
+UniqueFd take_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  UniqueFd fd(signalfd(-1, &signals, SFD_CLOEXEC));
+  if (!fd.valid()) fail("signalfd: {}", std::strerror(errno));
+  return fd;
+}
+
+int run(const Options& options) {
+  if (!options.new_key.empty()) {
+    write_key(options.new_key);
+    return 0;
+  }
+  const ServerConfig config = {.at = parse_endpoint(options.listen),
+                               .model = {.administrator = read_key(options.key_file),
+                                         .number = static_cast<std::uint16_t>(options.number),
+                                         .jobs = options.jobs,
+                                         .groups = options.groups,
+                                         .memory_bytes = options.memory_mib << 20},
+                               .idle_s = options.idle_s};
+  const UniqueFd signals = take_signals();
+  const auto server = value_or_fail(Server::open(config));
+  const std::string at = aggregate::text(server->at());
+  if (options.json) {
+    std::puts(Json{{"listening", at}}.dump().c_str());
+  } else {
+    fmt::print("listening on {}\n", at);
+  }
+  std::fflush(stdout);
+  for (;;) {
+    const Status status = server->serve(signals.get());
+    if (!status.ok()) throw Failure(std::string(status.message()));
+    signalfd_siginfo signal = {};
+    if (read(signals.get(), &signal, sizeof signal) != sizeof signal) continue;
+    print_statistics(*server, options.json);
+    if (signal.ssi_signo != SIGUSR1) return 0;
+  }
+}
+
+}  // namespace
+
+Action define_switchd(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("--listen", options->listen,
+                 fmt::format("IPv4 address, and :PORT if it is not {}; port 0: any that is free",
+                             aggregate::kUdpPort))
+      ->capture_default_str();
+  app.add_option("--key-file", options->key_file,
+                 "file with the administrator's key; who has it may install jobs");
+  app.add_option("--new-key", options->new_key, "make such a file, and end");
+  app.add_option("--number", options->number,
+                 "of this switch, another one for each switch that may be the root of a tree")
+      ->check(CLI::Range(0U, aggregate::kMaxNumber))
+      ->capture_default_str();
+  app.add_option("--jobs", options->jobs, "at a time, at most")
+      ->check(CLI::Range(1U, 1U << 20))
+      ->capture_default_str();
+  app.add_option("--groups", options->groups, "of all jobs at a time, at most")
+      ->check(CLI::Range(1U, 1U << 20))
+      ->capture_default_str();
+  app.add_option("--memory-mib", options->memory_mib, "for the packets of all groups, at most")
+      ->check(CLI::Range(1U, 1U << 20))
+      ->capture_default_str();
+  app.add_option("--idle-s", options->idle_s,
+                 "free groups of which nothing has come for so many seconds")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "a line of JSON when it listens, and one when it ends");
+  return [options](const Arguments&) { return run(*options); };
+}
+
+}  // namespace carillon::cli

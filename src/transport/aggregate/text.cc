@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/aggregate/text.h"
+
+namespace carillon::aggregate {
+namespace {
+
+struct Meaning {
+  Code code = Code::kInternal;
+  const char* text = "refuses for a reason that this version does not know";
+};
+
+Meaning meaning_of(Reason reason) {
+  switch (reason) {
+    case Reason::kNone: break;
+    case Reason::kUnknownJob:
+      return {Code::kPeerDead, "does not know the job: it was started again, or the job removed"};
+    case Reason::kUnknownGroup:
+      return {Code::kPeerDead,
+              "does not know the group: it was started again, or freed the group "
+              "because nothing came for long"};
+    case Reason::kMismatch:
+      return {Code::kMismatch,
+              "got packets of this collective from another rank that do not fit: "
+              "do all ranks call it with the same count, type and operator?"};
+    case Reason::kTooLarge:
+      return {Code::kInvalidArgument, "got a packet longer than the group was built for"};
+    case Reason::kNoRoom:
+      return {Code::kNoMemory,
+              "has no room for another group; carillon switchd --groups and "
+              "--memory-mib make more"};
+    case Reason::kQuota: return {Code::kNoMemory, "gives the job no more groups or memory"};
+    case Reason::kBadTree:
+      return {Code::kInvalidArgument, "cannot build a group of this shape; ask for its limits"};
+    case Reason::kJobDiffers:
+      return {Code::kInvalidArgument, "has a job of this number already; take another number"};
+    case Reason::kGroupDiffers:
+      return {Code::kInvalidArgument, "has a group of this number, but of another shape"};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string text(const Endpoint& endpoint) {
+  std::string out;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    out += std::to_string(endpoint.ip >> shift & 0xff);
+    out += shift > 0 ? '.' : ':';
+  }
+  return out + std::to_string(endpoint.port);
+}
+
+Status refusal_status(const Endpoint& from, Reason reason) {
+  const Meaning meaning = meaning_of(reason);
+  return {meaning.code, "aggregate: the switch at " + text(from) + " " + meaning.text};
+}
+
+}  // namespace carillon::aggregate

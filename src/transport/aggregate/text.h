@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is said of switches, for people.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "switch/protocol/packet.h"
+
+namespace carillon::aggregate {
+
+/// "10.0.0.1:27182"
+std::string text(const Endpoint& endpoint);
+/// The switch there refused, and what to do about it.
+Status refusal_status(const Endpoint& from, Reason reason);
+
+}  // namespace carillon::aggregate

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A UDP socket of the switch protocol, for hosts and for switches in software: many datagrams per
+// system call, both ways. Nothing is allocated after it is open.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "switch/protocol/packet.h"
+
+namespace carillon::aggregate {
+
+class DatagramListener {
+ public:
+  DatagramListener() = default;
+  DatagramListener(const DatagramListener&) = delete;
+  DatagramListener& operator=(const DatagramListener&) = delete;
+  virtual ~DatagramListener() = default;
+  virtual void on_datagram(const Endpoint& from, std::span<const std::byte> datagram) = 0;
+};
+
+class UdpPort final : public Output {
+ public:
+  /// Address 0: any; port 0: one that is free.
+  static Result<std::unique_ptr<UdpPort>> open(const Endpoint& at);
+
+  [[nodiscard]] const Endpoint& at() const { return at_; }
+  /// Readable when there is something to receive.
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+
+  /// Until flush(), or until there are many.
+  void send(std::span<const Endpoint> to, std::span<const std::byte> datagram) override;
+  void flush();
+  /// Hands on what has come, up to a few hundred datagrams.
+  Status receive(DatagramListener& listener);
+
+  struct Counts {
+    std::uint64_t received = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t unsent = 0;  ///< the system did not take them
+    std::uint64_t receive_calls = 0;
+    std::uint64_t send_calls = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  UdpPort();
+  struct Batch {
+    std::vector<std::byte> memory;
+    std::vector<sockaddr_in> names;
+    std::vector<iovec> places;
+    std::vector<mmsghdr> messages;
+    std::size_t count = 0;
+    explicit Batch(std::size_t datagrams);
+    std::span<std::byte> datagram(std::size_t i);
+  };
+
+  UniqueFd socket_;
+  Endpoint at_;
+  Batch in_, out_;
+  std::size_t copies_ = 0;  // datagrams in out_'s memory
+  Counts counts_;
+};
+
+}  // namespace carillon::aggregate
