@@ -17,6 +17,7 @@
 namespace carillon::shim {
 
 constinit std::atomic<int> g_flights = 0;
+constinit std::atomic<int> g_failed_flights = 0;
 constinit thread_local Flight* t_launched = nullptr;
 
 namespace {
@@ -26,7 +27,8 @@ std::atomic<int> g_agreeing = 0;  // communicators whose team is in the making
 struct Flights {
   std::mutex sweeping;             // one thread at a time moves everything on
   std::mutex mutex;                // of what follows
-  RequestTable<Flight> by_handle;  // those that are flying
+  RequestTable<Flight> by_handle;  // those that are flying, and all persistent ones
+  RequestTable<Flight> failed;     // the program was not yet told
   std::vector<Flight*> flying;     // in the order in which they were started
   std::size_t next = 0;            // of these, to look at
   std::vector<Flight*> spare;
@@ -68,6 +70,11 @@ int tell_status(void* extra, MPI_Status* status) {
 int recycle(void* extra) {
   auto* const flight = static_cast<Flight*>(extra);
   flight->has_handle = false;
+  if (flight->code != MPI_SUCCESS) {
+    g_failed_flights.fetch_sub(1, std::memory_order_relaxed);
+    const Lock lock(flights().mutex);
+    flights().failed.erase(flight->handle);
+  }
   if (flight->host_reduction.failed() != MPI_SUCCESS) {
     delete flight;  // what failed is not to be the next one's
     return MPI_SUCCESS;
@@ -109,6 +116,11 @@ void release(Flight& flight) {
 void complete_handle(Flight* flight) {
   if (flight->persistent) return land_persistent(flight);
   g_flights.fetch_sub(1, std::memory_order_relaxed);
+  if (flight->code != MPI_SUCCESS) {
+    g_failed_flights.fetch_add(1, std::memory_order_relaxed);
+    const Lock lock(flights().mutex);
+    flights().failed.insert(flight->handle, flight);
+  }
   const InsideHost guard;
   host().Grequest_complete(flight->handle);  // the flight may be gone then
 }
@@ -346,6 +358,11 @@ Flight* claim_flight(MPI_Request handle) {
   all.flying.erase(place);
   if (!flight->persistent) all.by_handle.erase(handle);
   return flight;
+}
+
+Flight* find_failed(MPI_Request handle) {
+  const Lock lock(flights().mutex);
+  return flights().failed.find(handle);
 }
 
 Ending end_flight(Flight* flight, bool alone, MPI_Request* handle) {

@@ -116,6 +116,10 @@ void advance_flights();
 
 /// The flight of a handle, if it is one that can be waited for alone; nobody else will complete it.
 Flight* claim_flight(MPI_Request handle);
+/// One that has ended with an error, of which the host has yet to tell the program. Null: none.
+extern constinit std::atomic<int> g_failed_flights;
+inline bool any_failed_flights() { return g_failed_flights.load(std::memory_order_relaxed) > 0; }
+Flight* find_failed(MPI_Request handle);
 /// Waits for a claimed flight's end. If all went well, `handle` is MPI_REQUEST_NULL then, and the
 /// host hears nothing of it: its request serves the next flight. Else it is completed there, and an
 /// error, if so asked, is left for the caller to raise.

@@ -4,6 +4,8 @@
 // call the host's. Otherwise a blocking one becomes its testing form, asked again and again, with
 // progress of everything in flight in between: the host knows of each request in the array when
 // it has ended, whoever it is of. Persistent collectives are shown to it first (persistent.h).
+#include <vector>
+
 #include "errors.h"
 #include "flight.h"
 #include "persistent.h"
@@ -55,16 +57,37 @@ int test_unshown(Flight* flight, int* done, MPI_Status* status) {
   return raise(take_in(flight), MPI_SUCCESS);
 }
 
-// The persistent collectives among the requests that the host is asked about: shown to it before,
-// and ended here when it says that they have.
+// The requests that the host is asked about, and carillon's among them. Persistent collectives are
+// shown to it before, and ended here when it says that they have. Errors of collectives are told
+// here, too: what a generalized request tells the host, some hosts tell as an error of another
+// class.
 class Among {
  public:
-  Among(int count, MPI_Request* requests) : count_(count) {
-    if (!any_active_persistent() || requests == nullptr) return;
-    requests_ = requests;
-    for (int i = 0; i < count_; ++i) {
+  Among(int count, MPI_Request* requests) : count_(count), requests_(requests) {
+    persistent_ = any_active_persistent() && requests != nullptr;
+    for (int i = 0; i < count_ && persistent_; ++i) {
       if (Flight* const flight = find_active(requests_[i])) show_persistent(flight);
     }
+  }
+
+  /// Asks the host about all of them, or some.
+  template <typename Ask>
+  int ask(Ask function) {
+    if (!any_failed_flights() || requests_ == nullptr) [[likely]]
+      return function();
+    for (int i = 0; i < count_; ++i) {
+      Flight* const flight = find_failed(requests_[i]);
+      if (flight == nullptr) continue;
+      flight->told = true;
+      failed_.push_back({flight, i, flight->communicator->handle, flight->code});
+    }
+    const int status = function();
+    std::erase_if(failed_, [&](const Failed& one) {
+      const bool stays = requests_[one.index] != g_host.request_null;
+      if (stays) one.flight->told = false;
+      return stays;
+    });
+    return status;
   }
 
   /// The host's status is of the request at `index`; MPI_UNDEFINED: of none.
@@ -98,6 +121,12 @@ class Among {
   }
 
  private:
+  struct Failed {
+    Flight* flight = nullptr;
+    int index = 0;
+    MPI_Comm comm{};
+    int code = MPI_SUCCESS;
+  };
   struct Found {
     int status = MPI_SUCCESS;  // the host's
     int all = 0;               // statuses that it has written
@@ -106,13 +135,20 @@ class Among {
   };
 
   [[nodiscard]] Flight* active(int index) const {
-    return requests_ == nullptr ? nullptr : find_active(requests_[index]);
+    return persistent_ ? find_active(requests_[index]) : nullptr;
+  }
+
+  [[nodiscard]] Ending ending_of(int index) const {
+    for (const Failed& one : failed_) {
+      if (one.index == index) return {.ours = true, .comm = one.comm, .code = one.code};
+    }
+    Flight* const flight = active(index);
+    return flight == nullptr ? Ending{} : take_in(flight);
   }
 
   void end(int index, int place, Found* found) const {
-    Flight* const flight = active(index);
-    if (flight == nullptr) return;
-    const Ending ending = take_in(flight);
+    const Ending ending = ending_of(index);
+    if (!ending.ours) return;
     const bool first = found->status == MPI_SUCCESS && !found->failed.ours;
     if (ending.code != MPI_SUCCESS) found->failed = ending;
     if (found->states == MPI_STATUSES_IGNORE) return;
@@ -131,7 +167,9 @@ class Among {
   }
 
   int count_;
-  MPI_Request* requests_ = nullptr;  // null: there are none
+  MPI_Request* requests_;
+  bool persistent_ = false;     // there may be some that are active
+  std::vector<Failed> failed_;  // that the host has completed
 };
 
 }  // namespace
@@ -172,9 +210,10 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
     if (flight != nullptr) end_flight(flight, false, &requests[i]);
   }
   int done = 0;
-  const Among among(count, requests);
-  const int code =
-      poll_until(&done, [&] { return host().Testall(count, requests, &done, statuses); });
+  Among among(count, requests);
+  const int code = poll_until(&done, [&] {
+    return among.ask([&] { return host().Testall(count, requests, &done, statuses); });
+  });
   return among.of_all(code, statuses);
 }
 
@@ -190,9 +229,10 @@ CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, M
 CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
   if (!any_flights()) return host().Waitsome(count, requests, done, indices, statuses);
-  const Among among(count, requests);
-  const int code =
-      poll_until(done, [&] { return host().Testsome(count, requests, done, indices, statuses); });
+  Among among(count, requests);
+  const int code = poll_until(done, [&] {
+    return among.ask([&] { return host().Testsome(count, requests, done, indices, statuses); });
+  });
   return among.of_some(code, *done, indices, statuses);
 }
 
@@ -209,8 +249,8 @@ CARILLON_EXPORT int MPI_Test(MPI_Request* request, int* done, MPI_Status* status
 CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
                                 MPI_Status statuses[]) {
   advance_flights();
-  const Among among(count, requests);
-  const int code = host().Testall(count, requests, done, statuses);
+  Among among(count, requests);
+  const int code = among.ask([&] { return host().Testall(count, requests, done, statuses); });
   return code == MPI_SUCCESS && *done == 0 ? code : among.of_all(code, statuses);
 }
 
@@ -225,8 +265,9 @@ CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, i
 CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
   advance_flights();
-  const Among among(count, requests);
-  const int code = host().Testsome(count, requests, done, indices, statuses);
+  Among among(count, requests);
+  const int code =
+      among.ask([&] { return host().Testsome(count, requests, done, indices, statuses); });
   return among.of_some(code, *done, indices, statuses);
 }
 
