@@ -4,6 +4,7 @@
 // scatterv and reduce_scatter.
 #include <algorithm>
 #include <list>
+#include <vector>
 
 #include "room.h"
 #include "run.h"
@@ -50,6 +51,19 @@ class BlockSide {
     for (int i = 0; i < (blocks_.types != nullptr ? count_ : std::min(count_, 1)); ++i) {
       if (type(i)->derived) held_.emplace_back(type(i));
     }
+  }
+
+  /// For a collective that only begins: the lists may be gone when its blocks are packed or
+  /// unpacked. (Fortran functions of hosts pass copies that they free.)
+  void keep_lists() {
+    if (ready_ || blocks_.counts == nullptr) return;
+    for (int i = 0; i < count_; ++i) {
+      kept_counts_.push_back(blocks_.count(i));
+      kept_offsets_.push_back(blocks_.offset(i));
+      if (blocks_.types != nullptr) kept_types_.push_back(blocks_.types[i]);
+    }
+    blocks_ = {kept_counts_.data(), kept_offsets_.data(), true,
+               blocks_.types != nullptr ? kept_types_.data() : nullptr};
   }
 
   [[nodiscard]] bool exists() const { return count_ > 0; }
@@ -142,6 +156,8 @@ class BlockSide {
   bool ready_ = true;
   Room room_;
   std::list<TypeUse> held_;
+  std::vector<std::int64_t> kept_counts_, kept_offsets_;
+  std::vector<MPI_Datatype> kept_types_;
 };
 
 // Whether both sides' elements are the same bytes, by whatever name.
@@ -215,6 +231,10 @@ Outcome run_sides(Collective collective, Communicator& communicator, Sides& side
                   Carillon carillon) {
   sides.in.hold_types();
   sides.out.hold_types();
+  if (flight != nullptr) {
+    sides.in.keep_lists();
+    sides.out.keep_lists();
+  }
   if (!sides.in.make_room() || !sides.out.make_room()) return no_memory(communicator);
   return at_start(flight, [collective, &communicator, &sides, flight, carillon] {
     if (const int status = sides.in.pack_all(); status != MPI_SUCCESS) {

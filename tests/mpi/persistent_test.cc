@@ -16,6 +16,7 @@
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Alltoallw_init MPIX_Alltoallw_init
 #define MPI_Barrier_init MPIX_Barrier_init
 #define MPI_Bcast_init MPIX_Bcast_init
 #endif
@@ -240,6 +241,39 @@ void in_place_and_nothing() {
   MPI_Request_free(&requests[1]);
 }
 
+// The MPI's Fortran functions pass lists of types that they free at once.
+void lists_gone(bool persistent) {
+  const auto size = static_cast<std::size_t>(world_size());
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  Ints counts(size, 1), offsets(size), in(4 * size), out(4 * size, -1);
+  std::vector<MPI_Datatype> types(size, type);
+  for (std::size_t i = 0; i < size; ++i) offsets[i] = static_cast<int>(4 * i * sizeof(int));
+  std::iota(in.begin(), in.end(), 100 * world_rank());
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (persistent) {
+    MPI_Alltoallw_init(in.data(), counts.data(), offsets.data(), types.data(), out.data(),
+                       counts.data(), offsets.data(), types.data(), MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &request);
+  } else {
+    MPI_Ialltoallw(in.data(), counts.data(), offsets.data(), types.data(), out.data(),
+                   counts.data(), offsets.data(), types.data(), MPI_COMM_WORLD, &request);
+  }
+  std::fill(counts.begin(), counts.end(), -1);
+  std::fill(offsets.begin(), offsets.end(), -1);
+  std::fill(types.begin(), types.end(), MPI_DATATYPE_NULL);
+  if (persistent) MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int i = 0; i < 4 * world_size(); ++i) {
+    const bool gap = i % 2 == 1;
+    const int expected = 100 * (i / 4) + 4 * world_rank() + i % 4;
+    check(out[static_cast<std::size_t>(i)] == (gap ? -1 : expected), "lists that are gone");
+  }
+  if (persistent) MPI_Request_free(&request);
+  MPI_Type_free(&type);
+}
+
 #if MPI_VERSION >= 4
 void large_counts() {
   const auto size = static_cast<std::size_t>(world_size());
@@ -316,6 +350,7 @@ void run() {
   if (served()) {
     started_twice();
     freed_while_active();
+    for (const bool persistent : {false, true}) lists_gone(persistent);
   }
   const std::uint64_t count = all_calls(taken, Form::kPersistent);
   const std::uint64_t left_count = all_calls(left, Form::kPersistent);
