@@ -34,16 +34,16 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr std::size_t kCollectives = 17;
 
-/// Of each collective: MPI_Bcast and MPI_Ibcast.
-enum class Form : std::uint8_t { kBlocking, kStarted };
-inline constexpr std::size_t kForms = 2;
+/// Of each collective: MPI_Bcast, MPI_Ibcast and MPI_Bcast_init.
+enum class Form : std::uint8_t { kBlocking, kStarted, kPersistent };
+inline constexpr std::size_t kForms = 3;
 
 /// What is counted: a collective in one of its forms.
 inline constexpr std::size_t kCalls = kForms * kCollectives;
 constexpr std::size_t call_index(Collective collective, Form form = Form::kBlocking) {
   return static_cast<std::size_t>(form) * kCollectives + static_cast<std::size_t>(collective);
 }
-/// E.g. "Bcast" or "Ibcast".
+/// E.g. "Bcast", "Ibcast" or "Bcast_init".
 std::string call_name(std::size_t index);
 
 /// Why a call was left to the host. Every reason but the last three is the same on all ranks.
@@ -60,6 +60,14 @@ enum class Reason : std::uint8_t {
   kRecorded,    // it is taken or left elsewhere, and recorded
 };
 inline constexpr std::size_t kReasons = 10;
+
+/// What became of a call: taken, with its MPI error code, or left to the host, with the reason.
+struct Outcome {
+  int code = MPI_SUCCESS;
+  Reason left = Reason::kNone;
+};
+
+constexpr Outcome leave(Reason reason) { return {MPI_SUCCESS, reason}; }
 
 /// How its arguments are looked at. kLists: both sides list a block per rank; kOneList: one does.
 enum class Kind : std::uint8_t {

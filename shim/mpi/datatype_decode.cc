@@ -168,10 +168,9 @@ std::optional<Layout> decode_named(MPI_Datatype type) {
 }
 
 int self_message_tag() {
-  constexpr int kTags = 16000;  // MPI promises 32767
   static std::atomic<unsigned> next{0};
   static thread_local const unsigned mine = next.fetch_add(1);  // threads must not cross
-  return kNeverSentTag + 1 + static_cast<int>(mine % kTags);
+  return kNeverSentTag + 1 + static_cast<int>(mine % kSelfMessageTags);
 }
 
 // A type of `bytes` bytes, more than an int can count.

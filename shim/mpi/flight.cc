@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "persistent.h"
 #include "process.h"
 #include "record.h"
 #include "request_table.h"
@@ -16,6 +17,7 @@
 namespace carillon::shim {
 
 constinit std::atomic<int> g_flights = 0;
+constinit std::atomic<int> g_failed_flights = 0;
 constinit thread_local Flight* t_launched = nullptr;
 
 namespace {
@@ -25,7 +27,8 @@ std::atomic<int> g_agreeing = 0;  // communicators whose team is in the making
 struct Flights {
   std::mutex sweeping;             // one thread at a time moves everything on
   std::mutex mutex;                // of what follows
-  RequestTable<Flight> by_handle;  // those that are flying
+  RequestTable<Flight> by_handle;  // those that are flying, and all persistent ones
+  RequestTable<Flight> failed;     // the program was not yet told
   std::vector<Flight*> flying;     // in the order in which they were started
   std::size_t next = 0;            // of these, to look at
   std::vector<Flight*> spare;
@@ -67,6 +70,11 @@ int tell_status(void* extra, MPI_Status* status) {
 int recycle(void* extra) {
   auto* const flight = static_cast<Flight*>(extra);
   flight->has_handle = false;
+  if (flight->code != MPI_SUCCESS) {
+    g_failed_flights.fetch_sub(1, std::memory_order_relaxed);
+    const Lock lock(flights().mutex);
+    flights().failed.erase(flight->handle);
+  }
   if (flight->host_reduction.failed() != MPI_SUCCESS) {
     delete flight;  // what failed is not to be the next one's
     return MPI_SUCCESS;
@@ -90,8 +98,12 @@ bool ended(Flight& flight) {
   return done != 0 || flight.code != MPI_SUCCESS;
 }
 
-// Nothing of the program's is used from here on.
+// Nothing of the program's is used from here on, but by a persistent one, which may begin again.
 void release(Flight& flight) {
+  if (flight.persistent) {
+    flight.by_host = false;
+    return;
+  }
   flight.unpack = nullptr;
   flight.kept.reset();
   flight.by_host = false;
@@ -102,13 +114,20 @@ void release(Flight& flight) {
 
 // The flight has ended, and is in no list any more.
 void complete_handle(Flight* flight) {
+  if (flight->persistent) return land_persistent(flight);
   g_flights.fetch_sub(1, std::memory_order_relaxed);
+  if (flight->code != MPI_SUCCESS) {
+    g_failed_flights.fetch_add(1, std::memory_order_relaxed);
+    const Lock lock(flights().mutex);
+    flights().failed.insert(flight->handle, flight);
+  }
   const InsideHost guard;
   host().Grequest_complete(flight->handle);  // the flight may be gone then
 }
 
 // The same, but that its handle stays, and is good for another flight.
 void keep_handle(Flight* flight) {
+  if (flight->persistent) return end_persistent(flight);
   g_flights.fetch_sub(1, std::memory_order_relaxed);
   const Lock lock(flights().mutex);
   flights().spare.push_back(flight);
@@ -215,7 +234,7 @@ void collect_ended(std::vector<Flight*>* done) {
       ++all.next;
       continue;
     }
-    all.by_handle.erase(flight->handle);
+    if (!flight->persistent) all.by_handle.erase(flight->handle);
     done->push_back(flight);
     all.flying.erase(all.flying.begin() + static_cast<std::ptrdiff_t>(all.next));
   }
@@ -233,16 +252,38 @@ void sweep() {
   }
 }
 
+bool still_flying() {
+  const Lock lock(flights().mutex);
+  return !flights().flying.empty() || !flights().agreeing.empty();
+}
+
+}  // namespace
+
 void take_off(Flight* flight) {
   flight->told = false;
   g_flights.fetch_add(1, std::memory_order_relaxed);
   const Lock lock(flights().mutex);
-  flight->early = flight->communicator->agreeing.load(std::memory_order_relaxed);
-  flights().by_handle.insert(flight->handle, flight);
+  if (!flight->persistent) {
+    flight->early = flight->communicator->agreeing.load(std::memory_order_relaxed);
+    flights().by_handle.insert(flight->handle, flight);
+  }
   flights().flying.push_back(flight);
 }
 
-}  // namespace
+void know_handle(Flight* flight) {
+  const Lock lock(flights().mutex);
+  flights().by_handle.insert(flight->handle, flight);
+}
+
+void forget_handle(MPI_Request handle) {
+  const Lock lock(flights().mutex);
+  flights().by_handle.erase(handle);
+}
+
+Flight* find_flight(MPI_Request handle) {
+  const Lock lock(flights().mutex);
+  return flights().by_handle.find(handle);
+}
 
 Flight* new_flight(Communicator& communicator, std::size_t counted) {
   Flight* flight = nullptr;
@@ -311,12 +352,17 @@ Flight* claim_flight(MPI_Request handle) {
   Flights& all = flights();
   const Lock lock(all.mutex);
   Flight* const flight = all.by_handle.find(handle);
-  if (flight == nullptr || flight->early || flight->by_host) return nullptr;
+  if (flight == nullptr || flight->early || flight->by_host || is_shown(*flight)) return nullptr;
   const auto place = std::find(all.flying.begin(), all.flying.end(), flight);
   if (place == all.flying.end()) return nullptr;  // another thread is just completing it
   all.flying.erase(place);
-  all.by_handle.erase(handle);
+  if (!flight->persistent) all.by_handle.erase(handle);
   return flight;
+}
+
+Flight* find_failed(MPI_Request handle) {
+  const Lock lock(flights().mutex);
+  return flights().failed.find(handle);
 }
 
 Ending end_flight(Flight* flight, bool alone, MPI_Request* handle) {
@@ -325,9 +371,9 @@ Ending end_flight(Flight* flight, bool alone, MPI_Request* handle) {
   flight->told = alone;
   const bool well = flight->code == MPI_SUCCESS;
   const Ending ending{.ours = true, .comm = comm, .code = flight->code, .taken_back = well};
-  if (well) {
+  if (well || (alone && flight->persistent)) {
+    if (!flight->persistent) *handle = g_host.request_null;
     keep_handle(flight);
-    *handle = g_host.request_null;
   } else {
     complete_handle(flight);
   }
@@ -342,10 +388,11 @@ void tell_nothing(MPI_Status* status) {
 }
 
 void finish_flights() {
-  while (any_flights()) {
+  while (still_flying()) {
     advance_flights();
     sched_yield();
   }
+  free_all_persistent();
   std::vector<Flight*> spare;
   {
     const Lock lock(flights().mutex);

@@ -6,6 +6,9 @@
 // alone or among others. It is a generalized request, completed by the thread that is in a
 // completion call (request.cc): those move all flights on, complete the handles of the ones that
 // have ended, and then ask the host.
+//
+// A persistent collective is a flight that is begun again and again (persistent.h); its handle is a
+// persistent receive from this process itself.
 #pragma once
 
 #include <atomic>
@@ -33,23 +36,45 @@ struct Flight {
   int code = MPI_SUCCESS;           // how it ended
   bool told = false;                // the program was told of `code` by a call of its own
   bool early = false;               // its team was not ready: the host may have to do it
+  bool persistent = false;          // it is begun again and again
   bool by_host = false;             // the host does it
   std::uint32_t recorded = 0;       // as which one in flight; 0: not (record.h)
   MPI_Request host_request{};
-  HostCall host_call;  // if it is early
+  HostCall host_call;  // if it is early or persistent
 
   // What the collective needs until it has ended.
   std::vector<std::int64_t> tables;
   HostReduction host_reduction;
   std::shared_ptr<void> kept;
   std::function<int()> unpack;
+
+  // Of a persistent one (persistent.h).
+  std::function<Outcome()> begin;
+  std::atomic<bool> active = false;    // begun, and the program was not told of its end
+  std::atomic<unsigned> happened = 0;  // since then, of the following
+  MPI_Comm asked{};                    // what the program called its communicator
+  int tag = 0;                         // of its message to this process itself
+  std::uint32_t known_as = 0;          // its call in a recording
+
+  static constexpr unsigned kShown = 1;   // the host waits for it, too
+  static constexpr unsigned kLanded = 2;  // it has ended
+  static constexpr unsigned kFreed = 4;   // the program has freed its handle
 };
+
+/// Begins the collective: now, or, if it is persistent, each time that it is started.
+template <typename Function>
+Outcome at_start(Flight* flight, Function function) {
+  if (flight == nullptr || !flight->persistent) [[likely]]
+    return function();
+  flight->begin = std::move(function);
+  return {};
+}
 
 /// At the end of the collective: now, if it is a blocking one.
 template <typename Function>
 int at_end(Flight* flight, Function function) {
   if (flight == nullptr) return function();
-  flight->unpack = std::move(function);
+  if (!flight->unpack) flight->unpack = std::move(function);  // a persistent one has it already
   return MPI_SUCCESS;
 }
 
@@ -67,6 +92,13 @@ inline bool any_flights() { return g_flights.load(std::memory_order_relaxed) > 0
 /// A flight for a call, and back if the call was left or failed.
 Flight* new_flight(Communicator& communicator, std::size_t counted);
 void drop_flight(Flight* flight);
+/// One that has a handle already has begun.
+void take_off(Flight* flight);
+/// The handle of a persistent one is known as long as it is good.
+void know_handle(Flight* flight);
+void forget_handle(MPI_Request handle);
+/// Null: none of carillon's.
+Flight* find_flight(MPI_Request handle);
 /// Of this thread; the last one launched while a call was being recorded.
 extern constinit thread_local Flight* t_launched;
 /// Its collective has begun: makes the program's handle.
@@ -84,6 +116,10 @@ void advance_flights();
 
 /// The flight of a handle, if it is one that can be waited for alone; nobody else will complete it.
 Flight* claim_flight(MPI_Request handle);
+/// One that has ended with an error, of which the host has yet to tell the program. Null: none.
+extern constinit std::atomic<int> g_failed_flights;
+inline bool any_failed_flights() { return g_failed_flights.load(std::memory_order_relaxed) > 0; }
+Flight* find_failed(MPI_Request handle);
 /// Waits for a claimed flight's end. If all went well, `handle` is MPI_REQUEST_NULL then, and the
 /// host hears nothing of it: its request serves the next flight. Else it is completed there, and an
 /// error, if so asked, is left for the caller to raise.

@@ -111,6 +111,13 @@ void find_host() {
 #undef CARILLON_COLLECTIVE
 #undef CARILLON_LOOK_UP_BOTH
 #undef CARILLON_LOOK_UP
+#define CARILLON_PERSISTENT(...) CARILLON_LOOK_UP_PERSISTENT(__VA_ARGS__)
+#define CARILLON_LOOK_UP_PERSISTENT(name, ...) \
+  look_up(g_host.name, "PMPI_" #name);         \
+  if (g_host.name == nullptr) look_up(g_host.name, "PMPIX_" #name); /* Open MPI 4 */
+#include "persistent.def"
+#undef CARILLON_LOOK_UP_PERSISTENT
+#undef CARILLON_PERSISTENT
   g_host.ready = true;
   if (const char* const misfit = find_misfit()) give_up(misfit);
   g_host.comm_world = MPI_COMM_WORLD;

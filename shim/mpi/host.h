@@ -37,8 +37,8 @@ void* host_data(const char* symbol);
   X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_library_version)    \
   X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe)     \
   X(Imrecv) X(Init) X(Init_thread) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Mprobe)   \
-  X(Mrecv) X(Op_commutative) X(Op_free) X(Pack) X(Probe) X(Query_thread) X(Recv)               \
-  X(Reduce_local) X(Request_free) X(Request_get_status) X(Rsend) X(Send) X(Sendrecv) X(Ssend)                  \
+  X(Mrecv) X(Op_commutative) X(Op_free) X(Pack) X(Probe) X(Query_thread) X(Recv) X(Recv_init)               \
+  X(Reduce_local) X(Request_free) X(Request_get_status) X(Rsend) X(Send) X(Sendrecv) X(Ssend) X(Start) X(Startall)  \
   X(Status_set_cancelled) X(Status_set_elements) X(T_cvar_get_index) X(T_cvar_handle_alloc)    \
   X(T_cvar_handle_free) X(T_cvar_read) X(T_finalize) X(T_init_thread) X(Test) X(Testall)       \
   X(Testany) X(Testsome) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
@@ -63,6 +63,9 @@ void* host_data(const char* symbol);
 #define CARILLON_HOST_OWN_FUNCTIONS(X)  // there they may be macros
 #endif
 
+/// What stands in parentheses, without them.
+#define CARILLON_LIST(...) __VA_ARGS__
+
 namespace carillon::shim {
 
 struct Host {
@@ -79,6 +82,13 @@ struct Host {
 #undef CARILLON_COLLECTIVE_POINTERS
 #undef CARILLON_COLLECTIVE
 #undef CARILLON_POINTER
+  // Not every header declares these: null where the library has none.
+#define CARILLON_PERSISTENT(...) CARILLON_PERSISTENT_POINTER(__VA_ARGS__)
+#define CARILLON_PERSISTENT_POINTER(name, collective, parameters, ...) \
+  int (*name)(CARILLON_LIST parameters, MPI_Info info, MPI_Request * request) = nullptr;
+#include "persistent.def"
+#undef CARILLON_PERSISTENT_POINTER
+#undef CARILLON_PERSISTENT
 
   // Handles that are compared often.
   MPI_Comm comm_world{}, comm_self{}, comm_null{};

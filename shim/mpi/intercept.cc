@@ -3,10 +3,12 @@
 // The functions the program calls instead of its MPI's.
 #include <strings.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "communicator.h"
+#include "persistent.h"
 #include "process.h"
 #include "record.h"
 #include "reduction.h"
@@ -58,11 +60,39 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
     carillon::shim::t_launched = nullptr;
     const int code = intercept_started<kCollective>(call, request, call_host);
     if (Flight* const flight = t_launched; flight != nullptr) {
-      recorded.write_start(kCounted, call, flight);
+      recorded.know(kCounted, call, flight);
+      recorded.write_start(flight);
     } else {
       recorded.write(kCounted, communicator, call, {code});
     }
     return code;
+  }
+  count_left(kCounted, reason);
+  return call_host(communicator.for_host(call.comm, reason), request);
+}
+
+// The persistent forms. call_host(communicator, place for the request), which may be kept. The call
+// is only prepared here; as MPI has it, that may wait for the other ranks.
+template <Collective kCollective, typename HostCall>
+int intercept_persistent(const Call& call, MPI_Request* request, HostCall call_host) {
+  constexpr std::size_t kCounted = call_index(kCollective, Form::kPersistent);
+  std::optional<RecordedCall> recorded;
+  if (records()) recorded.emplace();
+  Communicator& communicator = find_communicator(call.comm);
+  Reason reason = Reason::kSuspect;
+  if (communicator.team == nullptr && communicator.broken == CRL_OK) {
+    reason = communicator.reason;
+  } else if (request != nullptr) {
+    Flight* const flight = new_persistent(communicator, kCounted, call.comm);
+    const Outcome outcome = run<kCollective>(communicator, call, flight);
+    if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
+      flight->host_call = call_host;
+      if (recorded) recorded->know(kCounted, call, flight);
+      return keep_persistent(flight, request);
+    }
+    drop_persistent(flight);
+    if (outcome.left == Reason::kNone) return outcome.code;
+    reason = outcome.left;
   }
   count_left(kCounted, reason);
   return call_host(communicator.for_host(call.comm, reason), request);
@@ -90,14 +120,15 @@ using carillon::shim::Call;
 using carillon::shim::Collective;
 using carillon::shim::host;
 using carillon::shim::intercept;
+using carillon::shim::intercept_persistent;
 using carillon::shim::intercept_started;
+using carillon::shim::raise_error;
 
 extern "C" {
 
 // The lambdas' `comm` and `request` stand for the functions' in the arguments.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
-#define CARILLON_LIST(...) __VA_ARGS__
 #define CARILLON_COLLECTIVE(symbol, started, collective, parameters, arguments, ...) \
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
 #define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)   \
@@ -114,6 +145,29 @@ extern "C" {
 #include "collectives.def"
 #undef CARILLON_INTERCEPT
 #undef CARILLON_COLLECTIVE
+
+#define CARILLON_PERSISTENT(...) CARILLON_INTERCEPT_PERSISTENT(__VA_ARGS__)
+#define CARILLON_INTERCEPT_PERSISTENT(symbol, collective, parameters, arguments, ...)              \
+  CARILLON_EXPORT int MPI_##symbol(CARILLON_LIST parameters, MPI_Info info,                        \
+                                   MPI_Request* request) {                                         \
+    return intercept_persistent<Collective::k##collective>(                                        \
+        Call{__VA_ARGS__}, request, [=](MPI_Comm comm, MPI_Request* request) {                     \
+          return host().symbol == nullptr ? raise_error(comm, MPI_ERR_UNSUPPORTED_OPERATION)       \
+                                          : host().symbol(CARILLON_LIST arguments, info, request); \
+        });                                                                                        \
+  }                                                                                                \
+  CARILLON_OLDER_NAME(symbol, parameters)
+#ifdef OPEN_MPI  // whose version 4 has them under these names only
+#define CARILLON_OLDER_NAME(symbol, parameters)                                       \
+  CARILLON_EXPORT int MPIX_##symbol(CARILLON_LIST parameters, MPI_Info, MPI_Request*) \
+      __attribute__((alias("MPI_" #symbol)));
+#else
+#define CARILLON_OLDER_NAME(symbol, parameters)
+#endif
+#include "persistent.def"
+#undef CARILLON_OLDER_NAME
+#undef CARILLON_INTERCEPT_PERSISTENT
+#undef CARILLON_PERSISTENT
 #pragma GCC diagnostic pop
 
 CARILLON_EXPORT int MPI_Init(int* argc, char*** argv) {

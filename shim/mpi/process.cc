@@ -99,14 +99,10 @@ int first_rank(const std::vector<Hello>& all, Predicate predicate) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-// Called by carillon while it waits: gives the host progress, by looking at a receive that never
-// completes. (A probe on a communicator of one process makes none in MPICH; any number of threads
-// may look at one request.)
-void progress_host(void* /*arg*/) {
+// Called by carillon while it waits.
+void idle(void* /*arg*/) {
   if (settles_slowly()) advance_flights();
-  const InsideHost guard;
-  int done = 0;
-  host().Request_get_status(process().never_received, &done, MPI_STATUS_IGNORE);
+  progress_host();
 }
 
 int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
@@ -144,7 +140,7 @@ crl_status_t make_context(Process& state, int thread_level) {
   crl_context_config_t config{};
   config.struct_bytes = sizeof(config);
   config.oob = bootstrap.oob();
-  config.idle = progress_host;
+  config.idle = idle;
   state.threaded = thread_level == MPI_THREAD_MULTIPLE;
   config.threaded = state.threaded ? 1 : 0;
   return crl_context_create(&config, &state.context);
@@ -194,6 +190,12 @@ bool start_together(Process& state, Settings& settings, int thread_level) {
 Process& process() {
   static Process& state = *new Process();
   return state;
+}
+
+void progress_host() {
+  const InsideHost guard;
+  int done = 0;
+  host().Request_get_status(process().never_received, &done, MPI_STATUS_IGNORE);
 }
 
 void prepare_process() { syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0); }

@@ -12,8 +12,11 @@
 
 namespace carillon::shim {
 
-/// On Process::self; messages to oneself have others.
+/// On Process::self: of the receive that never completes, of the threads' messages to themselves,
+/// and of the handles of persistent collectives, from here on.
 inline constexpr int kNeverSentTag = 0;
+inline constexpr int kSelfMessageTags = 16000;  // MPI promises 32767 in all
+inline constexpr int kFirstPersistentTag = kNeverSentTag + 1 + kSelfMessageTags;
 
 enum class Phase { kNotStarted, kOff, kRunning, kFinished };
 
@@ -37,6 +40,10 @@ void prepare_process();
 /// After a successful MPI_Init or MPI_Init_thread. Collective over MPI_COMM_WORLD. Ends the job
 /// with one clear line where a setting is wrong or a rank has no interposer.
 void start_process();
+
+/// Gives the host progress, by looking at a receive that never completes. (A probe on a
+/// communicator of one process makes none in MPICH; any number of threads may look at one request.)
+void progress_host();
 
 /// A line for the user on stderr; never stdout.
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));

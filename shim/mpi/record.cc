@@ -321,7 +321,14 @@ void RecordedCall::write(std::size_t called, Communicator& communicator, const C
   keep_after(begin_, event);
 }
 
-void RecordedCall::write_start(std::size_t called, const Call& call, Flight* flight) const {
+void RecordedCall::know(std::size_t called, const Call& call, Flight* flight) const {
+  const std::lock_guard lock(g_recorder->mutex);
+  if (!may_record()) return;
+  const auto collective = static_cast<Collective>(called % kCollectives);
+  flight->known_as = place_of(collective, *flight->communicator, call);
+}
+
+void RecordedCall::write_start(Flight* flight) const {
   Recorder& recorder = *g_recorder;
   const std::lock_guard lock(recorder.mutex);
   if (!may_record()) return;
@@ -332,9 +339,7 @@ void RecordedCall::write_start(std::size_t called, const Call& call, Flight* fli
   }
   *free = true;
   flight->recorded = static_cast<std::uint32_t>(free - recorder.in_flight.begin());
-  const auto collective = static_cast<Collective>(called % kCollectives);
-  keep_after(begin_, {.call = place_of(collective, *flight->communicator, call),
-                      .flight = flight->recorded});
+  keep_after(begin_, {.call = flight->known_as, .flight = flight->recorded});
 }
 
 RecordedPolling::RecordedPolling() {

@@ -42,8 +42,10 @@ class RecordedCall {
   /// It has ended.
   void write(std::size_t called, Communicator& communicator, const Call& call,
              const Outcome& outcome) const;
-  /// It has begun: what ends it is recorded, too, when it comes.
-  void write_start(std::size_t called, const Call& call, Flight* flight) const;
+  /// It has begun: what ends it is recorded, too, when it comes. The call must be known.
+  void write_start(Flight* flight) const;
+  /// What a flight does, each time that it begins.
+  void know(std::size_t called, const Call& call, Flight* flight) const;
 
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

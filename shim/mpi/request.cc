@@ -3,20 +3,42 @@
 // The functions that complete requests. While no collective of carillon's is in flight they only
 // call the host's. Otherwise a blocking one becomes its testing form, asked again and again, with
 // progress of everything in flight in between: the host knows of each request in the array when
-// it has ended, whoever it is of.
+// it has ended, whoever it is of. Persistent collectives are shown to it first (persistent.h).
+#include <vector>
+
 #include "errors.h"
 #include "flight.h"
+#include "persistent.h"
 #include "poll.h"
+#include "process.h"
 
 #define CARILLON_EXPORT __attribute__((visibility("default")))
 
 namespace carillon::shim {
 namespace {
 
+// An active persistent collective of ours that the host knows nothing of.
+Flight* find_unshown(const MPI_Request* request) {
+  Flight* const flight = request == nullptr ? nullptr : find_active(*request);
+  return flight == nullptr || is_shown(*flight) ? nullptr : flight;
+}
+
+// A persistent collective that has ended, and of which the program is told now.
+Ending take_in(Flight* flight) {
+  const Ending ending{.ours = true,
+                      .comm = flight->communicator->handle,
+                      .code = flight->code,
+                      .taken_back = flight->code == MPI_SUCCESS};
+  end_persistent(flight);
+  return ending;
+}
+
 // A request alone, the shortest way: ends there, if it is one of ours. Its error is still raised.
 Ending end_alone(MPI_Request* request) {
   Flight* const flight = request == nullptr ? nullptr : claim_flight(*request);
-  return flight == nullptr ? Ending{} : end_flight(flight, true, request);
+  if (flight != nullptr) return end_flight(flight, true, request);
+  Flight* const landed = find_unshown(request);
+  return landed == nullptr || !has_landed(*landed) ? Ending{} : take_in(landed);
 }
 
 int raise(const Ending& ending, int status) {
@@ -24,10 +46,137 @@ int raise(const Ending& ending, int status) {
   return raise_error(ending.comm, ending.code);
 }
 
+// MPI_Test of a persistent collective that the host knows nothing of.
+int test_unshown(Flight* flight, int* done, MPI_Status* status) {
+  *done = has_landed(*flight) ? 1 : 0;
+  if (*done == 0) {
+    progress_host();
+    return MPI_SUCCESS;
+  }
+  if (status != MPI_STATUS_IGNORE) tell_nothing(status);
+  return raise(take_in(flight), MPI_SUCCESS);
+}
+
+// The requests that the host is asked about, and carillon's among them. Persistent collectives are
+// shown to it before, and ended here when it says that they have. Errors of collectives are told
+// here, too: what a generalized request tells the host, some hosts tell as an error of another
+// class.
+class Among {
+ public:
+  Among(int count, MPI_Request* requests) : count_(count), requests_(requests) {
+    persistent_ = any_active_persistent() && requests != nullptr;
+    for (int i = 0; i < count_ && persistent_; ++i) {
+      if (Flight* const flight = find_active(requests_[i])) show_persistent(flight);
+    }
+  }
+
+  /// Asks the host about all of them, or some.
+  template <typename Ask>
+  int ask(Ask function) {
+    if (!any_failed_flights() || requests_ == nullptr) [[likely]]
+      return function();
+    for (int i = 0; i < count_; ++i) {
+      Flight* const flight = find_failed(requests_[i]);
+      if (flight == nullptr) continue;
+      flight->told = true;
+      failed_.push_back({flight, i, flight->communicator->handle, flight->code});
+    }
+    const int status = function();
+    std::erase_if(failed_, [&](const Failed& one) {
+      const bool stays = requests_[one.index] != g_host.request_null;
+      if (stays) one.flight->told = false;
+      return stays;
+    });
+    return status;
+  }
+
+  /// The host's status is of the request at `index`; MPI_UNDEFINED: of none.
+  [[nodiscard]] int of_one(int status, int index, MPI_Status* state) const {
+    Flight* const flight = index < 0 || index >= count_ ? nullptr : active(index);
+    if (flight == nullptr) return status;
+    if (state != MPI_STATUS_IGNORE) tell_nothing(state);
+    return raise(take_in(flight), status);
+  }
+
+  /// Of those at the indices, with a status each.
+  [[nodiscard]] int of_some(int status, int done, const int* indices, MPI_Status* states) const {
+    Found found{.status = status, .all = done, .states = states};
+    for (int k = 0; k < done && done != MPI_UNDEFINED; ++k) end(indices[k], k, &found);
+    return raised(found);
+  }
+
+  /// Of all. After an error, some may have ended and others not: who waits for these asks again.
+  [[nodiscard]] int of_all(int status, MPI_Status* states) const {
+    Found found{.status = status, .all = count_, .states = states};
+    for (int i = 0; i < count_; ++i) {
+      Flight* const flight = active(i);
+      if (status != MPI_SUCCESS && flight != nullptr) {
+        if (!has_landed(*flight)) continue;
+        MPI_Request handle = flight->handle;
+        host().Wait(&handle, MPI_STATUS_IGNORE);
+      }
+      end(i, i, &found);
+    }
+    return raised(found);
+  }
+
+ private:
+  struct Failed {
+    Flight* flight = nullptr;
+    int index = 0;
+    MPI_Comm comm{};
+    int code = MPI_SUCCESS;
+  };
+  struct Found {
+    int status = MPI_SUCCESS;  // the host's
+    int all = 0;               // statuses that it has written
+    MPI_Status* states = nullptr;
+    Ending failed{};
+  };
+
+  [[nodiscard]] Flight* active(int index) const {
+    return persistent_ ? find_active(requests_[index]) : nullptr;
+  }
+
+  [[nodiscard]] Ending ending_of(int index) const {
+    for (const Failed& one : failed_) {
+      if (one.index == index) return {.ours = true, .comm = one.comm, .code = one.code};
+    }
+    Flight* const flight = active(index);
+    return flight == nullptr ? Ending{} : take_in(flight);
+  }
+
+  void end(int index, int place, Found* found) const {
+    const Ending ending = ending_of(index);
+    if (!ending.ours) return;
+    const bool first = found->status == MPI_SUCCESS && !found->failed.ours;
+    if (ending.code != MPI_SUCCESS) found->failed = ending;
+    if (found->states == MPI_STATUSES_IGNORE) return;
+    tell_nothing(&found->states[place]);
+    for (int k = 0; ending.code != MPI_SUCCESS && first && k < found->all; ++k) {
+      found->states[k].MPI_ERROR = MPI_SUCCESS;
+    }
+    if (found->failed.ours || found->status != MPI_SUCCESS) {
+      found->states[place].MPI_ERROR = ending.code;
+    }
+  }
+
+  static int raised(const Found& found) {
+    if (!found.failed.ours || found.status != MPI_SUCCESS) return found.status;
+    return raise_error(found.failed.comm, MPI_ERR_IN_STATUS);
+  }
+
+  int count_;
+  MPI_Request* requests_;
+  bool persistent_ = false;     // there may be some that are active
+  std::vector<Failed> failed_;  // that the host has completed
+};
+
 }  // namespace
 }  // namespace carillon::shim
 
 using carillon::shim::advance_flights;
+using carillon::shim::Among;
 using carillon::shim::any_flights;
 using carillon::shim::claim_flight;
 using carillon::shim::end_flight;
@@ -49,7 +198,9 @@ CARILLON_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
     return carillon::shim::raise(ending, host().Wait(request, status));
   }
   int done = 0;
-  return poll_until(&done, [&] { return host().Test(request, &done, status); });
+  const Among among(1, request);
+  const int code = poll_until(&done, [&] { return host().Test(request, &done, status); });
+  return among.of_one(code, 0, status);
 }
 
 CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
@@ -59,47 +210,70 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
     if (flight != nullptr) end_flight(flight, false, &requests[i]);
   }
   int done = 0;
-  return poll_until(&done, [&] { return host().Testall(count, requests, &done, statuses); });
+  Among among(count, requests);
+  const int code = poll_until(&done, [&] {
+    return among.ask([&] { return host().Testall(count, requests, &done, statuses); });
+  });
+  return among.of_all(code, statuses);
 }
 
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
   if (!any_flights()) return host().Waitany(count, requests, index, status);
   int done = 0;
-  return poll_until(&done, [&] { return host().Testany(count, requests, index, &done, status); });
+  const Among among(count, requests);
+  const int code =
+      poll_until(&done, [&] { return host().Testany(count, requests, index, &done, status); });
+  return among.of_one(code, *index, status);
 }
 
 CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
   if (!any_flights()) return host().Waitsome(count, requests, done, indices, statuses);
-  return poll_until(done,
-                    [&] { return host().Testsome(count, requests, done, indices, statuses); });
+  Among among(count, requests);
+  const int code = poll_until(done, [&] {
+    return among.ask([&] { return host().Testsome(count, requests, done, indices, statuses); });
+  });
+  return among.of_some(code, *done, indices, statuses);
 }
 
 CARILLON_EXPORT int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
   advance_flights();
-  return host().Test(request, done, status);
+  if (Flight* const flight = carillon::shim::find_unshown(request)) {
+    return carillon::shim::test_unshown(flight, done, status);
+  }
+  const Among among(1, request);
+  const int code = host().Test(request, done, status);
+  return among.of_one(code, *done != 0 ? 0 : MPI_UNDEFINED, status);
 }
 
 CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
                                 MPI_Status statuses[]) {
   advance_flights();
-  return host().Testall(count, requests, done, statuses);
+  Among among(count, requests);
+  const int code = among.ask([&] { return host().Testall(count, requests, done, statuses); });
+  return code == MPI_SUCCESS && *done == 0 ? code : among.of_all(code, statuses);
 }
 
 CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* done,
                                 MPI_Status* status) {
   advance_flights();
-  return host().Testany(count, requests, index, done, status);
+  const Among among(count, requests);
+  const int code = host().Testany(count, requests, index, done, status);
+  return among.of_one(code, *done != 0 ? *index : MPI_UNDEFINED, status);
 }
 
 CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
   advance_flights();
-  return host().Testsome(count, requests, done, indices, statuses);
+  Among among(count, requests);
+  const int code =
+      among.ask([&] { return host().Testsome(count, requests, done, indices, statuses); });
+  return among.of_some(code, *done, indices, statuses);
 }
 
 CARILLON_EXPORT int MPI_Request_get_status(MPI_Request request, int* done, MPI_Status* status) {
   advance_flights();
+  const Among among(1, &request);
   return host().Request_get_status(request, done, status);
 }
 

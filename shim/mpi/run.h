@@ -10,7 +10,8 @@
 // refuses.
 //
 // A collective that is only started has a Flight, which keeps what it needs until it has ended. A
-// blocking one has none: null here.
+// blocking one has none: null here. Of a persistent one, everything up to at_start() is done once,
+// when it is made, and what is given to at_start() each time that it is started.
 #pragma once
 
 #include <memory>
@@ -25,14 +26,6 @@
 #include "reduction.h"
 
 namespace carillon::shim {
-
-/// What became of a call: taken, with its MPI error code, or left to the host, with the reason.
-struct Outcome {
-  int code = MPI_SUCCESS;
-  Reason left = Reason::kNone;
-};
-
-constexpr Outcome leave(Reason reason) { return {MPI_SUCCESS, reason}; }
 
 /// One side of a call on this rank. No type: it does not count here.
 struct Operand {
@@ -117,6 +110,13 @@ inline Outcome finish(Collective collective, Communicator& communicator, crl_sta
   return {raise_carillon_error(communicator.handle, status)};
 }
 
+/// Nobody has anything to send.
+inline Outcome do_nothing(Collective collective, Communicator& communicator, Flight* flight) {
+  return at_start(flight, [collective, &communicator, flight] {
+    return finish(collective, communicator, CRL_OK, flight);
+  });
+}
+
 inline Outcome raised(const Communicator& communicator, int error_class) {
   return {raise_error(communicator.handle, error_class)};
 }
@@ -193,17 +193,21 @@ Outcome run_data(Communicator& communicator, const Call& call, Flight* flight) {
       }
     }
   }
-  if (bytes == 0) return finish(kCollective, communicator, CRL_OK, flight);
+  if (bytes == 0) return do_nothing(kCollective, communicator, flight);
   if (!in.ready() || !out.ready()) [[unlikely]] {
     return run_data_packed(kCollective, communicator, {in, out, in_place, call.root}, flight);
   }
   const bool place_in = in_place && kRule.in_place == InPlace::kInput;
   const bool place_out = in_place && kRule.in_place == InPlace::kOutput;
-  return finish(kCollective, communicator,
-                kRule.data(communicator.team, place_in ? CRL_IN_PLACE : in.first_byte(),
-                           place_out ? CRL_IN_PLACE : out.first_byte(),
-                           static_cast<std::size_t>(bytes), call.root, place_of_request(flight)),
-                flight);
+  const void* const from = place_in ? CRL_IN_PLACE : in.first_byte();
+  void* const to = place_out ? CRL_IN_PLACE : out.first_byte();
+  return at_start(flight, [&communicator, from, to, bytes, root = call.root, flight] {
+    return finish(kCollective, communicator,
+                  rule_of(kCollective)
+                      .data(communicator.team, from, to, static_cast<std::size_t>(bytes), root,
+                            place_of_request(flight)),
+                  flight);
+  });
 }
 
 template <Collective kCollective>
@@ -224,7 +228,7 @@ Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flig
     return leave(Reason::kSuspect);
   }
   if (call.in.count == 0 || reduction->element_bytes == 0) [[unlikely]] {
-    return finish(kCollective, communicator, CRL_OK, flight);
+    return do_nothing(kCollective, communicator, flight);
   }
   if (has_out && call.in.address == call.out.address) [[unlikely]] {
     if (refused_alias(call.in, call.out)) return raised(communicator, alias_error());
@@ -239,12 +243,16 @@ Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flig
     return run_reduction_by_host(kCollective, communicator, call, {in_place, has_out}, *reduction,
                                  flight);
   }
-  return finish(kCollective, communicator,
-                kRule.reduction(communicator.team, in_place ? CRL_IN_PLACE : call.in.address,
-                                has_out || in_place ? const_cast<void*>(call.out.address) : nullptr,
-                                static_cast<std::size_t>(call.in.count), reduction->dtype,
-                                reduction->crl_op, call.root, place_of_request(flight)),
-                flight);
+  const void* const from = in_place ? CRL_IN_PLACE : call.in.address;
+  void* const to = has_out || in_place ? const_cast<void*>(call.out.address) : nullptr;
+  return at_start(flight, [&communicator, from, to, count = call.in.count, dtype = reduction->dtype,
+                           op = reduction->crl_op, root = call.root, flight] {
+    return finish(kCollective, communicator,
+                  rule_of(kCollective)
+                      .reduction(communicator.team, from, to, static_cast<std::size_t>(count),
+                                 dtype, op, root, place_of_request(flight)),
+                  flight);
+  });
 }
 
 template <Collective kCollective>
@@ -255,10 +263,12 @@ inline Outcome run(Communicator& communicator, const Call& call, Flight* flight)
     return leave(communicator.reason);
   }
   if constexpr (kRule.kind == Kind::kBarrier) {
-    return finish(kCollective, communicator,
-                  flight == nullptr ? crl_barrier(communicator.team)
-                                    : crl_ibarrier(communicator.team, &flight->request),
-                  flight);
+    return at_start(flight, [&communicator, flight] {
+      return finish(kCollective, communicator,
+                    flight == nullptr ? crl_barrier(communicator.team)
+                                      : crl_ibarrier(communicator.team, &flight->request),
+                    flight);
+    });
   } else if constexpr (kRule.kind == Kind::kData) {
     return run_data<kCollective>(communicator, call, flight);
   } else if constexpr (kRule.kind == Kind::kReduction) {

@@ -4,6 +4,7 @@
 // scatterv and reduce_scatter.
 #include <algorithm>
 #include <list>
+#include <vector>
 
 #include "room.h"
 #include "run.h"
@@ -50,6 +51,19 @@ class BlockSide {
     for (int i = 0; i < (blocks_.types != nullptr ? count_ : std::min(count_, 1)); ++i) {
       if (type(i)->derived) held_.emplace_back(type(i));
     }
+  }
+
+  /// For a collective that only begins: the lists may be gone when its blocks are packed or
+  /// unpacked. (Fortran functions of hosts pass copies that they free.)
+  void keep_lists() {
+    if (ready_ || blocks_.counts == nullptr) return;
+    for (int i = 0; i < count_; ++i) {
+      kept_counts_.push_back(blocks_.count(i));
+      kept_offsets_.push_back(blocks_.offset(i));
+      if (blocks_.types != nullptr) kept_types_.push_back(blocks_.types[i]);
+    }
+    blocks_ = {kept_counts_.data(), kept_offsets_.data(), true,
+               blocks_.types != nullptr ? kept_types_.data() : nullptr};
   }
 
   [[nodiscard]] bool exists() const { return count_ > 0; }
@@ -142,6 +156,8 @@ class BlockSide {
   bool ready_ = true;
   Room room_;
   std::list<TypeUse> held_;
+  std::vector<std::int64_t> kept_counts_, kept_offsets_;
+  std::vector<MPI_Datatype> kept_types_;
 };
 
 // Whether both sides' elements are the same bytes, by whatever name.
@@ -209,22 +225,28 @@ crl_status_t call_one_list(Collective collective, const Communicator& communicat
              : crl_iallgatherv(team, own.base, own.bytes, base, bytes, offsets, request);
 }
 
-// Packs, calls, unpacks.
+// Packs, calls, unpacks. carillon(place for the request) is kept by a persistent one.
 template <typename Carillon>
 Outcome run_sides(Collective collective, Communicator& communicator, Sides& sides, Flight* flight,
                   Carillon carillon) {
   sides.in.hold_types();
   sides.out.hold_types();
+  if (flight != nullptr) {
+    sides.in.keep_lists();
+    sides.out.keep_lists();
+  }
   if (!sides.in.make_room() || !sides.out.make_room()) return no_memory(communicator);
-  if (const int status = sides.in.pack_all(); status != MPI_SUCCESS) {
-    return cannot_pack(communicator, status);
-  }
-  const crl_status_t done = carillon(place_of_request(flight));
-  if (done == CRL_OK && !sides.out.ready()) {
-    const int status = at_end(flight, [&sides] { return sides.out.unpack_all(); });
-    if (status != MPI_SUCCESS) return cannot_unpack(communicator, status);
-  }
-  return finish(collective, communicator, done, flight);
+  return at_start(flight, [collective, &communicator, &sides, flight, carillon] {
+    if (const int status = sides.in.pack_all(); status != MPI_SUCCESS) {
+      return cannot_pack(communicator, status);
+    }
+    const crl_status_t done = carillon(place_of_request(flight));
+    if (done == CRL_OK && !sides.out.ready()) {
+      const int status = at_end(flight, [&sides] { return sides.out.unpack_all(); });
+      if (status != MPI_SUCCESS) return cannot_unpack(communicator, status);
+    }
+    return finish(collective, communicator, done, flight);
+  });
 }
 
 // This rank's block stands where it belongs already.
@@ -233,14 +255,16 @@ Outcome run_own_in_place(Collective collective, Communicator& communicator, cons
   const bool scatter = collective == Collective::kScatterv;
   BlockSide& list = scatter ? sides.in : sides.out;
   if (!scatter && !list.ready()) sides.in.become(list, communicator.rank);
-  return run_sides(collective, communicator, sides, flight, [&](crl_request_h* request) {
+  const auto carillon = [=, &communicator, &sides, &list,
+                         root = call.root](crl_request_h* request) {
     Own own{CRL_IN_PLACE, 0};
     if (!scatter) {
       if (sides.in.exists()) own.base = sides.in.base();
       own.bytes = static_cast<std::size_t>(list.bytes()[communicator.rank]);
     }
-    return call_one_list(collective, communicator, own, list, call.root, request);
-  });
+    return call_one_list(collective, communicator, own, list, root, request);
+  };
+  return run_sides(collective, communicator, sides, flight, carillon);
 }
 
 }  // namespace
@@ -269,9 +293,10 @@ Outcome run_lists(Collective collective, Communicator& communicator, const Call&
     return leave(Reason::kSuspect);
   }
   if (in_place) sides.in.stage();
-  return run_sides(collective, communicator, sides, flight, [&](crl_request_h* request) {
+  const auto carillon = [&communicator, &sides](crl_request_h* request) {
     return call_lists(communicator, sides, request);
-  });
+  };
+  return run_sides(collective, communicator, sides, flight, carillon);
 }
 
 Outcome run_one_list(Collective collective, Communicator& communicator, const Call& call,
@@ -308,10 +333,12 @@ Outcome run_one_list(Collective collective, Communicator& communicator, const Ca
       }
     }
   }
-  return run_sides(collective, communicator, sides, flight, [&](crl_request_h* request) {
+  const auto carillon = [collective, &communicator, &own, &list,
+                         root = call.root](crl_request_h* request) {
     const Own block{own.base(), static_cast<std::size_t>(own.total())};
-    return call_one_list(collective, communicator, block, list, call.root, request);
-  });
+    return call_one_list(collective, communicator, block, list, root, request);
+  };
+  return run_sides(collective, communicator, sides, flight, carillon);
 }
 
 Outcome run_reduce_scatter(Communicator& communicator, const Call& call, Flight* flight) {
@@ -329,8 +356,9 @@ Outcome run_reduce_scatter(Communicator& communicator, const Call& call, Flight*
   }
   bool in_place = call.in.address == MPI_IN_PLACE;
   if (call.out.address == MPI_IN_PLACE) return leave(Reason::kSuspect);
-  if (total == 0 || reduction->element_bytes == 0)
-    return finish(kCollective, communicator, CRL_OK, flight);
+  if (total == 0 || reduction->element_bytes == 0) {
+    return do_nothing(kCollective, communicator, flight);
+  }
   if (call.in.address == call.out.address) {
     if (refused_alias(call.in, call.out)) return raised(communicator, alias_error());
     in_place = true;
@@ -350,12 +378,14 @@ Outcome run_reduce_scatter(Communicator& communicator, const Call& call, Flight*
   }
   const void* const in = in_place ? CRL_IN_PLACE : call.in.address;
   void* const out = const_cast<void*>(call.out.address);
-  const crl_status_t done =
-      flight == nullptr ? crl_reduce_scatter(communicator.team, in, out, counts, reduction->dtype,
-                                             reduction->crl_op)
-                        : crl_ireduce_scatter(communicator.team, in, out, counts, reduction->dtype,
-                                              reduction->crl_op, &flight->request);
-  return finish(kCollective, communicator, done, flight);
+  return at_start(flight, [&communicator, in, out, counts, dtype = reduction->dtype,
+                           op = reduction->crl_op, flight] {
+    const crl_team_h team = communicator.team;
+    const crl_status_t done =
+        flight == nullptr ? crl_reduce_scatter(team, in, out, counts, dtype, op)
+                          : crl_ireduce_scatter(team, in, out, counts, dtype, op, &flight->request);
+    return finish(kCollective, communicator, done, flight);
+  });
 }
 
 }  // namespace carillon::shim

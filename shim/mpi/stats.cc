@@ -99,7 +99,9 @@ void write_file() {
 
 std::string call_name(std::size_t index) {
   std::string name = kRules[index % kCollectives].name;
-  if (index >= call_index(Collective::kBarrier, Form::kStarted)) {
+  const auto form = static_cast<Form>(index / kCollectives);
+  if (form == Form::kPersistent) name += "_init";
+  if (form == Form::kStarted) {
     name[0] = static_cast<char>(name[0] - 'A' + 'a');
     name.insert(0, 1, 'I');
   }

@@ -10,186 +10,13 @@
 #include <initializer_list>
 #include <memory>
 
+#include "started.h"
 #include "support.h"
 
 namespace mpi_test {
 namespace {
 
-using Ints = std::vector<int>;
 constexpr int kTag = 5;
-
-// A collective with buffers of its own: to be started, and checked when it has ended.
-class Started {
- public:
-  Started(std::size_t kind, MPI_Comm comm, int count, int seed)
-      : kind_(kind % kKinds), comm_(comm), count_(count), seed_(seed) {
-    MPI_Comm_rank(comm, &rank_);
-    MPI_Comm_size(comm, &size_);
-    const auto length = static_cast<std::size_t>(count) * static_cast<std::size_t>(size_);
-    in_.resize(length);
-    for (std::size_t i = 0; i < length; ++i) {
-      in_[i] = seed + 1000 * rank_ + static_cast<int>(i % 97);
-    }
-    out_.assign(length, -1);
-    expected_ = out_;
-    for (int i = 0; i < size_; ++i) {
-      counts_.push_back(i % 2 == 0 ? count : 0);
-      offsets_.push_back(i * count);
-    }
-    if (kind_ == kBcast) out_ = expected_ = in_;
-    root_ = seed % size_;
-  }
-
-  void start(MPI_Request* request) {
-    const void* const in = in_.data();
-    void* const out = out_.data();
-    const int* const n = counts_.data();
-    const int* const at = offsets_.data();
-    const int own = counts_[static_cast<std::size_t>(rank_)];
-    switch (kind_) {
-      case kBarrier: MPI_Ibarrier(comm_, request); break;
-      case kBcast: MPI_Ibcast(out, count_, MPI_INT, root_, comm_, request); break;
-      case 2: MPI_Ireduce(in, out, count_, MPI_INT, MPI_SUM, root_, comm_, request); break;
-      case 3: MPI_Iallreduce(in, out, count_, MPI_INT, MPI_SUM, comm_, request); break;
-      case 4: MPI_Iallgather(in, count_, MPI_INT, out, count_, MPI_INT, comm_, request); break;
-      case 5: MPI_Ialltoall(in, count_, MPI_INT, out, count_, MPI_INT, comm_, request); break;
-      case 6: MPI_Igather(in, count_, MPI_INT, out, count_, MPI_INT, root_, comm_, request); break;
-      case 7: MPI_Iscatter(in, count_, MPI_INT, out, count_, MPI_INT, root_, comm_, request); break;
-      case 8: MPI_Iscan(in, out, count_, MPI_INT, MPI_SUM, comm_, request); break;
-      case 9: MPI_Iexscan(in, out, count_, MPI_INT, MPI_SUM, comm_, request); break;
-      case 10: MPI_Ireduce_scatter_block(in, out, count_, MPI_INT, MPI_SUM, comm_, request); break;
-      case 11: MPI_Ireduce_scatter(in, out, n, MPI_INT, MPI_SUM, comm_, request); break;
-      case 12: MPI_Iallgatherv(in, own, MPI_INT, out, n, at, MPI_INT, comm_, request); break;
-      case 13: MPI_Igatherv(in, own, MPI_INT, out, n, at, MPI_INT, root_, comm_, request); break;
-      case 14: MPI_Iscatterv(in, n, at, MPI_INT, out, own, MPI_INT, root_, comm_, request); break;
-      default: {
-        recv_counts_.assign(counts_.size(), own);
-        MPI_Ialltoallv(in, n, at, MPI_INT, out, recv_counts_.data(), at, MPI_INT, comm_, request);
-      }
-    }
-  }
-
-  // Collective: the MPI's own does the same.
-  void check_result() {
-    const void* const in = in_.data();
-    void* const out = expected_.data();
-    const int* const n = counts_.data();
-    const int* const at = offsets_.data();
-    const int own = counts_[static_cast<std::size_t>(rank_)];
-    switch (kind_) {
-      case kBarrier: break;
-      case kBcast: PMPI_Bcast(out, count_, MPI_INT, root_, comm_); break;
-      case 2: PMPI_Reduce(in, out, count_, MPI_INT, MPI_SUM, root_, comm_); break;
-      case 3: PMPI_Allreduce(in, out, count_, MPI_INT, MPI_SUM, comm_); break;
-      case 4: PMPI_Allgather(in, count_, MPI_INT, out, count_, MPI_INT, comm_); break;
-      case 5: PMPI_Alltoall(in, count_, MPI_INT, out, count_, MPI_INT, comm_); break;
-      case 6: PMPI_Gather(in, count_, MPI_INT, out, count_, MPI_INT, root_, comm_); break;
-      case 7: PMPI_Scatter(in, count_, MPI_INT, out, count_, MPI_INT, root_, comm_); break;
-      case 8: PMPI_Scan(in, out, count_, MPI_INT, MPI_SUM, comm_); break;
-      case 9: PMPI_Exscan(in, out, count_, MPI_INT, MPI_SUM, comm_); break;
-      case 10: PMPI_Reduce_scatter_block(in, out, count_, MPI_INT, MPI_SUM, comm_); break;
-      case 11: PMPI_Reduce_scatter(in, out, n, MPI_INT, MPI_SUM, comm_); break;
-      case 12: PMPI_Allgatherv(in, own, MPI_INT, out, n, at, MPI_INT, comm_); break;
-      case 13: PMPI_Gatherv(in, own, MPI_INT, out, n, at, MPI_INT, root_, comm_); break;
-      case 14: PMPI_Scatterv(in, n, at, MPI_INT, out, own, MPI_INT, root_, comm_); break;
-      default: PMPI_Alltoallv(in, n, at, MPI_INT, out, recv_counts_.data(), at, MPI_INT, comm_);
-    }
-    check(out_ == expected_, "kind " + std::to_string(kind_) + ", " + std::to_string(count_) +
-                                 " elements, seed " + std::to_string(seed_));
-  }
-
-  static constexpr std::size_t kBarrier = 0, kBcast = 1, kKinds = 16;
-
- private:
-  std::size_t kind_;
-  MPI_Comm comm_;
-  int count_, seed_, rank_ = 0, size_ = 1, root_ = 0;
-  Ints in_, out_, expected_, counts_, offsets_, recv_counts_;
-};
-
-constexpr const char* kNames[] = {"ibarrier",
-                                  "ibcast",
-                                  "ireduce",
-                                  "iallreduce",
-                                  "iallgather",
-                                  "ialltoall",
-                                  "igather",
-                                  "iscatter",
-                                  "iscan",
-                                  "iexscan",
-                                  "ireduce_scatter_block",
-                                  "ireduce_scatter",
-                                  "iallgatherv",
-                                  "igatherv",
-                                  "iscatterv",
-                                  "ialltoallv"};
-
-// Ways to complete an array of requests.
-using Complete = void (*)(std::vector<MPI_Request>& requests);
-
-void wait_each(std::vector<MPI_Request>& requests) {
-  for (MPI_Request& request : requests) MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-void wait_each_backwards(std::vector<MPI_Request>& requests) {
-  for (std::size_t i = requests.size(); i > 0; --i) {
-    MPI_Status status;
-    MPI_Wait(&requests[i - 1], &status);
-  }
-}
-void wait_all(std::vector<MPI_Request>& requests) {
-  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
-}
-void wait_any(std::vector<MPI_Request>& requests) {
-  for (std::size_t i = 0; i <= requests.size(); ++i) {
-    int index = -1;
-    MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index, MPI_STATUS_IGNORE);
-    check((index == MPI_UNDEFINED) == (i == requests.size()), "the index of waitany");
-  }
-}
-void wait_some(std::vector<MPI_Request>& requests) {
-  std::vector<int> indices(requests.size());
-  std::vector<MPI_Status> statuses(requests.size());
-  for (int left = static_cast<int>(requests.size()), done = 0; left > 0; left -= done) {
-    MPI_Waitsome(static_cast<int>(requests.size()), requests.data(), &done, indices.data(),
-                 statuses.data());
-    check(done != MPI_UNDEFINED && done > 0 && done <= left, "the count of waitsome");
-    if (done == MPI_UNDEFINED || done <= 0) return;
-  }
-}
-void test_each(std::vector<MPI_Request>& requests) {
-  for (MPI_Request& request : requests) {
-    for (int done = 0; done == 0;) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-  }
-}
-void test_all(std::vector<MPI_Request>& requests) {
-  for (int done = 0; done == 0;) {
-    MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-  }
-}
-void test_any(std::vector<MPI_Request>& requests) {
-  for (int index = 0, done = 0; done == 0 || index != MPI_UNDEFINED;) {
-    MPI_Testany(static_cast<int>(requests.size()), requests.data(), &index, &done,
-                MPI_STATUS_IGNORE);
-  }
-}
-void test_some(std::vector<MPI_Request>& requests) {
-  std::vector<int> indices(requests.size());
-  for (int done = 0; done != MPI_UNDEFINED;) {
-    MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &done, indices.data(),
-                 MPI_STATUSES_IGNORE);
-  }
-}
-void look_at_each(std::vector<MPI_Request>& requests) {
-  for (MPI_Request& request : requests) {
-    for (int done = 0; done == 0;) MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
-    check(request != MPI_REQUEST_NULL, "the request after MPI_Request_get_status");
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  }
-}
-
-constexpr Complete kWays[] = {wait_each, wait_each_backwards, wait_all, wait_any,
-                              wait_some, test_each,           test_all, test_any,
-                              test_some, look_at_each};
 
 // Collectives on several communicators and messages, all in one array.
 void mixed_array(const std::vector<MPI_Comm>& comms, Complete complete, int count, int seed) {
@@ -330,14 +157,6 @@ void freed_meanwhile(int count) {
   }
 }
 
-void all_taken(std::uint64_t* count, std::uint64_t* left_count) {
-  *count = *left_count = 0;
-  for (const char* const name : kNames) {
-    *count += taken(name);
-    *left_count += left(name);
-  }
-}
-
 void run() {
   std::vector<MPI_Comm> comms = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_COMM_NULL};
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[2]);
@@ -355,8 +174,8 @@ void run() {
     }
     for (const int count : {1, 700}) freed_meanwhile(count);
   }
-  std::uint64_t count = 0, left_count = 0;
-  all_taken(&count, &left_count);
+  const std::uint64_t count = all_calls(taken, Form::kStarted);
+  const std::uint64_t left_count = all_calls(left, Form::kStarted);
   // Where carillon cannot serve the world, the results are the same.
   const bool served = std::getenv("MPI_TEST_UNSERVED") == nullptr;
   check(served ? count > 1500 && left_count == 0 : left_count > 1000,

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests that end with an error, here because the ranks give different counts: alone and among
+// others that end well, through every function that completes requests.
+#include <functional>
+
+#include "support.h"
+
+// Open MPI 4 has the persistent collectives as an extension.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
+
+namespace mpi_test {
+namespace {
+
+constexpr int kTag = 5, kRequests = 3, kBad = 1;
+
+int g_handled = 0;
+void handle(MPI_Comm* /*comm*/, int* /*code*/, ...) { ++g_handled; }
+
+// What a function that completes requests said of all of them.
+struct Said {
+  int code = MPI_SUCCESS;  // the first that was no success
+  int errors[kRequests] = {-1, -1, -1};
+  int calls_that_failed = 0;
+};
+
+void note(Said* said, int code) {
+  if (code == MPI_SUCCESS) return;
+  ++said->calls_that_failed;
+  if (said->code == MPI_SUCCESS) said->code = code;
+}
+
+// The statuses of `count` requests, and what the call returned.
+void note_some(Said* said, int code, int count, const int* indices, const MPI_Status* statuses) {
+  note(said, code);
+  for (int k = 0; k < count; ++k) {
+    int& error = said->errors[indices == nullptr ? k : indices[k]];
+    error = MPI_SUCCESS;
+    if (code == MPI_ERR_IN_STATUS && statuses[k].MPI_ERROR != MPI_SUCCESS) {
+      MPI_Error_class(statuses[k].MPI_ERROR, &error);
+    }
+  }
+}
+
+// Where a function ends one at a time, the code is that of the request.
+void note_one(Said* said, int index, int code) {
+  note(said, code == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_IN_STATUS);
+  MPI_Error_class(code, &said->errors[index]);
+}
+
+using Complete = Said (*)(MPI_Request* requests);
+
+Said wait_all(MPI_Request* requests) {
+  Said said;
+  MPI_Status statuses[kRequests];
+  note_some(&said, MPI_Waitall(kRequests, requests, statuses), kRequests, nullptr, statuses);
+  for (int i = 0; i < kRequests; ++i) {  // MPI allows that others have not ended then
+    if (said.errors[i] == MPI_ERR_PENDING) note_one(&said, i, MPI_Wait(&requests[i], &statuses[i]));
+  }
+  return said;
+}
+
+Said test_all(MPI_Request* requests) {
+  Said said;
+  MPI_Status statuses[kRequests];
+  for (int done = 0; done == 0;) {
+    const int code = MPI_Testall(kRequests, requests, &done, statuses);
+    if (code != MPI_SUCCESS) done = 1;
+    if (done != 0) note_some(&said, code, kRequests, nullptr, statuses);
+  }
+  return said;
+}
+
+Said some(MPI_Request* requests, decltype(&MPI_Waitsome) function) {
+  Said said;
+  for (;;) {
+    MPI_Status statuses[kRequests];
+    int done = 0, indices[kRequests];
+    const int code = function(kRequests, requests, &done, indices, statuses);
+    if (done == MPI_UNDEFINED) return said;
+    note_some(&said, code, done, indices, statuses);
+  }
+}
+Said wait_some(MPI_Request* requests) { return some(requests, MPI_Waitsome); }
+Said test_some(MPI_Request* requests) { return some(requests, MPI_Testsome); }
+
+Said wait_any(MPI_Request* requests) {
+  Said said;
+  for (;;) {
+    int index = MPI_UNDEFINED;
+    const int code = MPI_Waitany(kRequests, requests, &index, MPI_STATUS_IGNORE);
+    if (index == MPI_UNDEFINED) return said;
+    note_one(&said, index, code);
+  }
+}
+
+Said test_any(MPI_Request* requests) {
+  Said said;
+  for (;;) {
+    int index = MPI_UNDEFINED, done = 0;
+    const int code = MPI_Testany(kRequests, requests, &index, &done, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && done == 0) continue;
+    if (index == MPI_UNDEFINED) return said;
+    note_one(&said, index, code);
+  }
+}
+
+Said wait_each(MPI_Request* requests) {
+  Said said;
+  for (int i = 0; i < kRequests; ++i) {
+    note_one(&said, i, MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+  }
+  return said;
+}
+
+Said test_each(MPI_Request* requests) {
+  Said said;
+  for (int i = 0; i < kRequests; ++i) {
+    int done = 0, code = MPI_SUCCESS;
+    while (done == 0 && code == MPI_SUCCESS) {
+      code = MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
+    }
+    note_one(&said, i, code);
+  }
+  return said;
+}
+
+struct Way {
+  const char* name;
+  Complete complete;
+};
+constexpr Way kWays[] = {{"Waitall", wait_all},   {"Testall", test_all}, {"Waitsome", wait_some},
+                         {"Testsome", test_some}, {"Waitany", wait_any}, {"Testany", test_any},
+                         {"Wait", wait_each},     {"Test", test_each}};
+
+// A message, the sum that fails, and a sum that does not, in one array.
+void try_way(const Way& way, bool persistent) {
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(handle, &handler);
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, handler);
+  const int rank = world_rank(), size = world_size();
+  int given = 10 + rank, got = -1, in[2] = {rank, rank}, out[2] = {}, sum = -1;
+  MPI_Request sending = MPI_REQUEST_NULL;
+  MPI_Request requests[kRequests] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Irecv(&got, 1, MPI_INT, (rank + size - 1) % size, kTag, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(&given, 1, MPI_INT, (rank + 1) % size, kTag, MPI_COMM_WORLD, &sending);
+  const int count = rank == 0 ? 1 : 2;
+  if (persistent) {
+    MPI_Allreduce_init(in, out, count, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[kBad]);
+    MPI_Start(&requests[kBad]);
+  } else {
+    MPI_Iallreduce(in, out, count, MPI_INT, MPI_SUM, comm, &requests[kBad]);
+  }
+  const MPI_Request handle_of_bad = requests[kBad];
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[2]);
+  g_handled = 0;
+  const Said said = way.complete(requests);
+  const std::string name = std::string(way.name) + (persistent ? ", persistent" : "");
+  check(said.calls_that_failed == 1 && said.code == MPI_ERR_IN_STATUS,
+        name + ": " + std::to_string(said.calls_that_failed) + " calls failed, with " +
+            std::to_string(said.code));
+  check(g_handled == 1, name + ": the handler was called " + std::to_string(g_handled) + " times");
+  for (int i = 0; i < kRequests; ++i) {
+    const int expected = i == kBad ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    check(said.errors[i] == expected, name + ": request " + std::to_string(i) + " ended with " +
+                                          std::to_string(said.errors[i]));
+  }
+  check(got == 10 + (rank + size - 1) % size && sum == size * (size - 1) / 2,
+        name + ": what the others did");
+  const bool kept = persistent && requests[kBad] == handle_of_bad;
+  check(persistent ? kept : requests[kBad] == MPI_REQUEST_NULL, name + ": the handle afterwards");
+  if (kept) MPI_Request_free(&requests[kBad]);
+  MPI_Wait(&sending, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&comm);
+  MPI_Errhandler_free(&handler);
+}
+
+void run() {
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(handle, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);  // some errors are raised there
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  for (const Way& way : kWays) {
+    for (const bool persistent : {false, true}) try_way(way, persistent);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+}
+
+}  // namespace
+}  // namespace mpi_test
+
+int main(int argc, char** argv) {
+  using namespace mpi_test;
+  begin(argc, argv);
+  run();
+  return end();
+}
