@@ -4,45 +4,43 @@
 // are like (TableFact). Selection has it do so now and then, and so knows, alike on all ranks, what
 // suits the calls that follow (select/survey.h).
 //
-// Source: Bruck's allgather (allgather.bruck), then the textbook pairwise exchange.
+// Source: Bruck's allgather, then the textbook pairwise exchange.
 //
 // 5 ranks; "facts": whose facts rank 0 has; then each column lists "to/from":
 //            facts               0       1       2       3       4
 //   start    0          step 1   1/4     2/0     3/1     4/2     0/3
-//   1 on     01         step 2   2/3     3/4     4/0     0/1     1/2
-//   2 on     0123       step 3   3/2     4/3     0/4     1/0     2/1
-//   4 on     01234      step 4   4/1     0/2     1/3     2/4     3/0
+//   1 on     04         step 2   2/3     3/4     4/0     0/1     1/2
+//   2 on     0432       step 3   3/2     4/3     0/4     1/0     2/1
+//   4 on     04321      step 4   4/1     0/2     1/3     2/4     3/0
 //
 // Cost: ceil(log2 P) alpha + 32 P beta, and the cost of alltoallv.pairwise.
 // Restrictions: none.
-#include <numeric>
+#include <algorithm>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/registry.h"
+#include "algorithms/common/vrank.h"
 
 namespace carillon {
 namespace {
 
+constexpr std::int64_t kNumberBytes = sizeof(std::int64_t);
+constexpr std::int64_t kFactBytes = kTableFacts * kNumberBytes;
+
+// Those of the rank i before this one come to place i. By send and recv, as the blocks; a slot at a
+// time, so that no rank sends more than one message before it receives.
 void emit_facts(const Call& call, Builder& b) {
-  constexpr std::int64_t kNumberBytes = sizeof(std::int64_t);
-  constexpr std::int64_t kFactBytes = kTableFacts * kNumberBytes;
   const Rank ranks = call.shared.ranks;
   const Range all = b.allocate_scratch(ranks * kFactBytes);
-  const Range own = b.allocate_scratch(kFactBytes);
   b.phase("facts");
-  b.copy(b.scratch(own), b.counts({ranks * kNumberBytes, kFactBytes}));
-  std::vector<Rank> members(static_cast<std::size_t>(ranks));
-  std::iota(members.begin(), members.end(), 0);
-  emit_on({.shared = {.collective = Collective::kAllgather,
-                      .ranks = ranks,
-                      .count = kTableFacts,
-                      .element_bytes = kNumberBytes},
-           .rank = call.rank,
-           .members = members,
-           .input = b.scratch(own),
-           .output = b.scratch(all),
-           .whole = true},
-          {.algorithm = find_algorithm("allgather.bruck"), .params = {}}, call, b);
+  b.copy(b.scratch(all.sub({0, kFactBytes})), b.counts({ranks * kNumberBytes, kFactBytes}));
+  for (std::int64_t have = 1; have < ranks; have *= 2) {
+    const std::int64_t bytes = std::min(have, ranks - have) * kFactBytes;
+    for (std::int64_t done = 0; done < bytes; done += call.limits.slot_bytes) {
+      const std::int64_t length = std::min(bytes - done, call.limits.slot_bytes);
+      b.send(wrap(call.rank + have, ranks), b.scratch(all.sub({done, length})));
+      b.recv(wrap(call.rank - have, ranks), b.scratch(all.sub({have * kFactBytes + done, length})));
+    }
+  }
   b.next_stage(all);
 }
 
