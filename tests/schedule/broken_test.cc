@@ -457,7 +457,7 @@ TEST(Broken, Counts) {
       "recv 0 #0 output(0)\n";
   const Report report = verify(call, test::emit_text(good));
   EXPECT_TRUE(report.ok()) << report.status.to_string();
-  expect_rejected(call, good, {"counts[0+24]", "counts[8+24]", "counts has 24 bytes only"});
+  expect_rejected(call, good, {"counts[0+24]", "counts[25+24]", "counts has 48 bytes only"});
   expect_rejected(call, good, {"output(0) = input(0)", "output(0) = counts[0+8]", "holds byte"});
 }
 
