@@ -107,7 +107,7 @@ Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
     return Status(rules.status().code(),
                   "CARILLON_ALGORITHM: " + std::string(rules.status().message()));
   }
-  return std::unique_ptr<PlanCache>(new PlanCache(std::move(rules.value()), settings.verify != 0));
+  return std::make_unique<PlanCache>(std::move(rules.value()), settings.verify != 0);
 }
 
 AlgorithmChoice PlanCache::choose(const Shared& shared, const TeamTerms& terms) const {

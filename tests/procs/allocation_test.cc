@@ -56,6 +56,7 @@ namespace {
 
 constexpr int kWarmUp = 8;
 constexpr int kRounds = 300;
+constexpr int kSeriesRounds = 70;  // of each of several; a survey is among them
 
 struct Call {
   std::string name;
@@ -109,37 +110,50 @@ std::vector<Call> all_calls(crl_team_h team, Buffers& b, std::size_t bytes) {
   return calls;
 }
 
-// In rounds, so that each call has all others between itself and its repetition.
-void expect_no_allocations(const std::vector<Call>& calls, int rounds = kRounds) {
-  std::vector<long> news(calls.size());
-  for (int round = 0; round < kWarmUp + rounds; ++round) {
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const long before = g_news;
-      const crl_status_t status = calls[i].run();
-      if (round >= kWarmUp) news[i] += g_news - before;
-      ASSERT_EQ(status, CRL_OK) << calls[i].name << ": " << crl_last_error();
-    }
+// In rounds, so that each call has all others between itself and its repetition. The least of the
+// series counts: between nodes a lifeline comes now and then, which takes memory once for each
+// peer.
+void expect_no_allocations(const std::vector<Call>& calls, int rounds = kRounds, int series = 1) {
+  std::vector<long> least(calls.size(), LONG_MAX);
+  for (int i = 0; i < kWarmUp * static_cast<int>(calls.size()); ++i) {
+    const Call& call = calls[static_cast<std::size_t>(i) % calls.size()];
+    ASSERT_EQ(call.run(), CRL_OK) << call.name << ": " << crl_last_error();
   }
-  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(news[i], 0) << calls[i].name;
+  for (int one = 0; one < series; ++one) {
+    std::vector<long> news(calls.size());
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t i = 0; i < calls.size(); ++i) {
+        const long before = g_news;
+        const crl_status_t status = calls[i].run();
+        news[i] += g_news - before;
+        ASSERT_EQ(status, CRL_OK) << calls[i].name << ": " << crl_last_error();
+      }
+    }
+    for (std::size_t i = 0; i < calls.size(); ++i) least[i] = std::min(least[i], news[i]);
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(least[i], 0) << calls[i].name;
 }
 
 using MakeCalls = std::function<std::vector<Call>(crl_team_h, Buffers&)>;
 
-void on_team(Meeting& world, Meeting& meeting, int rank, bool threaded, const MakeCalls& make) {
+void on_team(Meeting& world, Meeting& meeting, int rank, bool threaded, const MakeCalls& make,
+             int series) {
   crl_context_h context = make_context(world, rank, threaded);
   crl_team_h team = make_team(context, meeting.oob(rank));
   Buffers buffers;
-  expect_no_allocations(make(team, buffers));
+  expect_no_allocations(make(team, buffers), series == 1 ? kRounds : kSeriesRounds, series);
   crl_team_destroy(team);
   crl_context_destroy(context);
 }
 
-void expect_none(const MakeCalls& make) {
+void expect_none(const MakeCalls& make, int series = 1) {
   for (const int ranks : {2, 3}) {
     Meeting world(ranks), meeting(ranks), threads_world(ranks), threads_meeting(ranks);
-    expect_processes_ok(ranks, [&](int rank) { on_team(world, meeting, rank, false, make); });
-    run_threads(ranks,
-                [&](int rank) { on_team(threads_world, threads_meeting, rank, true, make); });
+    expect_processes_ok(ranks,
+                        [&](int rank) { on_team(world, meeting, rank, false, make, series); });
+    run_threads(ranks, [&](int rank) {
+      on_team(threads_world, threads_meeting, rank, true, make, series);
+    });
   }
 }
 
@@ -232,17 +246,20 @@ TEST(Allocation, AnAlltoallvOfTwoPhasesTakesNone) {
 
 // Nor do surveys of its tables, where they are held, nor what follows from them.
 TEST(Allocation, ASurveyedAlltoallvTakesNone) {
+  constexpr int kSeries = 6;  // more than a rank has peers
   setenv("CARILLON_NODE_RANKS", "1", 1);
   setenv("CARILLON_CROWDED", "0", 1);
-  expect_none([](crl_team_h team, Buffers& b) {
-    take_bruck_for_cheap(*team->context);
-    static const std::array<std::int64_t, 3> bytes{8, 8, 8}, offsets{0, 8, 16};
-    return std::vector<Call>{{"alltoallv", [=, &b] {
-                                return crl_alltoallv(team, b.in.data(), bytes.data(),
-                                                     offsets.data(), b.out.data(), bytes.data(),
-                                                     offsets.data());
-                              }}};
-  });
+  expect_none(
+      [](crl_team_h team, Buffers& b) {
+        take_bruck_for_cheap(*team->context);
+        static const std::array<std::int64_t, 3> bytes{8, 8, 8}, offsets{0, 8, 16};
+        return std::vector<Call>{{"alltoallv", [=, &b] {
+                                    return crl_alltoallv(team, b.in.data(), bytes.data(),
+                                                         offsets.data(), b.out.data(), bytes.data(),
+                                                         offsets.data());
+                                  }}};
+      },
+      kSeries);
   unsetenv("CARILLON_NODE_RANKS");
   unsetenv("CARILLON_CROWDED");
 }
