@@ -211,6 +211,7 @@ CARILLON_EXPORT unsigned long long carillon_shim_left(const char* name) {
 CARILLON_EXPORT const char* carillon_shim_call_name(int index) {
   static const std::vector<std::string>& names = *new std::vector<std::string>([] {
     std::vector<std::string> all;
+    all.reserve(carillon::shim::kCalls);
     for (std::size_t i = 0; i < carillon::shim::kCalls; ++i) {
       all.push_back(carillon::shim::call_name(i));
     }
