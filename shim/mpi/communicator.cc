@@ -44,6 +44,16 @@ Communicator& unserved(Reason reason) {
   return all[static_cast<std::size_t>(reason)];
 }
 
+// Its team is still to be destroyed. The lists are locked.
+void put_aside(Communicators& all, const Communicator& communicator) {
+  for (std::size_t i = 0; i < kCalls; ++i) all.taken[i] += communicator.taken[i];
+  const std::size_t place = communicator.place;
+  all.freed.push_back(std::move(all.known[place]));
+  all.known[place] = std::move(all.known.back());
+  if (all.known[place] != nullptr) all.known[place]->place = place;
+  all.known.pop_back();
+}
+
 // The host may be in the middle of something here, and hold its locks: the team is only put aside.
 int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* /*extra*/) {
   Communicators& all = communicators();
@@ -51,12 +61,12 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
   if (all.known.empty()) return MPI_SUCCESS;  // carillon has already ended
   auto& communicator = *static_cast<Communicator*>(value);
   communicator.handle = g_host.comm_world;  // what is still in flight may fail
-  for (std::size_t i = 0; i < kCalls; ++i) all.taken[i] += communicator.taken[i];
-  const std::size_t place = communicator.place;
-  all.freed.push_back(std::move(all.known[place]));
-  all.known[place] = std::move(all.known.back());
-  if (all.known[place] != nullptr) all.known[place]->place = place;
-  all.known.pop_back();
+  for (const auto& one : all.known) {
+    if (one->sibling_of != &communicator) continue;
+    one->handle = g_host.comm_world;
+    one->sibling_of = nullptr;
+  }
+  put_aside(all, communicator);
   g_communicators.advance();
   return MPI_SUCCESS;
 }
@@ -146,14 +156,18 @@ void wait_for_team(Communicator& communicator) {
   if (status != CRL_ERR_UNSUPPORTED) communicator.broken = status;
 }
 
+Communicator& add(std::unique_ptr<Communicator> communicator) {
+  Communicators& all = communicators();
+  Communicator& added = *communicator;
+  const std::lock_guard lock(all.mutex);
+  added.place = all.known.size();
+  all.known.push_back(std::move(communicator));
+  return added;
+}
+
 Communicator& keep(std::unique_ptr<Communicator> communicator) {
   Communicators& all = communicators();
-  Communicator& kept = *communicator;
-  {
-    const std::lock_guard lock(all.mutex);
-    kept.place = all.known.size();
-    all.known.push_back(std::move(communicator));
-  }
+  Communicator& kept = add(std::move(communicator));
   if (kept.handle == g_host.comm_world) {
     all.world = &kept;
   } else if (kept.handle == g_host.comm_self) {
@@ -246,6 +260,26 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
   }
   remembered = t_cache.last = {comm, generation, found};
   return *found;
+}
+
+Communicator& make_sibling(Communicator& communicator) {
+  auto fresh = std::make_unique<Communicator>();
+  fresh->handle = communicator.handle;
+  bool begun = false;
+  {
+    const InsideHost guard;
+    destroy_freed_teams();
+    begun = begin_team(*fresh, MayWait::kYes);
+  }
+  if (begun) wait_for_team(*fresh);
+  fresh->sibling_of = &communicator;
+  return add(std::move(fresh));
+}
+
+void drop_sibling(const Communicator& sibling) {
+  Communicators& all = communicators();
+  const std::lock_guard lock(all.mutex);
+  put_aside(all, sibling);
 }
 
 std::uint64_t taken_calls(std::size_t call) {

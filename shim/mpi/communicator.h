@@ -26,11 +26,12 @@ struct Communicator {
   crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
   int recorded_team = -1;        // its number among those of the recording
   Bootstrap bootstrap;
-  std::atomic<bool> agreeing = false;  // the team is in the making, and already used
-  std::atomic<int> in_flight = 0;      // collectives that need this, though it be freed
-  std::size_t place = 0;               // in the list of all
-  HostReduction host_reduction;        // of one call at a time
-  std::vector<std::int64_t> tables;    // of byte counts and offsets, for one call at a time
+  std::atomic<bool> agreeing = false;        // the team is in the making, and already used
+  std::atomic<int> in_flight = 0;            // collectives that need this, though it be freed
+  std::size_t place = 0;                     // in the list of all
+  const Communicator* sibling_of = nullptr;  // it is one (make_sibling), while that one is there
+  HostReduction host_reduction;              // of one call at a time
+  std::vector<std::int64_t> tables;          // of byte counts and offsets, for one call at a time
   std::atomic<std::uint64_t> taken[kCalls] = {};  // one writer at a time
 
   void count(std::size_t call) {
@@ -61,6 +62,12 @@ inline Communicator& find_communicator(MPI_Comm comm, MayWait may_wait = MayWait
   }
   return find_communicator_slow(comm, may_wait);
 }
+
+/// Another team of the same ranks, for what they start in no common order with the communicator's
+/// other collectives. Collective; waits for the others. Never fails, as above. `drop_sibling`:
+/// local; the team stays until nothing is in flight.
+Communicator& make_sibling(Communicator& communicator);
+void drop_sibling(const Communicator& sibling);
 
 /// After MPI_Init, and in MPI_Finalize before the context goes.
 [[nodiscard]] bool start_communicators();

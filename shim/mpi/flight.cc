@@ -67,13 +67,21 @@ int tell_status(void* extra, MPI_Status* status) {
   return flight.told ? MPI_SUCCESS : flight.code;
 }
 
+// Partner: destroy_freed_teams, which then finds nobody in the team.
+void leave_communicator(const Flight& flight) {
+  flight.communicator->in_flight.fetch_sub(1, std::memory_order_release);
+}
+
 int recycle(void* extra) {
   auto* const flight = static_cast<Flight*>(extra);
   flight->has_handle = false;
   if (flight->code != MPI_SUCCESS) {
     g_failed_flights.fetch_sub(1, std::memory_order_relaxed);
-    const Lock lock(flights().mutex);
-    flights().failed.erase(flight->handle);
+    {
+      const Lock lock(flights().mutex);
+      flights().failed.erase(flight->handle);
+    }
+    leave_communicator(*flight);
   }
   if (flight->host_reduction.failed() != MPI_SUCCESS) {
     delete flight;  // what failed is not to be the next one's
@@ -109,7 +117,8 @@ void release(Flight& flight) {
   flight.by_host = false;
   flight.early = false;
   flight.host_call = nullptr;
-  flight.communicator->in_flight.fetch_sub(1, std::memory_order_release);
+  // Else the program is told on that communicator first.
+  if (flight.code == MPI_SUCCESS) leave_communicator(flight);
 }
 
 // The flight has ended, and is in no list any more.
@@ -317,6 +326,7 @@ int launch_flight(Flight* flight, MPI_Request* handle) {
         host().Grequest_start(tell_status, recycle, refuse_cancel, flight, &flight->handle);
     if (status != MPI_SUCCESS) {
       conclude(*flight);
+      if (flight->code != MPI_SUCCESS) leave_communicator(*flight);
       const Lock lock(flights().mutex);
       flights().spare.push_back(flight);
       return status;
@@ -366,7 +376,8 @@ Flight* find_failed(MPI_Request handle) {
 }
 
 Ending end_flight(Flight* flight, bool alone, MPI_Request* handle) {
-  const MPI_Comm comm = flight->communicator->handle;  // it may be gone when the flight has ended
+  const MPI_Comm comm =
+      flight->communicator->handle;  // it may be gone when the flight has ended well
   conclude(*flight);
   flight->told = alone;
   const bool well = flight->code == MPI_SUCCESS;

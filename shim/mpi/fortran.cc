@@ -33,8 +33,6 @@
 #include "host.h"
 #include "process.h"
 
-#define CARILLON_EXPORT __attribute__((visibility("default")))
-
 namespace carillon::shim {
 namespace {
 

@@ -28,6 +28,9 @@ void* host_data(const char* symbol);
 #define CARILLON_LARGE_COUNTS 1
 #endif
 
+/// What the program sees, of a library whose other symbols are hidden.
+#define CARILLON_EXPORT __attribute__((visibility("default")))
+
 // Every function of the host that is ever called, but for the intercepted collectives.
 // clang-format off
 #define CARILLON_HOST_FUNCTIONS(X)                                                             \

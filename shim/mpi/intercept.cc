@@ -16,8 +16,6 @@
 #include "stats.h"
 #include "thread_cache.h"
 
-#define CARILLON_EXPORT __attribute__((visibility("default")))
-
 namespace carillon::shim {
 
 constinit Generation g_communicators, g_types, g_reductions;
@@ -71,10 +69,12 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
   return call_host(communicator.for_host(call.comm, reason), request);
 }
 
-// The persistent forms. call_host(communicator, place for the request), which may be kept. The call
-// is only prepared here; as MPI has it, that may wait for the other ranks.
+// The persistent forms. call_host(communicator, info, place for the request), which may be kept,
+// but the info may be gone by then. The call is only prepared here; as MPI has it, that may wait
+// for the other ranks.
 template <Collective kCollective, typename HostCall>
-int intercept_persistent(const Call& call, MPI_Request* request, HostCall call_host) {
+int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
+                         HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kPersistent);
   std::optional<RecordedCall> recorded;
   if (records()) recorded.emplace();
@@ -84,9 +84,14 @@ int intercept_persistent(const Call& call, MPI_Request* request, HostCall call_h
     reason = communicator.reason;
   } else if (request != nullptr) {
     Flight* const flight = new_persistent(communicator, kCounted, call.comm);
-    const Outcome outcome = run<kCollective>(communicator, call, flight);
+    Communicator& own = *flight->communicator;
+    const bool served = own.team != nullptr || own.broken != CRL_OK;
+    const Outcome outcome =
+        served ? run<kCollective>(own, call, flight) : Outcome{MPI_SUCCESS, own.reason};
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
-      flight->host_call = call_host;
+      flight->host_call = [call_host](MPI_Comm comm, MPI_Request* made) {
+        return call_host(comm, MPI_INFO_NULL, made);
+      };
       if (recorded) recorded->know(kCounted, call, flight);
       return keep_persistent(flight, request);
     }
@@ -95,7 +100,7 @@ int intercept_persistent(const Call& call, MPI_Request* request, HostCall call_h
     reason = outcome.left;
   }
   count_left(kCounted, reason);
-  return call_host(communicator.for_host(call.comm, reason), request);
+  return call_host(communicator.for_host(call.comm, reason), info, request);
 }
 
 template <typename Initialise>
@@ -151,7 +156,8 @@ extern "C" {
   CARILLON_EXPORT int MPI_##symbol(CARILLON_LIST parameters, MPI_Info info,                        \
                                    MPI_Request* request) {                                         \
     return intercept_persistent<Collective::k##collective>(                                        \
-        Call{__VA_ARGS__}, request, [=](MPI_Comm comm, MPI_Request* request) {                     \
+        Call{__VA_ARGS__}, info, request,                                                          \
+        [=](MPI_Comm comm, MPI_Info info, MPI_Request* request) {                                  \
           return host().symbol == nullptr ? raise_error(comm, MPI_ERR_UNSUPPORTED_OPERATION)       \
                                           : host().symbol(CARILLON_LIST arguments, info, request); \
         });                                                                                        \

@@ -10,8 +10,6 @@
 #include "record.h"
 #include "stats.h"
 
-#define CARILLON_EXPORT __attribute__((visibility("default")))
-
 namespace carillon::shim {
 
 constinit std::atomic<int> g_active_persistent = 0;
@@ -55,6 +53,11 @@ int take_tag() {
   return all.next_tag <= last ? all.next_tag++ : 0;
 }
 
+void give_tag_back(int tag) {
+  const std::lock_guard lock(persistents().mutex);
+  persistents().free_tags.push_back(tag);
+}
+
 void tell_host(const Flight& flight) {
   const InsideHost guard;
   host().Send(nullptr, 0, g_host.byte, 0, flight.tag, process().self);
@@ -72,7 +75,6 @@ void dispose(Flight* flight) {
   {
     const std::lock_guard lock(all.mutex);
     all.all.erase(flight);
-    all.free_tags.push_back(flight->tag);
   }
   {
     const InsideHost guard;
@@ -81,6 +83,7 @@ void dispose(Flight* flight) {
     host().Request_free(&flight->handle);
     if (flight->host_request != g_host.request_null) host().Request_free(&flight->host_request);
   }
+  give_tag_back(flight->tag);
   g_known.fetch_sub(1, std::memory_order_relaxed);
   drop_persistent(flight);
 }
@@ -88,9 +91,10 @@ void dispose(Flight* flight) {
 // The program frees a handle. If the collective is on its way, it ends all the same.
 void free_persistent(Flight* flight) {
   forget_handle(flight->handle);
+  // Only the program's own calls have changed it so far; from the next line on it may be gone.
+  const bool active = flight->active.load(std::memory_order_relaxed);
   // Partner: land_persistent. Whoever comes second disposes of it.
   const unsigned before = flight->happened.fetch_or(Flight::kFreed, std::memory_order_acq_rel);
-  const bool active = flight->active.load(std::memory_order_relaxed);
   if (active && (before & Flight::kLanded) == 0) return;
   if (active) set_inactive(flight);
   dispose(flight);
@@ -154,18 +158,20 @@ int start(MPI_Request* request) {
 
 Flight* new_persistent(Communicator& communicator, std::size_t counted, MPI_Comm asked) {
   auto* const flight = new Flight();
+  Communicator& sibling = make_sibling(communicator);
   flight->persistent = true;
-  flight->communicator = &communicator;
+  flight->communicator = &sibling;
   flight->counted = counted;
   flight->asked = asked;
   flight->host_request = g_host.request_null;
-  communicator.in_flight.fetch_add(1, std::memory_order_relaxed);
+  sibling.in_flight.fetch_add(1, std::memory_order_relaxed);
   return flight;
 }
 
 void drop_persistent(Flight* flight) {
   Communicator* const communicator = flight->communicator;
   delete flight;
+  drop_sibling(*communicator);
   // Partner: destroy_freed_teams, which then finds nobody in the team.
   communicator->in_flight.fetch_sub(1, std::memory_order_release);
 }
@@ -180,6 +186,7 @@ int keep_persistent(Flight* flight, MPI_Request* handle) {
   }
   if (status != MPI_SUCCESS) {
     const MPI_Comm comm = flight->communicator->handle;
+    if (flight->tag != 0) give_tag_back(flight->tag);
     drop_persistent(flight);
     return raise_error(comm, status);
   }
@@ -249,7 +256,7 @@ CARILLON_EXPORT int MPI_Start(MPI_Request* request) { return start(request); }
 
 // Those of the host's that stand next to each other are started together.
 CARILLON_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
-  if (requests == nullptr || !carillon::shim::any_persistent()) {
+  if (count <= 0 || requests == nullptr || !carillon::shim::any_persistent()) {
     return host().Startall(count, requests);
   }
   int of_host = 0;

@@ -5,8 +5,6 @@
 // collectives are in flight, what would block is started, and asked about with progress in between.
 #include "poll.h"
 
-#define CARILLON_EXPORT __attribute__((visibility("default")))
-
 namespace carillon::shim {
 namespace {
 

@@ -8,8 +8,6 @@
 #include "communicator.h"
 #include "host.h"
 
-#define CARILLON_EXPORT __attribute__((visibility("default")))
-
 namespace carillon::shim {
 
 constinit std::atomic<bool> g_collective_since_probe = false;

@@ -12,8 +12,6 @@
 #include "poll.h"
 #include "process.h"
 
-#define CARILLON_EXPORT __attribute__((visibility("default")))
-
 namespace carillon::shim {
 namespace {
 

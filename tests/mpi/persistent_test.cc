@@ -70,7 +70,8 @@ void mixed_array(const std::vector<MPI_Comm>& comms, Complete complete, int coun
   }
 }
 
-// Many, in another order each time, and others that are only started.
+// Many, in another order each time and on each rank, which MPI allows; and among them others that
+// are only started, in the same order on all.
 void many(Complete complete) {
   constexpr int kMany = 40;
   std::vector<std::unique_ptr<Started>> all, others;
@@ -84,10 +85,12 @@ void many(Complete complete) {
   for (int round = 0; round < kRounds; ++round) {
     std::vector<MPI_Request> flying = requests;
     for (int i = 0; i < kMany; ++i) {
-      const auto at = static_cast<std::size_t>((i * 7 + round) % kMany);  // 7 does not divide kMany
-      all[at]->refill(round + i);
-      MPI_Start(&flying[at]);
+      const int step = world_rank() % 2 == 0 ? 7 : 11;  // which do not divide kMany
+      const auto own = static_cast<std::size_t>((i * step + round + world_rank()) % kMany);
+      all[own]->refill(round);
+      MPI_Start(&flying[own]);
       if (i % 3 != 0) continue;
+      const auto at = static_cast<std::size_t>((i * 7 + round) % kMany);
       others[at]->refill(round - i);
       flying.push_back(MPI_REQUEST_NULL);
       others[at]->start(&flying.back());
