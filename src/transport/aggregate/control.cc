@@ -34,7 +34,6 @@ Status bad_plan(const std::string& what) {
 void Requests::start(std::vector<Request> requests, std::int64_t now_ns) {
   asked_.clear();
   status_ = {};
-  since_ns_ = now_ns;
   unanswered_ = requests.size();
   for (Request& request : requests) {
     Asked asked = {.request = std::move(request), .datagram = {}, .due_ns = now_ns};
@@ -51,14 +50,17 @@ void Requests::start(std::vector<Request> requests, std::int64_t now_ns) {
 
 void Requests::progress(std::int64_t now_ns, Output& output) {
   if (done()) return;
+  const std::int64_t most =
+      std::max<std::int64_t>(times_.give_up_ns / std::max<std::int64_t>(times_.retry_ns, 1), 1);
   for (Asked& asked : asked_) {
-    if (asked.answered) continue;
-    if (now_ns - since_ns_ >= times_.give_up_ns) {
+    if (asked.answered || asked.due_ns > now_ns) continue;
+    // By number and not by time: who slept has not asked meanwhile.
+    if (asked.times == most) {
       status_ = Status(Code::kTimeout, "aggregate: no answer from " + text(asked.request.to) +
                                            ": does carillon switchd run there, with this key?");
       return;
     }
-    if (asked.due_ns > now_ns) continue;
+    ++asked.times;
     asked.due_ns = now_ns + times_.retry_ns;
     output.send({&asked.request.to, 1}, asked.datagram);
   }

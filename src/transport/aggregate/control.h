@@ -16,6 +16,7 @@ namespace carillon::aggregate {
 
 struct ControlTimes {
   std::int64_t retry_ns = 50'000'000;
+  /// Divided by retry_ns: how often something is asked before that is given up.
   std::int64_t give_up_ns = 5'000'000'000;
 };
 
@@ -49,6 +50,7 @@ class Requests {
     Request request;
     std::vector<std::byte> datagram;
     std::int64_t due_ns = 0;
+    std::int64_t times = 0;  // it was sent
     bool answered = false;
   };
   SipKey key_;
@@ -56,7 +58,6 @@ class Requests {
   ControlTimes times_;
   std::vector<Asked> asked_;
   std::size_t unanswered_ = 0;
-  std::int64_t since_ns_ = 0;
   Header first_answer_;
   Limits first_limits_;
   Status status_;

@@ -88,7 +88,10 @@ void Stream::send_next(std::int64_t now_ns, Output& output) {
     std::memcpy(packet.data() + kHeaderBytes, operation.input + posted.sent * element, bytes);
   }
   seal(config_.key, header, packet);
-  if (first_ == next_) waiting_since_ns_ = now_ns;
+  if (!waits()) {
+    waiting_since_ns_ = now_ns;
+    for (Switch& one : path_) one.unanswered = 0;
+  }
   Record& sent = record(next_);
   sent = {
       .state = Record::State::kSent,
@@ -143,38 +146,50 @@ void Stream::progress(std::int64_t now_ns, Output& output) {
       send_again(one, now_ns, output);
     }
   }
-  if (first_ != next_) look_after_switches(now_ns, output);
+  look_after_switches(now_ns, output);
+}
+
+// When the next question is due, or the last one has been open for too long.
+std::int64_t Stream::due_ns(const Switch& one) const {
+  const StreamTimes& times = config_.times;
+  const std::int64_t last_ns = std::max(one.heard_ns, one.asked_ns);
+  if (!waits()) return last_ns + times.keep_ns;
+  return std::max(last_ns, waiting_since_ns_) + times.give_up_ns / StreamTimes::kQuestions;
 }
 
 // A packet that is not answered may wait for another host, for as long as that takes. A switch that
-// lives says so.
+// lives says so; one that was not asked, because this host slept, is not dead. Who waits for
+// nothing asks too, that its group is not freed as idle.
 void Stream::look_after_switches(std::int64_t now_ns, Output& output) {
-  const std::int64_t ask_ns = config_.times.give_up_ns / 8;
   for (Switch& one : path_) {
-    const std::int64_t heard_ns = std::max(one.heard_ns, waiting_since_ns_);
-    if (now_ns - heard_ns >= config_.times.give_up_ns) {
+    if (due_ns(one) > now_ns) continue;
+    if (waits() && one.unanswered == StreamTimes::kQuestions) {
       status_ = Status(Code::kPeerDead, "aggregate: the switch at " + text(one.at) +
-                                            " has not answered for " +
-                                            std::to_string((now_ns - heard_ns) / 1'000'000) +
-                                            " ms: does carillon switchd still run there?");
+                                            " has not answered " + std::to_string(one.unanswered) +
+                                            " questions: does carillon switchd still run there?");
       return;
     }
-    if (now_ns - std::max(heard_ns, one.asked_ns) < ask_ns) continue;
-    one.asked_ns = now_ns;
-    std::array<std::byte, kHeaderBytes> packet{};
-    const Header header = {.version = kVersion,
-                           .kind = Kind::kAskLimits,
-                           .job = config_.job,
-                           .group = config_.group,
-                           .sequence = ++asked_};
-    seal(config_.key, header, packet);
-    output.send({&one.at, 1}, packet);
+    ask(one, now_ns, output);
   }
 }
 
+void Stream::ask(Switch& one, std::int64_t now_ns, Output& output) {
+  one.asked_ns = now_ns;
+  if (waits()) ++one.unanswered;
+  std::array<std::byte, kHeaderBytes> packet{};
+  const Header header = {.version = kVersion,
+                         .kind = Kind::kAskLimits,
+                         .job = config_.job,
+                         .group = config_.group,
+                         .sequence = ++asked_};
+  seal(config_.key, header, packet);
+  output.send({&one.at, 1}, packet);
+}
+
 std::optional<std::int64_t> Stream::due_ns() const {
-  if (!status_.ok() || first_ == next_) return {};
-  std::int64_t due = waiting_since_ns_ + config_.times.give_up_ns;
+  if (!status_.ok() || path_.empty()) return {};
+  std::int64_t due = due_ns(path_.front());
+  for (const Switch& one : path_) due = std::min(due, due_ns(one));
   for (std::uint32_t sequence = first_; sequence != next_; ++sequence) {
     const Record& one = ring_[sequence % ring_.size()];
     if (one.state == Record::State::kSent) due = std::min(due, due_ns(one));
@@ -202,6 +217,7 @@ bool Stream::take(const Endpoint& from, std::span<const std::byte> datagram, std
   }
   if (news) {
     sender->heard_ns = now_ns;
+    sender->unanswered = 0;
   } else {
     ++counts_.ignored;
   }

@@ -24,7 +24,11 @@ struct StreamTimes {
   std::int64_t first_retry_ns = 20'000'000;  ///< until round trips have been measured
   std::int64_t least_retry_ns = 5'000'000;
   std::int64_t most_retry_ns = 500'000'000;
-  std::int64_t give_up_ns = 5'000'000'000;  ///< without a sign of life of a switch
+  /// A switch that leaves kQuestions questions, each asked an equal part of this after the one
+  /// before, without an answer is dead.
+  std::int64_t give_up_ns = 5'000'000'000;
+  static constexpr std::uint32_t kQuestions = 8;
+  std::int64_t keep_ns = 10'000'000'000;  ///< after which a switch hears from a host that is idle
 };
 
 struct StreamConfig {
@@ -70,7 +74,7 @@ class Stream {
   void progress(std::int64_t now_ns, Output& output);
   /// Whether the datagram was of this group and from one of its switches.
   bool take(const Endpoint& from, std::span<const std::byte> datagram, std::int64_t now_ns);
-  /// When progress() has something to do if nothing comes before; nothing: not at all.
+  /// After progress(): when it has something to do if nothing comes before; nothing: not at all.
   [[nodiscard]] std::optional<std::int64_t> due_ns() const;
 
   /// The next sequence; the last 2 * window before it are held.
@@ -110,6 +114,7 @@ class Stream {
     Endpoint at;
     std::int64_t heard_ns = 0;
     std::int64_t asked_ns = 0;
+    std::uint32_t unanswered = 0;  // questions, since it was heard or waiting began
   };
 
   [[nodiscard]] Record& record(std::uint32_t sequence) { return ring_[sequence % ring_.size()]; }
@@ -119,6 +124,9 @@ class Stream {
   void send_next(std::int64_t now_ns, Output& output);
   void send_again(Record& record, std::int64_t now_ns, Output& output);
   void look_after_switches(std::int64_t now_ns, Output& output);
+  void ask(Switch& one, std::int64_t now_ns, Output& output);
+  [[nodiscard]] bool waits() const { return first_ != next_; }
+  [[nodiscard]] std::int64_t due_ns(const Switch& one) const;
   bool take_result(const Packet& packet, std::int64_t now_ns);
   bool take_refusal(const Packet& packet);
   void measure(std::int64_t round_trip_ns);
