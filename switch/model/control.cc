@@ -37,7 +37,9 @@ void Switch::control(const Arrival& arrival, InstalledJob* job, Output& output) 
   Kind kind = Kind::kLimits;
   std::uint32_t group = header.group;
   switch (header.kind) {
-    case Kind::kAskLimits: break;
+    case Kind::kAskLimits:  // of a host that waits, or will
+      if (Member* const member = find_group(header); member != nullptr) member->touched = time_;
+      break;
     case Kind::kInstallJob:
       kind = Kind::kJobInstalled;
       reason = install_job(header, load_job(payload.data()));

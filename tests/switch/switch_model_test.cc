@@ -237,6 +237,21 @@ TEST(SwitchControl, GroupsThatNobodyUsesAreFreedAndTheirJobsForgotten) {
   EXPECT_EQ(bench.model.jobs(), 0U);
 }
 
+TEST(SwitchControl, AGroupWhoseHostsAskIsNotIdle) {
+  Bench bench;
+  ASSERT_EQ(bench.install(1, kQuota), Reason::kNone);
+  const std::uint32_t kept = bench.build(1, kRoot, {host(0)}, 7).group;
+  (void)bench.build(1, kRoot, {host(0)}, 8);
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    bench.model.pass_time(3);
+    const Header ask = {.kind = Kind::kAskLimits, .job = 1, .group = kept};
+    EXPECT_EQ(bench.ask(bench.key, {{}, ask, {}}, i, host(0)).kind, Kind::kLimits);
+  }
+  EXPECT_EQ(bench.model.groups(), 1U);
+  bench.contribute(kept, 0, 0);
+  EXPECT_EQ(bench.sent.only().kind, Kind::kResult);
+}
+
 TEST(SwitchSlots, GoTheirWayAndSendAgainWhatIsThere) {
   Bench bench;
   ASSERT_EQ(bench.install(1, kQuota), Reason::kNone);
