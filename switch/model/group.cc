@@ -162,21 +162,26 @@ void Group::take_result(const Packet& packet, std::span<const std::byte> datagra
   send_down(sent(slot, index), output);
 }
 
-void Group::take_refusal(const Packet& packet, Counters& counters, Output& output) {
+void Group::take_refusal(const Packet& packet, std::span<const std::byte> datagram,
+                         Counters& counters, Output& output) {
   const Header& header = packet.header;
   const std::size_t index = header.sequence % slots_.size();
   const Slot& slot = slots_[index];
   if (header.sequence != slot.sequence || slot.state != State::kSentUp ||
-      header.child != shape_.parent_child) {
+      (header.child != shape_.parent_child && header.child != kAllChildren)) {
     ++counters.stale;
+    return;
+  }
+  if (!is_refusal_of(key_, sent(slot, index), datagram)) {
+    ++counters.bad_tag;
     return;
   }
   ++counters.refusals;
   Header down = header;
   down.child = static_cast<std::uint16_t>(kAllChildren);
-  std::array<std::byte, kHeaderBytes> datagram{};
-  seal(key_, down, datagram);
-  send_down(datagram, output);
+  std::array<std::byte, kHeaderBytes> refusal{};
+  seal(key_, down, refusal);
+  send_down(refusal, output);
 }
 
 }  // namespace carillon::aggregate

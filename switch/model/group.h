@@ -48,8 +48,10 @@ class Group {
   /// A result of the parent's; the datagram is the packet.
   void take_result(const Packet& packet, std::span<const std::byte> datagram, Counters& counters,
                    Output& output);
-  /// The parent does not take what was sent up.
-  void take_refusal(const Packet& packet, Counters& counters, Output& output);
+  /// The parent does not take what was sent up; the datagram is the packet, whose tag has not been
+  /// checked if it does not know the job.
+  void take_refusal(const Packet& packet, std::span<const std::byte> datagram, Counters& counters,
+                    Output& output);
 
  private:
   enum class State : std::uint8_t { kCollecting, kSentUp, kResult };

@@ -42,7 +42,7 @@ void Switch::receive(const Endpoint& from, std::span<const std::byte> datagram, 
     return;
   }
   const SipKey& key = administrators ? config_.administrator : job->second.key;
-  // A parent that does not know the job cannot make its tag.
+  // A parent that does not know the job cannot make its tag; the group looks at what it has.
   const bool untagged = header.kind == Kind::kRefuse && header.reason == Reason::kUnknownJob;
   if (!untagged && !is_authentic(key, datagram)) {
     ++counters_.bad_tag;
@@ -92,14 +92,14 @@ void Switch::from_parent(const Arrival& arrival, Output& output) {
     return;
   }
   if (arrival.packet.header.kind == Kind::kRefuse) {
-    member->group->take_refusal(arrival.packet, counters_, output);
+    member->group->take_refusal(arrival.packet, arrival.datagram, counters_, output);
     return;
   }
   member->touched = time_;
   member->group->take_result(arrival.packet, arrival.datagram, counters_, output);
 }
 
-// It echoes what only who sees the packets knows, and is no longer than what it answers.
+// It repeats the tag, which only who sees the packet knows, and is no longer than what it answers.
 void Switch::refuse_unknown_job(const Endpoint& from, const Header& header, Output& output) {
   std::array<std::byte, kHeaderBytes> datagram{};
   store(datagram.data(), refusal_of(header, Reason::kUnknownJob));

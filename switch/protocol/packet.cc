@@ -120,8 +120,15 @@ Header refusal_of(const Header& header, Reason reason) {
   Header refusal = header;
   refusal.kind = header.kind == Kind::kContribute ? Kind::kRefuse : Kind::kRefuseControl;
   refusal.reason = reason;
-  refusal.tag = 0;
   return refusal;
+}
+
+bool is_refusal_of(const SipKey& key, std::span<const std::byte> sent,
+                   std::span<const std::byte> refusal) {
+  const Header header = load_header(refusal.data());
+  const bool echoes =
+      header.reason == Reason::kUnknownJob && header.tag == load_header(sent.data()).tag;
+  return echoes || is_authentic(key, refusal);
 }
 
 bool is_administrators(const Header& header) {

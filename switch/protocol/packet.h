@@ -56,8 +56,13 @@ bool is_authentic(const SipKey& key, std::span<const std::byte> datagram);
 /// Writes the header, and the tag of it and the payload that follows it.
 void seal(const SipKey& key, const Header& header, std::span<std::byte> datagram);
 
-/// The header of a request's or contribution's refusal.
+/// The header of a request's or contribution's refusal. Its tag is that of what is refused, until
+/// it is sealed.
 Header refusal_of(const Header& header, Reason reason);
+/// Whether the refusal is made with the key; or, by a switch that does not know the job and so has
+/// no key, by one that has seen what was sent: then it has the same tag. Both have a header.
+bool is_refusal_of(const SipKey& key, std::span<const std::byte> sent,
+                   std::span<const std::byte> refusal);
 /// Whether the tag is made with the administrator's key.
 bool is_administrators(const Header& header);
 

@@ -165,7 +165,7 @@ constexpr std::string_view name_of(Type value) {
 /// Why something is refused.
 enum class Reason : std::uint16_t {
   kNone = 0,  ///< it is not
-  kUnknownJob = 1,  ///< the switch has no such job; the refusal has no tag
+  kUnknownJob = 1,  ///< the switch has no such job, and no key: the refusal has the tag of what it refuses
   kUnknownGroup = 2,  ///< the job has no such group here
   kMismatch = 3,  ///< children disagree about a packet
   kTooLarge = 4,  ///< the operand is longer than the group's packets

@@ -77,7 +77,7 @@ package sw_protocol_pkg;
   // Why something is refused.
   typedef enum logic [15:0] {
     ReasonNone = 16'h0,  // it is not
-    ReasonUnknownJob = 16'h1,  // the switch has no such job; the refusal has no tag
+    ReasonUnknownJob = 16'h1,  // the switch has no such job, and no key: the refusal has the tag of what it refuses
     ReasonUnknownGroup = 16'h2,  // the job has no such group here
     ReasonMismatch = 16'h3,  // children disagree about a packet
     ReasonTooLarge = 16'h4,  // the operand is longer than the group's packets

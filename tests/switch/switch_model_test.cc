@@ -302,27 +302,42 @@ TEST(SwitchSlots, PassDownWhatTheParentRefuses) {
   const auto& counters = bench.model.counters();
   bench.contribute(group, 0, 0);
   bench.contribute(group, 0, 2);
-  bench.sent.all.clear();
+  const Header partial = bench.sent.only();
+  int child = 3;
   const auto refuse = [&](std::uint32_t sequence, Reason reason, const SipKey& with) {
-    Header header = bench.header(group, sequence, 3);
-    header.kind = Kind::kRefuse;
-    header.reason = reason;
+    const Header header = refusal_of(bench.header(group, sequence, child), reason);
     bench.model.receive(kParent, packet(with, header), bench.sent);
   };
   refuse(1, Reason::kUnknownGroup, bench.key);
   EXPECT_EQ(counters.stale, 1U) << "of what was not sent up";
   refuse(0, Reason::kUnknownGroup, {1, 2});
   EXPECT_EQ(counters.bad_tag, 1U);
-  EXPECT_TRUE(bench.sent.all.empty());
   refuse(0, Reason::kUnknownJob, {1, 2});  // who does not know the job has no key
+  EXPECT_EQ(counters.bad_tag, 2U) << "but has seen the partial's tag";
+  const auto echo = [&](Reason reason, std::uint64_t tag) {
+    Header header = refusal_of(partial, reason);
+    header.tag = tag;
+    Bytes bytes(kHeaderBytes);
+    store(bytes.data(), header);
+    bench.model.receive(kParent, bytes, bench.sent);
+  };
+  echo(Reason::kUnknownJob, 0);
+  echo(Reason::kUnknownJob, partial.tag ^ 1);
+  echo(Reason::kUnknownGroup, partial.tag);
+  EXPECT_EQ(counters.bad_tag, 5U);
+  EXPECT_TRUE(bench.sent.all.empty());
+  echo(Reason::kUnknownJob, partial.tag);
   refuse(0, Reason::kUnknownGroup, bench.key);
-  ASSERT_EQ(bench.sent.all.size(), 4U);
+  child = kAllChildren;  // the parent passes down what its own parent refused
+  refuse(0, Reason::kUnknownJob, bench.key);
+  EXPECT_EQ(counters.refusals, 3U);
+  ASSERT_EQ(bench.sent.all.size(), 6U);
   for (const Sent::One& one : bench.sent.all) {
     EXPECT_TRUE(is_authentic(bench.key, one.datagram));
     EXPECT_EQ(load_header(one.datagram.data()).child, kAllChildren);
   }
   EXPECT_EQ(bench.sent.all[0].to, host(0));
-  EXPECT_EQ(bench.sent.all[3].to, host(2));
+  EXPECT_EQ(bench.sent.all[5].to, host(2));
 }
 
 TEST(SwitchSlots, AResultIsKeptUntilAllHaveIt) {

@@ -450,19 +450,19 @@ TEST(SwitchStreams, WaitForALateHostAsLongAsTheSwitchesLive) {
 
 TEST(SwitchStreams, EndWhenASwitchHasForgottenThemOrRanksDisagree) {
   for (const bool root : {true, false}) {
-    Team team({4, 2, false}, 4, 64, kBad, 17);
+    Team team({8, 2, false}, 4, 64, kBad, 17);
     const std::size_t which = root ? 0 : 2;
     team.net().add_switch(team.plan().switches[which].at, {.administrator = kAdministrator});
     std::vector<std::int32_t> values = {5, 6};
     auto* const at = reinterpret_cast<std::byte*>(values.data());
     std::vector<Stream::Ticket> tickets;
-    for (int host = 0; host < 4; ++host) {
+    for (int host = 0; host < 8; ++host) {
       tickets.push_back(*team.stream(host).post(
           {.op = Op::kSum, .type = Type::kInt32, .input = at, .output = nullptr, .count = 2}));
     }
     const std::int64_t end = team.net().now_ns() + std::int64_t{2} * 1'000'000'000;
     while (team.net().now_ns() < end) {
-      for (int host = 0; host < 4; ++host) {
+      for (int host = 0; host < 8; ++host) {
         SwitchNet::Port port(team.net(), host_at(host));
         team.stream(host).progress(team.net().now_ns(), port);
       }
@@ -471,13 +471,13 @@ TEST(SwitchStreams, EndWhenASwitchHasForgottenThemOrRanksDisagree) {
       }
     }
     int ended = 0;
-    for (int host = 0; host < 4; ++host) {
+    for (int host = 0; host < 8; ++host) {
       const Status& status = team.stream(host).status();
       ended += status.ok() ? 0 : 1;
       EXPECT_TRUE(status.ok() || status.code() == Code::kPeerDead) << status.to_string();
       EXPECT_FALSE(team.stream(host).done(tickets[static_cast<std::size_t>(host)]));
     }
-    EXPECT_EQ(ended, root ? 4 : 2);
+    EXPECT_EQ(ended, root ? 8 : 4);
   }
   Team team({2, 2, false}, 4, 64, {}, 19);
   std::vector<std::int64_t> values(4);

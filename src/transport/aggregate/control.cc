@@ -77,9 +77,9 @@ bool Requests::take(const Endpoint& from, std::span<const std::byte> datagram) {
   if (asked == asked_.end()) return false;
   const bool refused = header.kind == Kind::kRefuseControl;
   if (!refused && header.kind != answer_to(asked->request.header.kind)) return false;
-  // A switch that does not know the job has no key to make a tag with.
-  const bool untagged = refused && header.reason == Reason::kUnknownJob;
-  if (!untagged && !is_authentic(key_, datagram)) return false;
+  if (!(refused ? is_refusal_of(key_, asked->datagram, datagram) : is_authentic(key_, datagram))) {
+    return false;
+  }
   if (refused) {
     if (status_.ok()) status_ = refusal_status(from, header.reason);
     return true;

@@ -206,14 +206,13 @@ bool Stream::take(const Endpoint& from, std::span<const std::byte> datagram, std
     return false;
   }
   const Header& header = packet->header;
-  const bool untagged = header.kind == Kind::kRefuse && header.reason == Reason::kUnknownJob;
-  const bool known = (untagged || is_authentic(config_.key, datagram)) && status_.ok();
+  const bool first = sender == path_.begin();
   bool news = false;
-  if (known && header.kind == Kind::kLimits) {
-    news = true;
-  } else if (known && sender == path_.begin()) {
-    if (header.kind == Kind::kResult) news = take_result(*packet, now_ns);
-    if (header.kind == Kind::kRefuse) news = take_refusal(*packet);
+  if (status_.ok() && header.kind == Kind::kRefuse) {
+    news = first && take_refusal(header, datagram);
+  } else if (status_.ok() && is_authentic(config_.key, datagram)) {
+    news = header.kind == Kind::kLimits ||
+           (first && header.kind == Kind::kResult && take_result(*packet, now_ns));
   }
   if (news) {
     sender->heard_ns = now_ns;
@@ -270,11 +269,11 @@ void Stream::measure(std::int64_t round_trip_ns) {
   smooth_ns_ = std::max<std::int64_t>(smooth_ns_ + (round_trip_ns - smooth_ns_) / 8, 1);
 }
 
-bool Stream::take_refusal(const Packet& packet) {
-  const Header& header = packet.header;
+bool Stream::take_refusal(const Header& header, std::span<const std::byte> datagram) {
   const Record& refused = record(header.sequence);
   if (refused.state != Record::State::kSent || refused.sequence != header.sequence) return false;
   if (header.child != config_.child && header.child != kAllChildren) return false;
+  if (!is_refusal_of(config_.key, packet_of(header.sequence), datagram)) return false;
   status_ = refusal_status(path_.front().at, header.reason);
   return true;
 }

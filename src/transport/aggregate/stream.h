@@ -128,7 +128,7 @@ class Stream {
   [[nodiscard]] bool waits() const { return first_ != next_; }
   [[nodiscard]] std::int64_t due_ns(const Switch& one) const;
   bool take_result(const Packet& packet, std::int64_t now_ns);
-  bool take_refusal(const Packet& packet);
+  bool take_refusal(const Header& header, std::span<const std::byte> datagram);
   void measure(std::int64_t round_trip_ns);
   void notice_passed(std::uint32_t sequence, std::int64_t sent_ns);
   [[nodiscard]] std::int64_t retry_ns(const Record& record) const;
