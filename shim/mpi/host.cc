@@ -17,7 +17,6 @@ Host g_host;
 namespace {
 
 void* g_library = nullptr;  // what the host's symbols are looked up in
-bool g_private = false;     // it is not in the global scope
 
 int collect_name(dl_phdr_info* info, std::size_t /*size*/, void* names) {
   static_cast<std::vector<std::string>*>(names)->emplace_back(info->dlpi_name);
@@ -35,19 +34,24 @@ void* find_library() {
     if (name.empty()) continue;
     void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
-    if (dlsym(library, "PMPI_Finalize") != nullptr) {
-      g_private = true;
-      return library;
-    }
+    if (dlsym(library, "PMPI_Finalize") != nullptr) return library;
     dlclose(library);
   }
   return nullptr;
 }
 
+// Where the library is that an address belongs to.
+const void* base_of(const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) == 0 ? nullptr : info.dli_fbase;
+}
+
 template <typename Function>
 void look_up(Function& function, const char* symbol) {
-  // In the global scope this library comes first, which has some of these, too.
-  function = reinterpret_cast<Function>(dlsym(g_private ? g_library : RTLD_NEXT, symbol));
+  void* found = dlsym(g_library, symbol);
+  // In the global scope this library, which has some of these, too, comes before the host.
+  if (found != nullptr && base_of(found) == base_of(&g_library)) found = dlsym(RTLD_NEXT, symbol);
+  function = reinterpret_cast<Function>(found);
 }
 
 // The file the host's functions come from, e.g. /usr/lib/libmpi.so.40.

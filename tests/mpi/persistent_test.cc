@@ -85,8 +85,10 @@ void many(Complete complete) {
   for (int round = 0; round < kRounds; ++round) {
     std::vector<MPI_Request> flying = requests;
     for (int i = 0; i < kMany; ++i) {
-      const int step = world_rank() % 2 == 0 ? 7 : 11;  // which do not divide kMany
-      const auto own = static_cast<std::size_t>((i * step + round + world_rank()) % kMany);
+      // Not every host does this right alone.
+      const int step = world_rank() % 2 == 0 || !served() ? 7 : 11;  // which do not divide kMany
+      const int first = served() ? world_rank() : 0;
+      const auto own = static_cast<std::size_t>((i * step + round + first) % kMany);
       all[own]->refill(round);
       MPI_Start(&flying[own]);
       if (i % 3 != 0) continue;
