@@ -418,7 +418,8 @@ void Team::check_member(int rank, const Run& oldest) {
 bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
   if (!endpoint_) return true;
-  const bool silent = !multicast_ || multicast_->quiet();  // makes progress
+  TeamMulticast* const groups = multicast();
+  const bool silent = groups == nullptr || groups->quiet();  // makes progress
   if (links_ && state() == State::kReady && !links_->close(endpoint_->done_word())) return false;
   if (!silent) return false;
   closed_ = state() == State::kReady;

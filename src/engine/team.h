@@ -50,8 +50,10 @@ class Team {
   void progress_agreement();
   /// And its multicasts; what others lack of this rank's comes again only here.
   void progress_multicast();
-  /// Null: it has none, or none yet.
-  [[nodiscard]] TeamMulticast* multicast() { return joining_ ? nullptr : multicast_.get(); }
+  /// Null: it has none, or none yet: what is still being set up has no groups.
+  [[nodiscard]] TeamMulticast* multicast() {
+    return state() == State::kReady && !joining_ ? multicast_.get() : nullptr;
+  }
   /// It may have groups, which its members join only when enough calls have wished for them.
   [[nodiscard]] bool may_join() const { return may_join_; }
   /// A call of so many bytes would be multicast. True: it was enough. Equal on all members if all

@@ -112,7 +112,7 @@ void Team::leave_multicast() {
 }
 
 void Team::progress_multicast() {
-  if (multicast() == nullptr || state() != State::kReady) return;
+  if (multicast() == nullptr) return;
   if (Status status = multicast_->progress(); !status.ok()) return fail(std::move(status));
   tell_reception();
 }
