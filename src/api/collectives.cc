@@ -294,7 +294,7 @@ crl_status_t fail_team(crl_team& team, const CallKey& key) {
                                            " elements or bytes: out of memory at rank " +
                                            std::to_string(team.team->rank()));
   const Engine::Lock lock(*team.context->engine);
-  if (team.team->state() != Team::State::kFailed) team.team->fail(status);
+  team.context->engine->fail(*team.team, status);
   return report(status);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "api/call.h"
@@ -20,8 +21,14 @@ class TeamExchange {
   explicit TeamExchange(crl_team& team) : team_(team) {}
   ~TeamExchange() {
     if (pending_ == nullptr) return;
-    // Of a team that has failed: its requests are all done.
-    const Engine::Lock lock(*team_.context->engine);
+    // Of a team that has failed, whose requests are all done; or else something was thrown.
+    Engine& engine = *team_.context->engine;
+    const Engine::Lock lock(engine);
+    if (!pending_->done()) {
+      engine.fail(*team_.team, {Code::kInternal,
+                                "joining the team's multicast groups has ended "
+                                "before an exchange of theirs had"});
+    }
     (void)finish(&pending_);
   }
   TeamExchange(const TeamExchange&) = delete;
@@ -62,12 +69,31 @@ void forget_broadcasts(crl_team& team) {
   team.prepared[static_cast<std::size_t>(Collective::kBcast)] = {};
 }
 
+void set_multicast_pays(crl_team& team, bool pays) {
+  const Engine::Lock lock(*team.context->engine);
+  team.team->set_multicast_pays(pays);
+}
+
+// A call of the trial's has not succeeded here: the team cannot go on, since the others are in it.
+Status failed(crl_team& team, crl_status_t code) {
+  Engine& engine = *team.context->engine;
+  const Engine::Lock lock(engine);
+  if (team.team->state() != Team::State::kFailed) {
+    engine.fail(*team.team, {static_cast<Code>(code), std::string("a call that tried the team's "
+                                                                  "multicast has failed: ") +
+                                                          crl_last_error()});
+  }
+  return team.team->status();
+}
+
 // How long a broadcast takes this rank, with all ranks ready.
 Result<double> time_broadcast_s(crl_team& team, std::vector<std::byte>& data) {
   forget_broadcasts(team);
-  if (crl_barrier(&team) != CRL_OK) return team.team->status();
+  crl_status_t code = crl_barrier(&team);
+  if (code != CRL_OK) return failed(team, code);
   const auto begin = std::chrono::steady_clock::now();
-  if (crl_bcast(&team, data.data(), data.size(), 0) != CRL_OK) return team.team->status();
+  code = crl_bcast(&team, data.data(), data.size(), 0);
+  if (code != CRL_OK) return failed(team, code);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -92,15 +118,14 @@ Result<bool> try_multicast(crl_team& team) {
     std::vector<double> mine(kRow);  // without multicast, then with
     for (std::size_t i = 0; i < kRow; ++i) {
       const bool pays = i % 2 == 1;
-      team.team->set_multicast_pays(pays);
+      set_multicast_pays(team, pays);
       const Result<double> time_s = time_broadcast_s(team, data);
       if (!time_s.ok()) return time_s.status();
       mine[i / 2 + (pays ? kTrialRounds : 0)] = time_s.value();
     }
     std::vector<double> all(kRow * static_cast<std::size_t>(team.team->size()));
-    if (crl_allgather(&team, mine.data(), all.data(), kRow * sizeof(double)) != CRL_OK) {
-      return team.team->status();
-    }
+    const crl_status_t code = crl_allgather(&team, mine.data(), all.data(), kRow * sizeof(double));
+    if (code != CRL_OK) return failed(team, code);
     const double without_s = middle_of_slowest(all, 0, kRow);
     const double with_s = middle_of_slowest(all, kTrialRounds, kRow);
     if (with_s > kClearly * without_s) return false;

@@ -54,6 +54,17 @@ bool progress_run(Run& run, int polls) {
   return true;
 }
 
+// The caller's places for the run must not go while the run is under way: nothing is thrown.
+Result<std::shared_ptr<const Plan>> plan_of(StageSource& stages, Run& run) {
+  try {
+    return stages.plan(run);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kNoMemory, "out of memory while a collective was planned");
+  } catch (const std::exception& error) {
+    return Status(Code::kInternal, std::string("planning a collective threw: ") + error.what());
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& config,
@@ -164,43 +175,6 @@ std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes,
   return offset;
 }
 
-void* Engine::allocate_heap(std::uint64_t bytes) {
-  if (!joined() || bytes > segment_->header().heap_bytes) return nullptr;
-  const auto offset = heap_->allocate(std::max<std::uint64_t>(bytes, 1), shm::kPageBytes);
-  if (!offset) return nullptr;
-  heap_blocks_[*offset].bytes = bytes;
-  return segment_->base() + *offset;
-}
-
-void Engine::free_heap(void* memory) {
-  if (memory == nullptr || !joined()) return;
-  const auto offset =
-      static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base());
-  const auto block = heap_blocks_.find(offset);
-  if (block != heap_blocks_.end()) {
-    if (block->second.registration) ++heap_changes_;
-    heap_blocks_.erase(block);
-  }
-  heap_->release(offset);
-}
-
-// Its memory stays where it is until it is freed: it is registered once.
-Result<const wire::Registration*> Engine::heap_registration(std::span<const std::byte> bytes) {
-  const auto offset = static_cast<std::uint64_t>(bytes.data() - segment_->base());
-  auto after = heap_blocks_.upper_bound(offset);
-  if (after == heap_blocks_.begin()) return Status(Code::kInvalidArgument, "no block of the heap");
-  auto& [begin, block] = *--after;
-  if (offset + bytes.size() > begin + block.bytes) {
-    return Status(Code::kInvalidArgument, "no block of the heap");
-  }
-  if (!block.registration) {
-    auto registration = network_->wire().register_memory({segment_->base() + begin, block.bytes});
-    if (!registration.ok()) return registration.status();
-    block.registration = std::move(registration.value());
-  }
-  return block.registration.get();
-}
-
 void Engine::add_team(Team& team) {
   teams_.push_back(&team);
   agreeing_.push_back(&team);
@@ -235,7 +209,7 @@ void Engine::start(Run& run) {
 bool Engine::begin(Run& run) {
   Team& team = run.team();
   if (!run.has_plan()) {
-    auto plan = stages_->plan(run);
+    auto plan = plan_of(*stages_, run);
     if (!plan.ok()) {
       team.fail(plan.status());
       run.fail(plan.status());
@@ -257,6 +231,15 @@ void Engine::begin_deferred() {
   }));
 }
 
+void Engine::forget_ended() {
+  std::erase_if(active_, [](const Run* run) { return run->done(); });
+}
+
+void Engine::fail(Team& team, const Status& why) {
+  if (team.state() != Team::State::kFailed) team.fail(why);
+  forget_ended();
+}
+
 bool Engine::move_on(Run& run, int polls) {
   if (run.done()) return true;
   if (run.state() == Run::State::kDeferred || !progress_run(run, polls)) return false;
@@ -271,7 +254,7 @@ bool Engine::move_on(Run& run, int polls) {
     return true;
   }
   if (!team.oldest(run.collective())) return false;
-  auto plan = stages_->plan(run);
+  auto plan = plan_of(*stages_, run);
   if (!plan.ok()) {
     team.fail(plan.status());
     return true;
@@ -393,7 +376,7 @@ void Engine::progress(int polls) {
   bool ended = false;
   for (Run* const run : active_) ended |= move_on(*run, polls);
   if (!ended) return;
-  std::erase_if(active_, [](const Run* run) { return run->done(); });
+  forget_ended();
   // Another thread may be asleep until one of these runs has ended.
   if (threaded_ && joined() && shm::anybody_sleeps(*segment_)) shm::wake(*segment_, node_rank_);
 }
@@ -450,7 +433,11 @@ void Engine::join_multicast(Team& team, const crl_oob_t& oob) {
     const Lock lock(*this);
     team.begin_joining(oob);
   }
-  wait_until([&] { return !team.progress_joining(); });
+  wait_until([&] {
+    if (team.progress_joining()) return false;
+    forget_ended();
+    return true;
+  });
 }
 
 // Who the members of a team in the making are is not known yet: any process that died may be one.
@@ -483,8 +470,7 @@ void Engine::check_peers() {
       team->check_peers();
     }
   }
-  // Whoever sees a failed run may at once use it again.
-  std::erase_if(active_, [](const Run* run) { return run->done(); });
+  forget_ended();
 }
 
 }  // namespace carillon

@@ -145,6 +145,9 @@ class Engine {
   /// For callers that poll: now and then looks for dead peers, too.
   void progress_and_watch();
 
+  /// Fails the team unless it has failed: a caller cannot go on. Its runs are their callers' again.
+  void fail(Team& team, const Status& why);
+
   // Blocking; without the Lock.
   /// Starts the run and returns when it has ended.
   void run_to_end(Run& run);
@@ -187,6 +190,8 @@ class Engine {
   void leave_network();
   void reap_teams();
   void begin_deferred();
+  /// Whoever sees that a run has ended may at once use it again.
+  void forget_ended();
   bool begin(Run& run);
   /// True if the run has ended.
   bool move_on(Run& run, int polls);

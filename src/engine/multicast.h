@@ -36,7 +36,8 @@ MulticastWish multicast_wish(const Config& settings, const wire::Wire& network);
 /// What a member of a team tells the others first. Plain data: it travels as bytes.
 struct MulticastOffer {
   std::uint32_t kind = MulticastWish::kOff;
-  std::uint32_t later = 0;
+  std::uint16_t later = 0;
+  std::uint16_t pays = 0;
   std::uint64_t reception_offset = 0;
 };
 

@@ -50,12 +50,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     mine.pair_ids = pair_ids_.value_or(0);
     if (!pair_ids_) mine.segment_id = 0;
   }
-  const MulticastWish& wish = engine.multicast_wish();
-  if (wish.later) {
-    mine.multicast = {.kind = wish.kind, .later = 1};
-  } else {
-    mine.multicast = offer_multicast();
-  }
+  mine.multicast = offer_multicast();
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.gather_entries = engine.gather_entries();
   mine.entry_ps = engine.entry_ps();
@@ -243,9 +238,9 @@ void Team::fail(Status status) {
   for (Run* run : runs) run->fail(status_);
   for (Run* run : waiting_) run->fail(status_);
   waiting_.clear();
-  // What its members exchange to join may still be written by the runs.
-  const std::unique_ptr<Joining> joining = std::move(joining_);
-  const std::unique_ptr<TeamMulticast> multicast = std::move(multicast_);
+  // What it joins by may be what has called this: progress_joining() lets go of it.
+  std::unique_ptr<TeamMulticast> multicast;
+  if (joining_ == nullptr) multicast = std::move(multicast_);
   if (!endpoint_) return;
   for (Run* run : runs) run->withdraw_messages();
   endpoint_->give_up(-static_cast<int>(status_.code()));
@@ -418,7 +413,8 @@ void Team::check_member(int rank, const Run& oldest) {
 bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
   if (!endpoint_) return true;
-  const bool silent = !multicast_ || multicast_->quiet();  // makes progress
+  TeamMulticast* const groups = multicast();
+  const bool silent = groups == nullptr || groups->quiet();  // makes progress
   if (links_ && state() == State::kReady && !links_->close(endpoint_->done_word())) return false;
   if (!silent) return false;
   closed_ = state() == State::kReady;

@@ -50,15 +50,17 @@ class Team {
   void progress_agreement();
   /// And its multicasts; what others lack of this rank's comes again only here.
   void progress_multicast();
-  /// Null: it has none, or none yet.
-  [[nodiscard]] TeamMulticast* multicast() { return joining_ ? nullptr : multicast_.get(); }
+  /// Null: it has none, or none yet: what is still being set up has no groups.
+  [[nodiscard]] TeamMulticast* multicast() {
+    return state() == State::kReady && !joining_ ? multicast_.get() : nullptr;
+  }
   /// It may have groups, which its members join only when enough calls have wished for them.
   [[nodiscard]] bool may_join() const { return may_join_; }
   /// A call of so many bytes would be multicast. True: it was enough. Equal on all members if all
   /// tell of the same calls.
   bool note_wish(std::int64_t bytes);
   /// The members, each in the same call, join by exchanges of `oob`, which other collectives of the
-  /// team may carry; to be followed by progress_joining() until it is false.
+  /// team may carry; to be followed by progress_joining() until it is false, though the team fail.
   void begin_joining(const crl_oob_t& oob);
   bool progress_joining();
   /// Limits::multicast_pays; the same on all members.
@@ -98,7 +100,8 @@ class Team {
   void check_peers();
   /// What the team is called where people are told of it; the caller's communicator, say.
   void set_name(std::string name) { name_ = std::move(name); }
-  /// Ends everything on the team with an error, for good.
+  /// Ends everything on the team with an error, for good. What it joins its multicast groups by
+  /// stays until progress_joining().
   void fail(Status status);
   /// What the run of that collective fails with if the member gave the team up.
   [[nodiscard]] Status given_up_by(int rank, std::uint64_t collective);
@@ -126,6 +129,7 @@ class Team {
   bool begin_multicast(const crl_oob_t& oob, std::span<const MulticastOffer> offers);
   [[nodiscard]] ReceptionPlace reception_place(std::span<const MulticastOffer> offers) const;
   bool set_up_multicast();
+  bool move_joining_on();
   void become_ready();
   void check_member(int rank, const Run& oldest);
   void fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason);

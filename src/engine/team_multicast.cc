@@ -20,7 +20,12 @@ constexpr std::int64_t kJoinFromBytes = std::int64_t{4} << 20;
 }  // namespace
 
 MulticastOffer Team::offer_multicast() {
-  MulticastOffer mine{.kind = engine_.multicast_wish().kind};
+  const MulticastWish& wish = engine_.multicast_wish();
+  MulticastOffer mine{.kind = wish.kind, .pays = static_cast<std::uint16_t>(wish.pays)};
+  if (wish.later && !joining_) {
+    mine.later = 1;
+    return mine;
+  }
   if (mine.kind == MulticastWish::kOff || !area_) return {};
   reception_ = engine_.allocate_area(reception_bytes(),
                                      Reception::head_bytes(static_cast<std::size_t>(size())));
@@ -39,7 +44,8 @@ bool Team::begin_multicast(const crl_oob_t& oob, std::span<const MulticastOffer>
       !std::all_of(offers.begin(), offers.end(), is_alike)) {
     return false;
   }
-  limits_.multicast_pays = engine_.multicast_wish().pays;
+  limits_.multicast_pays = std::all_of(offers.begin(), offers.end(),
+                                       [](const MulticastOffer& offer) { return offer.pays != 0; });
   may_join_ = first.later != 0;
   if (may_join_) return false;
   multicast_ = std::make_unique<TeamMulticast>(oob, *limits_.nodes, engine_.multicast_wish(),
@@ -61,6 +67,8 @@ ReceptionPlace Team::reception_place(std::span<const MulticastOffer> offers) con
 // True when it is over: there are groups, or there will be none.
 bool Team::set_up_multicast() {
   const auto over = multicast_->set_up();
+  // By a collective that is under way, while an exchange of the setup's was begun.
+  if (state() == State::kFailed) return false;
   if (!over.ok()) fail(over.status());
   if (!over.ok() || !over.value()) return false;
   if (multicast_->status().ok()) {
@@ -81,27 +89,32 @@ bool Team::note_wish(std::int64_t bytes) {
 void Team::begin_joining(const crl_oob_t& oob) {
   joining_ = std::make_unique<Joining>();
   joining_->oob = oob;
-  if (Status status = joining_->offers.post(oob, offer_multicast()); !status.ok()) {
-    fail(std::move(status));
-  }
+  Status status = joining_->offers.post(oob, offer_multicast());
+  if (!status.ok() && state() != State::kFailed) fail(std::move(status));
 }
 
-// Whether it goes on.
+// Nothing of the team's joining is on the stack here, so that it can go.
 bool Team::progress_joining() {
-  if (joining_ == nullptr || state() != State::kReady) return false;
-  if (multicast_ == nullptr) {
-    const Code code = joining_->offers.test();
-    if (code == Code::kInProgress) return true;
-    if (code != Code::kOk) {
-      fail(Status(code, "multicast: the team's allgather failed"));
-      return false;
-    }
-    if (begin_multicast(joining_->oob, joining_->offers.all())) return true;
-  } else if (!set_up_multicast()) {
-    return state() == State::kReady;
+  if (joining_ == nullptr) return false;
+  const bool over = state() == State::kReady && move_joining_on();
+  if (state() == State::kFailed) {
+    multicast_.reset();
+  } else if (over) {
+    may_join_ = false;
+  } else {
+    return true;
   }
-  may_join_ = false;
   joining_.reset();
+  return false;
+}
+
+// True when it is over.
+bool Team::move_joining_on() {
+  if (multicast_) return set_up_multicast();
+  const Code code = joining_->offers.test();
+  if (code == Code::kInProgress) return false;
+  if (code == Code::kOk) return !begin_multicast(joining_->oob, joining_->offers.all());
+  if (state() != State::kFailed) fail(Status(code, "multicast: the team's allgather failed"));
   return false;
 }
 
@@ -112,7 +125,7 @@ void Team::leave_multicast() {
 }
 
 void Team::progress_multicast() {
-  if (multicast() == nullptr || state() != State::kReady) return;
+  if (multicast() == nullptr) return;
   if (Status status = multicast_->progress(); !status.ok()) return fail(std::move(status));
   tell_reception();
 }

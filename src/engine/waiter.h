@@ -70,14 +70,16 @@ class Waiter {
       shm::Sleep sleep(engine_.segment(), engine_.node_rank(), bell);
       bool finished = false;
       int most_us = kSleepUs;
+      int multicasts = -1;
       {
         const Engine::Lock lock(engine_);
         engine_.progress();
         finished = done() || (bell != nullptr && !engine_.ready_to_wait());
         if (bell != nullptr) most_us = engine_.wait_us(kSleepUs);
+        multicasts = engine_.multicast_events_.get();
       }
       if (!finished && bell != nullptr) {
-        sleep.sleep_on({network->wait_descriptor(), engine_.multicast_events_.get()}, most_us);
+        sleep.sleep_on({network->wait_descriptor(), multicasts}, most_us);
       }
       if (!finished && bell == nullptr) sleep.sleep(network == nullptr ? kSleepUs : kNapUs);
     }

@@ -81,6 +81,28 @@ std::size_t threads() {
   return count;
 }
 
+// Meets the others when the blocking call that this rank is in has slept. After some milliseconds a
+// call sleeps every few yields, more often than it calls idle.
+class FirstSleep {
+ public:
+  FirstSleep(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
+  void begin(bool meets) {
+    watch_ = Stopwatch();
+    calls_left_ = meets ? 4 : 0;
+  }
+  static void idle(void* arg) {
+    auto& self = *static_cast<FirstSleep*>(arg);
+    if (self.calls_left_ == 0 || self.watch_.seconds() < 0.05) return;
+    if (--self.calls_left_ == 0) self.meeting_.barrier(self.rank_);
+  }
+
+ private:
+  Meeting& meeting_;
+  int rank_;
+  Stopwatch watch_;
+  int calls_left_ = 0;
+};
+
 TEST_P(MulticastTeam, BroadcastsArriveThoughMuchGoesWrong) {
   set_environment(GetParam(), "udp:lo");
   setenv("CARILLON_FAULT", "lose=0.05,reorder=0.05,duplicate=0.05,seed=3", 1);
@@ -94,6 +116,41 @@ TEST_P(MulticastTeam, BroadcastsArriveThoughMuchGoesWrong) {
     crl_context_destroy(context);
   });
   unsetenv("CARILLON_FAULT");
+}
+
+// A team is in use, and its ranks sleep, while another one's groups are being set up: a member of
+// the latter is late. Who waits for it in a call of the former looks after the multicasts of both.
+TEST(MulticastTeams, OneIsUsedWhileAnotherIsMade) {
+  constexpr int kRoot = 1;
+  set_environment("multicast_leader", "udp:lo");
+  Meeting world(kRanks), members(kRanks), more(kRanks), late(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    FirstSleep first_sleep(late, rank);
+    crl_context_config_t config = {};
+    config.struct_bytes = sizeof config;
+    config.oob = world.oob(rank);
+    config.idle = FirstSleep::idle;
+    config.idle_arg = &first_sleep;
+    crl_context_h context = nullptr;
+    expect_ok(crl_context_create(&config, &context));
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    crl_team_h second = make_team(context, more.oob(rank));
+    constexpr std::size_t kCount = 64;
+    const auto expected = values_of(kRoot, 0, kCount);
+    std::vector<std::int64_t> data = rank == kRoot ? expected : std::vector<std::int64_t>(kCount);
+    // The second team's groups are not there before the root goes on.
+    if (rank == kRoot) late.barrier(rank);
+    first_sleep.begin(rank != kRoot);
+    expect_ok(crl_bcast(team, data.data(), kCount * sizeof data[0], kRoot), "bcast");
+    EXPECT_EQ(data, expected) << "rank " << rank;
+    expect_ok(settle(second));
+    broadcast_rounds(second, 7);
+    broadcast_rounds(team, 7);
+    crl_team_destroy(second);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
 }
 
 // Rank 0 multicasts for root 1, which comes late, and for itself: in the order of the calls.

@@ -2,7 +2,7 @@
 //
 // alltoallv.survey: the pairwise exchange, after all ranks have told each other what their tables
 // are like (TableFact). Selection has it do so now and then, and so knows, alike on all ranks, what
-// suits the calls that follow (select/survey.h).
+// suits the calls that follow (select/surveys.h).
 //
 // Source: Bruck's allgather, then the textbook pairwise exchange.
 //
