@@ -249,7 +249,8 @@ void collect_ended(std::vector<Flight*>* done) {
   }
 }
 
-void sweep() {
+// Whether something has ended.
+bool sweep() {
   (void)crl_context_progress(process().context);
   settle_agreements();
   thread_local std::vector<Flight*> done;
@@ -259,6 +260,7 @@ void sweep() {
     conclude(*flight);
     complete_handle(flight);
   }
+  return !done.empty();
 }
 
 bool still_flying() {
@@ -353,9 +355,12 @@ void advance_flights() {
   const bool threaded = process().threaded;
   if (threaded && !flights().sweeping.try_lock()) return;
   t_sweeping = true;
-  sweep();
+  const bool some = sweep();
   t_sweeping = false;
-  if (threaded) flights().sweeping.unlock();
+  if (!threaded) return;
+  flights().sweeping.unlock();
+  // A thread that only ever tests would have the locks again before those who wait for them wake.
+  if (!some) sched_yield();
 }
 
 Flight* claim_flight(MPI_Request handle) {
