@@ -27,7 +27,8 @@ struct Process {
   MPI_Request never_received{};
   MPI_Group world_group{};
   int world_rank = 0, world_size = 0;
-  bool threaded = false;  // MPI_THREAD_MULTIPLE
+  bool threaded = false;      // MPI_THREAD_MULTIPLE
+  bool any_threaded = false;  // on some rank
 };
 
 Process& process();

@@ -32,6 +32,7 @@ const char* text_of(Reason reason) {
     case Reason::kNested: return "called by the MPI itself";
     case Reason::kSuspect: return "wrong arguments";
     case Reason::kRecorded: return "recorded";
+    case Reason::kThreads: return "several threads";
   }
   return "";
 }
