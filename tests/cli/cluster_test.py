@@ -300,11 +300,12 @@ class Losses(Cluster):
         self.many("--loss", "1%", "--duplicate", "2%", "--reorder", "20%")
 
     def test_all_is_lost_that_is_said_to_be(self):
-        wire = f"{os.sys.executable} {Path(__file__).parent / 'cluster_wire.py'} 1000000"
+        datagrams = f"{os.sys.executable} {Path(__file__).parent / 'cluster_datagrams.py'} 10000"
         done = self.ok("cluster", "exec", "--nodes", 2, "--loss", "5%", "--json", "--", "sh", "-c",
-                       f"{wire} && {find_nft()} list table inet wire | grep -o 'packets [0-9]*'")
+                       f"{datagrams} && {find_nft()} list table inet wire | grep -o 'packets [0-9]*'")
         self.assertEqual(json.loads(done.err.splitlines()[-1])["loss_percent"], 5)
-        self.assertGreater(sum(map(int, re.findall(r"packets (\d+)", done.out))), 0)
+        lost = sum(map(int, re.findall(r"packets (\d+)", done.out)))
+        self.assertAlmostEqual(lost, 500, delta=150)  # seven standard deviations
 
 
 @unittest.skipUnless("openmpi" in probes(), "needs Open MPI")

@@ -198,7 +198,7 @@ TEST(MulticastOrder, IsThatOfTheReceives) {
         rank == 0 ? values_of(0, 1, kCount) : std::vector<std::int64_t>(kCount);
     std::vector<crl_request_h> requests(2);
     if (rank == 2) {
-      early.barrier(rank);
+      meet(context, early, rank);
       late.barrier(rank);
     }
     expect_ok(crl_iallgather(team, mine.data(), gathered.data(), kCount * 8, &requests[0]));
@@ -206,7 +206,7 @@ TEST(MulticastOrder, IsThatOfTheReceives) {
     if (rank != 2) {
       // Who has the broadcast: by then both messages of rank 0 are at rank 1.
       if (rank != 1) expect_ok(crl_request_wait(&requests[1]));
-      early.barrier(rank);
+      meet(context, early, rank);
       for (int i = 0; i < 1000; ++i) expect_ok(crl_context_progress(context));
       late.barrier(rank);
     }
@@ -437,7 +437,7 @@ TEST_P(MulticastTeam, ADeadMemberEndsTheBroadcast) {
       crl_context_h context = make_context(world, rank, false, 100);
       crl_team_h team = make_team(context, members.oob(rank));
       broadcast_rounds(team, 5);
-      members.barrier(rank);
+      meet(context, members, rank);
       if (rank == victim) _exit(0);
       std::vector<std::int64_t> data(1 << 20);  // longer than any window
       crl_status_t status = CRL_OK;
