@@ -118,6 +118,10 @@ def cpp(definition):
 
 # ---- SystemVerilog
 
+# Names of fields that SystemVerilog reserves.
+SV_RESERVED = {"type", "sequence"}
+
+
 def sv_literal(bits, value):
     return f"{bits}'h{value:x}"
 
@@ -135,12 +139,16 @@ def sv_enum(enum):
 
 
 def sv_record(record):
-    """The first field of a packed struct is its uppermost: the order on the wire."""
+    """The first field of a packed struct is its uppermost: the order on the wire. A name that is
+    reserved gets the record's in front."""
     lines = [f"  // {record['text']}", "  typedef struct packed {"]
     for field in record["fields"]:
         text = f"  // {field['text']}" if field["text"] else ""
+        name = field["name"]
+        if name in SV_RESERVED:
+            name = f"{record['name']}_{name}"
         # Raw numbers, for an enum's value may be none of its names.
-        lines.append(f"    logic [{field['bits'] - 1}:0] {field['name']};{text}")
+        lines.append(f"    logic [{field['bits'] - 1}:0] {name};{text}")
     total = sum(field["bits"] for field in record["fields"]) // 8
     lines += [f"  }} {record['name']}_t;",
               f"  parameter int unsigned {camel(record['name'])}Bytes = {total};", ""]

@@ -94,12 +94,12 @@ package sw_protocol_pkg;
     logic [7:0] kind;  // what follows
     logic [7:0] flags;
     logic [7:0] op;  // of operands and results, else 0
-    logic [7:0] type;  // of operands and results, else 0
+    logic [7:0] header_type;  // of operands and results, else 0
     logic [7:0] zero;  // for later versions
     logic [15:0] count;  // elements of this packet, also if it is empty
     logic [31:0] job;  // that is meant; 0: none
     logic [31:0] group;  // of the job
-    logic [31:0] sequence;  // of the group's packets, from 0; of control: of the request
+    logic [31:0] header_sequence;  // of the group's packets, from 0; of control: of the request
     logic [31:0] offset;  // elements of the message before this packet
     logic [15:0] slot;  // sequence modulo the group's slots
     logic [15:0] child;  // the sender's port at the switch, or all_children

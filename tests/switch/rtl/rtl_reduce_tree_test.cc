@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The hardware's reduction tree of five ports and two lanes against the reference: all operations,
+// all sets of ports that are present, beats with gaps between them, and a reset.
+// CARILLON_TEST_RTL_OPERANDS: random beats.
+#include <ReduceTree.h>
+#include <gtest/gtest.h>
+#include <verilated.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "switch/rtl/operands.h"
+
+namespace carillon::rtl {
+namespace {
+
+constexpr std::size_t kPorts = 5, kLanes = 2;
+constexpr std::size_t kCycles = 3 * 8;  // three levels of CombineCycles
+constexpr std::uint64_t kBeats = 100'000;
+constexpr int kMaxFailures = 10;
+
+using Beat = std::array<std::uint64_t, kLanes>;
+
+struct Input {
+  bool valid = false;
+  Operation operation = {Op::kSum, Type::kInt32};
+  unsigned present = 0;
+  std::array<Beat, kPorts> beats = {};
+};
+
+std::optional<Beat> reference(Input input) {
+  std::array<std::byte*, kPorts> ports{};
+  for (std::size_t port = 0; port < kPorts; ++port) {
+    if ((input.present >> port & 1) == 0) continue;
+    ports[port] = reinterpret_cast<std::byte*>(input.beats[port].data());
+  }
+  const auto count = sizeof(Beat) / aggregate::type_bytes(input.operation.type);
+  const std::byte* const result =
+      aggregate::combine_ports(input.operation.op, input.operation.type, ports, count);
+  if (result == nullptr) return std::nullopt;
+  Beat beat;
+  std::memcpy(beat.data(), result, sizeof(Beat));
+  return beat;
+}
+
+class ReduceTreeTest : public testing::Test {
+ protected:
+  ReduceTreeTest() { reset(); }
+
+  void reset() {
+    tree_->rst_ni = 0;
+    tree_->clk_i = 0;
+    tree_->valid_i = 0;
+    tree_->eval();
+    tree_->rst_ni = 1;
+    tree_->eval();
+    pending_.assign(kCycles - 1, {});
+  }
+
+  void cycle(const Input& input) {
+    tree_->valid_i = input.valid;
+    tree_->operation_i = operation_bits(input.operation);
+    tree_->present_i = static_cast<std::uint8_t>(input.present);
+    std::memcpy(tree_->beats_i.data(), input.beats.data(), sizeof(input.beats));
+    pending_.push_back(input);
+    tree_->clk_i = 1;
+    tree_->eval();
+    check(pending_.front());
+    pending_.pop_front();
+    tree_->clk_i = 0;
+    tree_->eval();
+  }
+
+  void TearDown() override {
+    for (std::size_t i = 1; i < kCycles; ++i) cycle({});
+    EXPECT_LE(failures_, kMaxFailures) << "and more";
+  }
+
+  void check(const Input& input) {
+    if (input.valid != (tree_->valid_o != 0)) {
+      if (++failures_ <= kMaxFailures) ADD_FAILURE() << "valid is not " << input.valid;
+      return;
+    }
+    if (!input.valid) return;
+    ++checked_;
+    const auto expected = reference(input);
+    Beat beat;
+    std::memcpy(beat.data(), tree_->beat_o.data(), sizeof(beat));
+    const bool right = expected.has_value() == (tree_->present_o != 0) &&
+                       (!expected.has_value() || beat == *expected);
+    if (right || ++failures_ > kMaxFailures) return;
+    ADD_FAILURE() << name_of(input.operation.op) << " " << name_of(input.operation.type)
+                  << " of ports " << std::hex << input.present << ": " << beat[0] << " " << beat[1]
+                  << ", present " << int{tree_->present_o};
+  }
+
+  Input random_input(Operands& operands, const Operation& operation, unsigned present) const {
+    Input input = {.valid = true, .operation = operation, .present = present};
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (std::size_t port = 0; port < kPorts; port += 2) {
+        const auto [left, right] = operands.pair(operation.type);
+        input.beats[port][lane] = left;
+        if (port + 1 < kPorts) input.beats[port + 1][lane] = right;
+      }
+    }
+    return input;
+  }
+
+  std::unique_ptr<ReduceTree> tree_ = std::make_unique<ReduceTree>();
+  std::deque<Input> pending_;
+  std::uint64_t checked_ = 0;
+  int failures_ = 0;
+};
+
+TEST_F(ReduceTreeTest, EachOperationWithEachSetOfPorts) {
+  Operands operands(3);
+  for (const Operation& operation : all_operations()) {
+    for (unsigned present = 0; present < 1U << kPorts; ++present) {
+      for (int i = 0; i < 20; ++i) cycle(random_input(operands, operation, present));
+    }
+  }
+}
+
+// Sums of floats depend on which pairs come first: here is no other order with this result.
+TEST_F(ReduceTreeTest, OrderOfTheTree) {
+  const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+  Input input = {.valid = true, .operation = {Op::kSum, Type::kFloat64}, .present = 0x1f};
+  const double big = 0x1p53;
+  const double values[] = {big, 1, 1, 1, -big};
+  for (std::size_t port = 0; port < kPorts; ++port) {
+    input.beats[port] = {bits(values[port]), bits(-values[port])};
+  }
+  // (2^53 + 1) is 2^53; with (1 + 1) 2^53 + 2; less 2^53 it is 2.
+  EXPECT_EQ(reference(input), (Beat{bits(2), bits(-2)}));
+  cycle(input);
+}
+
+TEST_F(ReduceTreeTest, BeatsWithGaps) {
+  const std::uint64_t beats = setting("CARILLON_TEST_RTL_OPERANDS", kBeats);
+  const auto operations = all_operations();
+  Operands operands(4);
+  while (checked_ < beats) {
+    const Operation& operation = operations[operands.below(operations.size())];
+    Input input = random_input(operands, operation, static_cast<unsigned>(operands.below(32)));
+    input.valid = operands.below(4) != 0;
+    cycle(input);
+  }
+}
+
+TEST_F(ReduceTreeTest, ResetForgetsWhatIsOnItsWay) {
+  Operands operands(5);
+  for (std::size_t gone = 1; gone <= kCycles; ++gone) {
+    for (std::size_t i = 0; i < gone; ++i) {
+      cycle(random_input(operands, {Op::kMax, Type::kFloat32}, 0x15));
+    }
+    reset();
+    for (std::size_t i = 0; i < kCycles; ++i) cycle({});
+  }
+}
+
+}  // namespace
+}  // namespace carillon::rtl
