@@ -96,8 +96,9 @@ module sw_float_add #(
     special_2_q <= special_1_q;
   end
 
-  // 3: the smaller one to the right, by a multiple of four. What leaves it makes it sticky. A shift of
-  // both halves of a double vector keeps what leaves.
+  // 3: the smaller one to the right, by a multiple of four, within twice its width: what leaves it
+  // makes it sticky. What leaves both is less than a quarter of the larger one's last bit, and the sum
+  // the larger one, sticky or not.
   logic [SignificandBits-1:0] smaller_3_d, left_3_d;
   assign {smaller_3_d, left_3_d} =
       {smaller_2_q, 3'b0, {SignificandBits{1'b0}}} >> {shift_2_q[ShiftBits-1:2], 2'b0};
@@ -113,8 +114,7 @@ module sw_float_add #(
   always_ff @(posedge clk_i) begin
     larger_3_q <= larger_2_q;
     smaller_3_q <= smaller_3_d;
-    // More than a significand's bits leave only with the greatest of all shifts, and then all do.
-    sticky_3_q <= |left_3_d || (shift_2_q >= ShiftBits'(SignificandBits) && smaller_2_q != '0);
+    sticky_3_q <= |left_3_d;
     exponent_3_q <= exponent_2_q;
     shift_3_q <= shift_2_q[1:0];
     negative_3_q <= negative_2_q;
@@ -147,15 +147,13 @@ module sw_float_add #(
     special_4_q <= special_3_q;
   end
 
-  // 5: by how much the sum goes to the left. A difference of equals is positive.
+  // 5: by how much the sum goes to the left; a zero goes anywhere. A difference of equals is positive.
   logic [ShiftBits-1:0] zeros_5;
-  logic nothing_5;
   sw_leading_zeros #(
     .Width(SumBits)
   ) u_leading_zeros (
-    .vector_i  (sum_4_q | stop_4_q),
-    .count_o   (zeros_5),
-    .all_zero_o(nothing_5)
+    .vector_i(sum_4_q | stop_4_q),
+    .count_o (zeros_5)
   );
 
   logic [SumBits-1:0] sum_5_q;
@@ -167,7 +165,7 @@ module sw_float_add #(
   always_ff @(posedge clk_i) begin
     sum_5_q <= sum_4_q;
     exponent_5_q <= exponent_4_q;
-    shift_5_q <= nothing_5 ? '0 : zeros_5;
+    shift_5_q <= zeros_5;
     negative_5_q <= negative_4_q && (!subtract_4_q || sum_4_q != '0);
     special_5_q <= special_4_q;
   end

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The number of zeros above the highest one of a vector, without a clock; a vector without a one has
-// all_zero_o, and a count of no meaning. A balanced tree of halves: its depth is the logarithm of
-// the width.
+// a count of no meaning. A balanced tree of halves: its depth is the logarithm of the width.
 module sw_leading_zeros #(
   parameter  int unsigned Width = 57,
   localparam int unsigned CountBits = $clog2(Width)
 ) (
   input  logic [Width-1:0]     vector_i,
-  output logic [CountBits-1:0] count_o,
-  output logic                 all_zero_o
+  output logic [CountBits-1:0] count_o
 );
 
   localparam int unsigned Padded = 1 << CountBits;
@@ -37,8 +35,8 @@ module sw_leading_zeros #(
     end
   end
 
-  logic unused_top;
-  assign {unused_top, count_o} = g_level[CountBits].zeros[0];
-  assign all_zero_o = !g_level[CountBits].any[0];
+  logic unused_zero, unused_any;
+  assign {unused_zero, count_o} = g_level[CountBits].zeros[0];
+  assign unused_any = g_level[CountBits].any[0];
 
 endmodule

@@ -5,12 +5,12 @@
 // absent operands. CARILLON_TEST_RTL_OPERANDS: random pairs per operation.
 #include <Combine.h>
 #include <gtest/gtest.h>
-#include <verilated.h>
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 
+#include "switch/rtl/module.h"
 #include "switch/rtl/operands.h"
 
 namespace carillon::rtl {
@@ -28,12 +28,6 @@ struct Input {
 
 class CombineTest : public testing::Test {
  protected:
-  // A clock that has been low rises.
-  CombineTest() {
-    node_->clk_i = 0;
-    node_->eval();
-  }
-
   // Every cycle takes a pair. What comes out belongs to the one of eight cycles ago.
   void feed(const Input& input) {
     node_->operation_i = operation_bits(input.operation);
@@ -42,14 +36,12 @@ class CombineTest : public testing::Test {
     node_->left_i = input.left;
     node_->right_i = input.right;
     pending_.push_back(input);
-    node_->clk_i = 1;
-    node_->eval();
+    rise(*node_);
     if (pending_.size() == kCycles) {
       check(pending_.front());
       pending_.pop_front();
     }
-    node_->clk_i = 0;
-    node_->eval();
+    fall(*node_);
   }
 
   void feed(const Operation& operation, std::uint64_t left, std::uint64_t right) {
@@ -78,7 +70,7 @@ class CombineTest : public testing::Test {
                   << int{node_->present_o};
   }
 
-  std::unique_ptr<Combine> node_ = std::make_unique<Combine>();
+  std::unique_ptr<Combine> node_ = make_module<Combine>();
   std::deque<Input> pending_;
   std::uint64_t checked_ = 0;
   int failures_ = 0;

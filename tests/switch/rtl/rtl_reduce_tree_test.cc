@@ -5,7 +5,6 @@
 // CARILLON_TEST_RTL_OPERANDS: random beats.
 #include <ReduceTree.h>
 #include <gtest/gtest.h>
-#include <verilated.h>
 
 #include <array>
 #include <bit>
@@ -15,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "switch/rtl/module.h"
 #include "switch/rtl/operands.h"
 
 namespace carillon::rtl {
@@ -51,15 +51,11 @@ std::optional<Beat> reference(Input input) {
 
 class ReduceTreeTest : public testing::Test {
  protected:
-  ReduceTreeTest() { reset(); }
+  ReduceTreeTest() { forget(); }
 
-  void reset() {
-    tree_->rst_ni = 0;
-    tree_->clk_i = 0;
+  void forget() {
     tree_->valid_i = 0;
-    tree_->eval();
-    tree_->rst_ni = 1;
-    tree_->eval();
+    reset(*tree_);
     pending_.assign(kCycles - 1, {});
   }
 
@@ -69,12 +65,10 @@ class ReduceTreeTest : public testing::Test {
     tree_->present_i = static_cast<std::uint8_t>(input.present);
     std::memcpy(tree_->beats_i.data(), input.beats.data(), sizeof(input.beats));
     pending_.push_back(input);
-    tree_->clk_i = 1;
-    tree_->eval();
+    rise(*tree_);
     check(pending_.front());
     pending_.pop_front();
-    tree_->clk_i = 0;
-    tree_->eval();
+    fall(*tree_);
   }
 
   void TearDown() override {
@@ -112,7 +106,7 @@ class ReduceTreeTest : public testing::Test {
     return input;
   }
 
-  std::unique_ptr<ReduceTree> tree_ = std::make_unique<ReduceTree>();
+  std::unique_ptr<ReduceTree> tree_ = make_module<ReduceTree>();
   std::deque<Input> pending_;
   std::uint64_t checked_ = 0;
   int failures_ = 0;
@@ -159,7 +153,7 @@ TEST_F(ReduceTreeTest, ResetForgetsWhatIsOnItsWay) {
     for (std::size_t i = 0; i < gone; ++i) {
       cycle(random_input(operands, {Op::kMax, Type::kFloat32}, 0x15));
     }
-    reset();
+    forget();
     for (std::size_t i = 0; i < kCycles; ++i) cycle({});
   }
 }
