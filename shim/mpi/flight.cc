@@ -266,8 +266,7 @@ void collect_ended(std::vector<Flight*>* done) {
   }
 }
 
-// Whether something has ended.
-bool sweep() {
+void sweep() {
   (void)crl_context_progress(process().context);
   settle_agreements();
   thread_local std::vector<Flight*> done;
@@ -277,7 +276,6 @@ bool sweep() {
     conclude(*flight);
     complete_handle(flight);
   }
-  return !done.empty();
 }
 
 bool still_flying() {
@@ -373,12 +371,9 @@ void advance_flights() {
   const bool threaded = process().threaded;
   if (threaded && !flights().sweeping.try_lock()) return;
   t_sweeping = true;
-  const bool some = sweep();
+  sweep();
   t_sweeping = false;
-  if (!threaded) return;
-  flights().sweeping.unlock();
-  // A thread that only ever tests would have the locks again before those who wait for them wake.
-  if (!some) sched_yield();
+  if (threaded) flights().sweeping.unlock();
 }
 
 Flight* claim_flight(MPI_Request handle) {
