@@ -69,7 +69,9 @@ TEST(Select, ReproducibleSumsAreMadeFromLeftToRight) {
           ASSERT_NE(choice.algorithm, nullptr);
           const Status status = check(*choice.algorithm, shared, choice.params, limits);
           EXPECT_TRUE(status.ok()) << shape.name << ": " << status.to_string();
-          if (has_reduction(collective)) EXPECT_TRUE(choice.algorithm->traits.left_to_right);
+          if (has_reduction(collective)) {
+            EXPECT_TRUE(choice.algorithm->traits.left_to_right) << choice.algorithm->id;
+          }
         }
       }
     }
