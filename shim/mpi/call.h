@@ -58,9 +58,8 @@ enum class Reason : std::uint8_t {
   kNested,      // the host called it while carillon called the host
   kSuspect,     // wrong arguments: the host answers
   kRecorded,    // it is taken or left elsewhere, and recorded
-  kThreads,     // a persistent one, where a rank has MPI_THREAD_MULTIPLE
 };
-inline constexpr std::size_t kReasons = 11;
+inline constexpr std::size_t kReasons = 10;
 
 /// What became of a call: taken, with its MPI error code, or left to the host, with the reason.
 struct Outcome {

@@ -33,6 +33,7 @@ struct Flights {
   std::size_t next = 0;            // of these, to look at
   std::vector<Flight*> spare;
   std::vector<Communicator*> agreeing;
+  std::atomic<Flight*> given_back = nullptr;  // by the host; taken in by take_back
 };
 
 // Never destroyed: the host may free requests while the process ends.
@@ -72,24 +73,39 @@ void leave_communicator(const Flight& flight) {
   flight.communicator->in_flight.fetch_sub(1, std::memory_order_release);
 }
 
+// The host may hold a lock of its own while it calls this, and who holds one of carillon's may wait
+// for the host's (in an operator, or as a team is being made): so nothing is locked here.
 int recycle(void* extra) {
   auto* const flight = static_cast<Flight*>(extra);
   flight->has_handle = false;
   if (flight->code != MPI_SUCCESS) {
     g_failed_flights.fetch_sub(1, std::memory_order_relaxed);
-    {
-      const Lock lock(flights().mutex);
-      flights().failed.erase(flight->handle);
-    }
     leave_communicator(*flight);
   }
-  if (flight->host_reduction.failed() != MPI_SUCCESS) {
-    delete flight;  // what failed is not to be the next one's
-    return MPI_SUCCESS;
+  std::atomic<Flight*>& given_back = flights().given_back;
+  flight->next = given_back.load(std::memory_order_relaxed);
+  // Partner: take_back.
+  while (!given_back.compare_exchange_weak(flight->next, flight, std::memory_order_release,
+                                           std::memory_order_relaxed)) {
   }
-  const Lock lock(flights().mutex);
-  flights().spare.push_back(flight);
   return MPI_SUCCESS;
+}
+
+// With the mutex held. What the host has given back serves again; its handle may be another
+// request's by now.
+void take_back(Flights& all) {
+  if (all.given_back.load(std::memory_order_relaxed) == nullptr) return;
+  // Partner: recycle.
+  Flight* next = all.given_back.exchange(nullptr, std::memory_order_acquire);
+  while (Flight* const flight = next) {
+    next = flight->next;
+    if (flight->code != MPI_SUCCESS) all.failed.erase(flight->handle);
+    if (flight->host_reduction.failed() != MPI_SUCCESS) {
+      delete flight;  // what failed is not to be the next one's
+    } else {
+      all.spare.push_back(flight);
+    }
+  }
 }
 
 int refuse_cancel(void* /*extra*/, int /*complete*/) { return MPI_SUCCESS; }
@@ -128,6 +144,7 @@ void complete_handle(Flight* flight) {
   if (flight->code != MPI_SUCCESS) {
     g_failed_flights.fetch_add(1, std::memory_order_relaxed);
     const Lock lock(flights().mutex);
+    take_back(flights());
     flights().failed.insert(flight->handle, flight);
   }
   const InsideHost guard;
@@ -249,8 +266,7 @@ void collect_ended(std::vector<Flight*>* done) {
   }
 }
 
-// Whether something has ended.
-bool sweep() {
+void sweep() {
   (void)crl_context_progress(process().context);
   settle_agreements();
   thread_local std::vector<Flight*> done;
@@ -260,7 +276,6 @@ bool sweep() {
     conclude(*flight);
     complete_handle(flight);
   }
-  return !done.empty();
 }
 
 bool still_flying() {
@@ -300,6 +315,7 @@ Flight* new_flight(Communicator& communicator, std::size_t counted) {
   Flight* flight = nullptr;
   {
     const Lock lock(flights().mutex);
+    take_back(flights());
     if (!flights().spare.empty()) {
       flight = flights().spare.back();
       flights().spare.pop_back();
@@ -355,12 +371,9 @@ void advance_flights() {
   const bool threaded = process().threaded;
   if (threaded && !flights().sweeping.try_lock()) return;
   t_sweeping = true;
-  const bool some = sweep();
+  sweep();
   t_sweeping = false;
-  if (!threaded) return;
-  flights().sweeping.unlock();
-  // A thread that only ever tests would have the locks again before those who wait for them wake.
-  if (!some) sched_yield();
+  if (threaded) flights().sweeping.unlock();
 }
 
 Flight* claim_flight(MPI_Request handle) {
@@ -377,6 +390,7 @@ Flight* claim_flight(MPI_Request handle) {
 
 Flight* find_failed(MPI_Request handle) {
   const Lock lock(flights().mutex);
+  take_back(flights());
   return flights().failed.find(handle);
 }
 

@@ -38,6 +38,7 @@ struct Flight {
   bool early = false;               // its team was not ready: the host may have to do it
   bool persistent = false;          // it is begun again and again
   bool by_host = false;             // the host does it
+  Flight* next = nullptr;           // that the host has given back
   std::uint32_t recorded = 0;       // as which one in flight; 0: not (record.h)
   MPI_Request host_request{};
   HostCall host_call;  // if it is early or persistent

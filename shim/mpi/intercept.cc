@@ -82,8 +82,6 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
   Reason reason = Reason::kSuspect;
   if (communicator.team == nullptr && communicator.broken == CRL_OK) {
     reason = communicator.reason;
-  } else if (process().any_threaded) {
-    reason = Reason::kThreads;
   } else if (request != nullptr) {
     Flight* const flight = new_persistent(communicator, kCounted, call.comm);
     Communicator& own = *flight->communicator;

@@ -36,9 +36,8 @@ struct Hello {
   static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
   std::uint32_t magic = kMagic;
   std::uint16_t on = 1;
-  std::uint16_t started = 0;   // of the second round: carillon's context is there
-  std::uint16_t records = 0;   // CARILLON_RECORD is set
-  std::uint16_t threaded = 0;  // MPI_THREAD_MULTIPLE
+  std::uint16_t started = 0;  // of the second round: carillon's context is there
+  std::uint32_t records = 0;  // CARILLON_RECORD is set
 };
 
 [[noreturn]] void end_job() {
@@ -174,11 +173,7 @@ bool start_together(Process& state, Settings& settings, int thread_level) {
   // The library may have found this before it met the other ranks: they would wait.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
   const auto all = exchange(
-      state, settings,
-      {.started = status == CRL_OK,
-       .records = static_cast<std::uint16_t>(settings.record.empty() ? 0 : 1),
-       .threaded = static_cast<std::uint16_t>(thread_level == MPI_THREAD_MULTIPLE ? 1 : 0)});
-  state.any_threaded = first_rank(all, [](const Hello& hello) { return hello.threaded != 0; }) >= 0;
+      state, settings, {.started = status == CRL_OK, .records = settings.record.empty() ? 0U : 1U});
   const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
   const int silent = first_rank(all, [](const Hello& hello) { return hello.records == 0; });
   if (silent >= 0 && !std::exchange(settings.record, {}).empty() && state.world_rank < 2) {

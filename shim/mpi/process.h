@@ -27,8 +27,7 @@ struct Process {
   MPI_Request never_received{};
   MPI_Group world_group{};
   int world_rank = 0, world_size = 0;
-  bool threaded = false;      // MPI_THREAD_MULTIPLE
-  bool any_threaded = false;  // on some rank
+  bool threaded = false;  // MPI_THREAD_MULTIPLE
 };
 
 Process& process();

@@ -32,7 +32,6 @@ const char* text_of(Reason reason) {
     case Reason::kNested: return "called by the MPI itself";
     case Reason::kSuspect: return "wrong arguments";
     case Reason::kRecorded: return "recorded";
-    case Reason::kThreads: return "several threads";
   }
   return "";
 }

@@ -14,6 +14,7 @@ using enum Collective;
 
 constexpr Algorithm::KRange kRadix{2, INT32_MAX, 2};  // at most the number of ranks, as check says
 constexpr Algorithm::KRange kRadixOfFour{2, INT32_MAX, 4};
+constexpr Algorithm::Traits kLeftToRight{.left_to_right = true};
 constexpr Algorithm::Traits kBruck{.radix = true, .lists = true};
 
 // Columns: id, description, collective, emit, needs_commutative, k (min, max, default), segments,
@@ -55,9 +56,9 @@ constexpr std::array kAlgorithms = {
               kBcast, emit_bcast_multicast_dynamic, false, {}, true, {.multicast = true}},
 
     Algorithm{"reduce.flat", "the root reads and reduces everything", kReduce, emit_reduce_flat,
-              false, {}, true},
+              false, {}, true, kLeftToRight},
     Algorithm{"reduce.flat_blocks", "rank r reduces piece r of every segment for the root",
-              kReduce, emit_reduce_flat_blocks, false, {}, true},
+              kReduce, emit_reduce_flat_blocks, false, {}, true, kLeftToRight},
     Algorithm{"reduce.degree_k", "up a tree with k children at once per level; k: children",
               kReduce, emit_reduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"reduce.reduce_scatter_gather", "recursive halving, then binomial gather", kReduce,
@@ -67,9 +68,9 @@ constexpr std::array kAlgorithms = {
               {"reduce.flat", "reduce.degree_k", ""}},
 
     Algorithm{"allreduce.flat", "everybody reads and reduces everything", kAllreduce,
-              emit_allreduce_flat, false, {}, true},
+              emit_allreduce_flat, false, {}, true, kLeftToRight},
     Algorithm{"allreduce.flat_blocks", "rank r reduces piece r of every segment for all",
-              kAllreduce, emit_allreduce_flat_blocks, false, {}, true},
+              kAllreduce, emit_allreduce_flat_blocks, false, {}, true, kLeftToRight},
     Algorithm{"allreduce.degree_k", "reduce up, bcast down a degree-k tree; k: children",
               kAllreduce, emit_allreduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"allreduce.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
@@ -113,7 +114,7 @@ constexpr std::array kAlgorithms = {
               {}, true},
 
     Algorithm{"reduce_scatter_block.flat", "everybody reads and reduces its own block",
-              kReduceScatterBlock, emit_reduce_scatter_block_flat, false, {}, true},
+              kReduceScatterBlock, emit_reduce_scatter_block_flat, false, {}, true, kLeftToRight},
     Algorithm{"reduce_scatter_block.pairwise", "one partner per step", kReduceScatterBlock,
               emit_reduce_scatter_block_pairwise, true, {}, true},
     Algorithm{"reduce_scatter_block.recursive_halving", "halves go to partners P/2, P/4, ... away",
@@ -144,12 +145,12 @@ constexpr std::array kAlgorithms = {
               emit_alltoallv_survey, false, {}, false, {.stages = true}},
 
     Algorithm{"scan.chain", "from rank to rank, pipelined by segments", kScan, emit_scan_chain,
-              false, {}, true},
+              false, {}, true, kLeftToRight},
     Algorithm{"scan.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums", kScan,
               emit_scan_recursive_doubling, false, {}, true},
 
     Algorithm{"exscan.chain", "from rank to rank, pipelined by segments", kExscan,
-              emit_exscan_chain, false, {}, true},
+              emit_exscan_chain, false, {}, true, kLeftToRight},
     Algorithm{"exscan.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
               kExscan, emit_exscan_recursive_doubling, false, {}, true},
 
@@ -161,7 +162,7 @@ constexpr std::array kAlgorithms = {
     Algorithm{"scatterv.flat", "the root sends to everybody", kScatterv, emit_scatterv_flat},
 
     Algorithm{"reduce_scatter.flat", "one block after another, reduced by its rank",
-              kReduceScatter, emit_reduce_scatter_flat, false, {}, true},
+              kReduceScatter, emit_reduce_scatter_flat, false, {}, true, kLeftToRight},
     Algorithm{"reduce_scatter.pairwise", "one partner per step", kReduceScatter,
               emit_reduce_scatter_pairwise, true, {}, true},
 };
@@ -433,7 +434,9 @@ bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& li
   if (choice.algorithm->collective != shared.collective) return false;
   if (lacks_multicast(*choice.algorithm, limits)) return false;
   if (!fits_radix(choice, shared.ranks)) return false;
-  return !has_reduction(shared.collective) || shared.commutative || keeps_order(choice, limits);
+  if (!has_reduction(shared.collective)) return true;
+  if (limits.reproducible && !choice.algorithm->traits.left_to_right) return false;
+  return shared.commutative || keeps_order(choice, limits);
 }
 
 Status check(const Algorithm& algorithm, const Shared& shared, const Params& params,
@@ -461,9 +464,11 @@ Status check(const Algorithm& algorithm, const Shared& shared, const Params& par
                std::to_string(shared.ranks) + " ranks; a radix is from 2 to the number of ranks");
   }
   if (suits({&algorithm, params}, shared, limits)) return {};
-  const std::string why = lacks_multicast(algorithm, limits)
-                              ? " needs multicast, which the team does not have; use "
-                              : " reorders operands and this operator does not commute; use ";
+  const bool unlike = limits.reproducible && !algorithm.traits.left_to_right;
+  const std::string why =
+      lacks_multicast(algorithm, limits) ? " needs multicast, which the team does not have; use "
+      : unlike ? " does not reduce from left to right, as CARILLON_REPRODUCIBLE asks for; use "
+               : " reorders operands and this operator does not commute; use ";
   return {Code::kUnsupported, id + why + std::string(collective_name(shared.collective)) + ".flat"};
 }
 

@@ -33,6 +33,8 @@ struct Algorithm {
     bool lists = false;      ///< takes Params::memory and Params::copy_blocks
     bool stages = false;     ///< may have several stages: cannot be simulated
     bool multicast = false;  ///< only where the team has it (Limits::multicast_bytes)
+    /// Reduces in the order of the ranks, from left to right, in any team (Limits::reproducible).
+    bool left_to_right = false;
   } traits = {};
   /// An algorithm made of levels: the ids of what is done within a node, then between the leaders,
   /// then within a node again, or, if it multicasts, among all, by default; "" for nothing.

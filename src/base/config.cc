@@ -47,6 +47,10 @@ constexpr std::array kRows = {
         "Whether ranks share cores, so that who waits yields at once; -1: if they are more than "
         "the cores they may run on.",
         nullptr, &Config::crowded, -1, 1},
+    Row{"CARILLON_REPRODUCIBLE", "0 or 1",
+        "1: reductions combine the ranks from left to right: the same bits whatever the algorithm, "
+        "the placement of ranks and the network.",
+        nullptr, &Config::reproducible, 0, 1},
     Row{"CARILLON_LEND_BYTES", "bytes, or -1",
         "From this size on, a message within the node is read in the sender's private memory, "
         "where "

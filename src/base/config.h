@@ -22,6 +22,7 @@ struct Config {
   std::int64_t join_timeout_s = 30;   ///< CARILLON_JOIN_TIMEOUT_S
   std::int64_t verify = 0;            ///< CARILLON_VERIFY
   std::int64_t crowded = -1;          ///< CARILLON_CROWDED
+  std::int64_t reproducible = 0;      ///< CARILLON_REPRODUCIBLE
   std::int64_t lend_bytes = -1;       ///< CARILLON_LEND_BYTES
   std::int64_t fetch_bytes = -1;      ///< CARILLON_FETCH_BYTES
   std::int64_t gather_entries = -1;   ///< CARILLON_GATHER_ENTRIES

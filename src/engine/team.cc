@@ -22,7 +22,8 @@ struct Team::Hello {
   std::uint64_t generation = 0;
   std::int64_t slot_bytes = 0;
   std::uint64_t settings_hash = 0;
-  std::uint32_t crowded = 0;
+  std::uint16_t crowded = 0;
+  std::uint16_t reproducible = 0;
   std::int32_t gather_entries = 1;
   std::int64_t entry_ps = 0;
   std::int32_t node_rank = 0;
@@ -52,6 +53,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
   }
   mine.multicast = offer_multicast();
   mine.crowded = engine.crowded() ? 1 : 0;
+  mine.reproducible = engine.settings().reproducible != 0 ? 1 : 0;
   mine.gather_entries = engine.gather_entries();
   mine.entry_ps = engine.entry_ps();
   mine.settings_hash = std::hash<std::string>()(engine.settings().algorithm);
@@ -140,6 +142,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   for (const Hello& hello : hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
+    limits_.reproducible = limits_.reproducible || hello.reproducible != 0;
     gather_entries = std::min(gather_entries, hello.gather_entries);
     entry_ps = std::max(entry_ps, hello.entry_ps);
     same_settings_ = same_settings_ && hello.settings_hash == hellos.front().settings_hash;

@@ -66,6 +66,14 @@ std::string Expressions::check_complete(Node node, Rank ranks, bool in_rank_orde
   return {};
 }
 
+bool Expressions::is_left_fold(Node node, Rank ranks) const {
+  for (Rank rank = ranks - 1; rank > 0; --rank) {
+    if (is_input(node) || nodes_[node].right != input(rank)) return false;
+    node = nodes_[node].left;
+  }
+  return node == input(0);
+}
+
 std::string Expressions::text(Node node) const {
   if (is_input(node)) return std::to_string(node);
   if (nodes_[node].leaves > 32) {

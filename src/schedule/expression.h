@@ -28,6 +28,8 @@ class Expressions {
   /// Empty if the node has the input of each of the ranks 0, ..., ranks-1 exactly once and no
   /// other, and in rank order if that is asked for; otherwise what is wrong with it.
   [[nodiscard]] std::string check_complete(Node node, Rank ranks, bool in_rank_order) const;
+  /// Whether the node is ((0 op 1) op 2) ... op ranks-1.
+  [[nodiscard]] bool is_left_fold(Node node, Rank ranks) const;
   /// "(0 + 1) + 2", abbreviated if it is long.
   [[nodiscard]] std::string text(Node node) const;
 

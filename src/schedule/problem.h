@@ -142,6 +142,9 @@ struct Limits {
   bool crowded = false;
   /// Multicast does better than what goes from node to node otherwise. For selection, too.
   bool multicast_pays = false;
+  /// Reductions have one order, whatever the algorithm, the nodes and the network: that of the
+  /// ranks, from left to right.
+  bool reproducible = false;
   /// Which ranks share a node; null: all do.
   std::shared_ptr<const Nodes> nodes;
 

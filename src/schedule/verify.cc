@@ -146,6 +146,11 @@ class Verification {
     if (passed_[node] == operands) return {};
     std::string reason =
         memory_.expressions().check_complete(node, operands, !call_.shared.commutative);
+    if (reason.empty() && call_.limits.reproducible &&
+        !memory_.expressions().is_left_fold(node, operands)) {
+      reason = "is computed as " + memory_.expressions().text(node) +
+               ", not from left to right, as reproducible sums are";
+    }
     if (reason.empty()) passed_[node] = operands;
     return reason;
   }

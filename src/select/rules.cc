@@ -92,6 +92,9 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 8 * kKiB, "reduce.reduce_scatter_gather"},
     Row{kAnywhere, 64, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
+    // Reproducible sums, which the ones above cannot do.
+    Row{kAnywhere, kAnyRanks, 2 * kKiB, "reduce.flat"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.flat_blocks"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
@@ -121,6 +124,9 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 512 * kKiB, "allreduce.reduce_scatter_allgather"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.ring"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
+    // Reproducible sums, which the ones above cannot do.
+    Row{kAnywhere, kAnyRanks, 64, "allreduce.flat"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "allreduce.flat_blocks"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
     Row{kSingles, 12, kAnyBytes, "allgather.flat"},

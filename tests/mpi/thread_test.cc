@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MPI_THREAD_MULTIPLE: several threads, each with communicators of its own, collectives, types and
-// operators that come and go, and messages between.
+// operators that come and go, requests of all kinds, and messages between.
+#include <algorithm>
 #include <thread>
 
 #include "support.h"
+
+// Open MPI 4 has the persistent collectives as an extension.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define MPI_Bcast_init MPIX_Bcast_init
+#endif
 
 namespace mpi_test {
 namespace {
@@ -47,6 +54,56 @@ void exercise(MPI_Comm comm, int number, Findings& findings) {
   for (int i = 0; i < size; ++i) findings.check(out[static_cast<std::size_t>(i)] == i);
 }
 
+constexpr int kRequests = 4;
+
+// Each thread in another way.
+void complete(MPI_Request* requests, int thread) {
+  int done = 0, index = 0, indices[kRequests];
+  switch (thread % 4) {
+    case 0: MPI_Waitall(kRequests, requests, MPI_STATUSES_IGNORE); return;
+    case 1:
+      while (done == 0) MPI_Testall(kRequests, requests, &done, MPI_STATUSES_IGNORE);
+      return;
+    case 2:
+      while (index != MPI_UNDEFINED) {
+        MPI_Waitany(kRequests, requests, &index, MPI_STATUS_IGNORE);
+      }
+      return;
+    default:
+      while (done != MPI_UNDEFINED) {
+        MPI_Testsome(kRequests, requests, &done, indices, MPI_STATUSES_IGNORE);
+      }
+  }
+}
+
+// A persistent broadcast, non-blocking collectives and a message in one array, while other threads
+// move everything on.
+void exercise_requests(MPI_Comm comm, int thread, Findings& findings) {
+  const int rank = world_rank(), size = world_size(), root = thread % size;
+  int data[2] = {}, sum = 0, got = -1;
+  std::vector<int> all(static_cast<std::size_t>(size), -1);
+  MPI_Request requests[kRequests];
+  std::fill_n(requests, kRequests, MPI_REQUEST_NULL);
+  MPI_Bcast_init(data, 2, MPI_INT, root, comm, MPI_INFO_NULL, &requests[0]);
+  for (int round = 0; round < 3; ++round) {
+    const int number = 10 * thread + round, given = 100 * rank + number;
+    data[0] = data[1] = rank == root ? number : -1;
+    MPI_Irecv(&got, 1, MPI_INT, (rank + size - 1) % size, kThreads + thread, MPI_COMM_WORLD,
+              &requests[1]);
+    MPI_Start(&requests[0]);
+    MPI_Iallreduce(&number, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[2]);
+    MPI_Iallgather(&given, 1, MPI_INT, all.data(), 1, MPI_INT, comm, &requests[3]);
+    MPI_Send(&given, 1, MPI_INT, (rank + 1) % size, kThreads + thread, MPI_COMM_WORLD);
+    complete(requests, thread);
+    findings.check(data[0] == number && data[1] == number && sum == size * number);
+    findings.check(got == 100 * ((rank + size - 1) % size) + number);
+    for (int i = 0; i < size; ++i) {
+      findings.check(all[static_cast<std::size_t>(i)] == 100 * i + number);
+    }
+  }
+  MPI_Request_free(&requests[0]);
+}
+
 void run_thread(MPI_Comm comm, int thread, Findings* findings) {
   const int rank = world_rank(), size = world_size();
   for (int round = 0; round < kRounds; ++round) {
@@ -58,6 +115,7 @@ void run_thread(MPI_Comm comm, int thread, Findings* findings) {
     MPI_Ssend(&given, 1, MPI_INT, (rank + 1) % size, thread, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     findings->check(got == round);
+    if (round % 4 == 0) exercise_requests(comm, thread, *findings);
     if (round % 20 == thread) {
       MPI_Comm copy = MPI_COMM_NULL;
       MPI_Comm_dup(comm, &copy);
@@ -88,6 +146,9 @@ int main(int argc, char** argv) {
   }
   check(taken("allreduce") >= taken_before + 2 * kThreads * kRounds,
         "the threads' allreduces must be taken");
+  constexpr int kStarts = kThreads * (kRounds / 4) * 3;
+  check(taken("bcast_init") == kStarts && taken("iallreduce") == kStarts,
+        "the threads' requests must be taken");
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
   return end();
 }

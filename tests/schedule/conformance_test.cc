@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/registry.h"
+#include "support/shapes.h"
 #include "support/trial.h"
 
 namespace carillon {
@@ -72,6 +73,47 @@ TEST_P(Fast, CutsLongElements) {
   if (has_reduction(GetParam()->collective)) GTEST_SKIP() << "not with a reduction";
   const Limits limits{.slot_bytes = 5, .inline_bytes = 0};
   for_each_trial(*GetParam(), 5, limits, false, {3}, verify_trial);
+}
+
+Limits reproducible(const test::Shape& shape) {
+  return {.slot_bytes = 64,
+          .inline_bytes = 16,
+          .multicast_bytes = 44,
+          .reproducible = true,
+          .nodes = shape.nodes};
+}
+
+// What may make reproducible sums reduces from left to right, on any nodes; the others are refused.
+TEST_P(Fast, ReducesFromLeftToRightOrIsRefused) {
+  if (!has_reduction(GetParam()->collective)) GTEST_SKIP() << "reduces nothing";
+  int trials = 0;
+  for (const test::Shape& shape :
+       {test::blocked({1}), test::blocked({2}), test::blocked({3}), test::round_robin(3, 2),
+        test::blocked({2, 3}), test::blocked({7}), test::round_robin(7, 3),
+        test::blocked({3, 1, 4}), test::blocked({13})}) {
+    for_each_trial(*GetParam(), shape.ranks(), reproducible(shape), false, {1, 5, 43},
+                   [&](const Trial& trial) {
+                     ++trials;
+                     verify_trial(trial);
+                   });
+  }
+  EXPECT_EQ(trials > 0, GetParam()->traits.left_to_right);
+}
+
+// The proof sees another order.
+TEST_P(Fast, AnotherOrderIsNoReproducibleSum) {
+  if (!has_reduction(GetParam()->collective)) GTEST_SKIP() << "reduces nothing";
+  if (GetParam()->traits.left_to_right) GTEST_SKIP() << "has no other order";
+  const test::Shape shape = test::blocked({3, 1, 3});
+  Limits limits = reproducible(shape);
+  limits.reproducible = false;
+  const Shared shared{GetParam()->collective, shape.ranks(), 0, 7, kElement};
+  Trial trial{*GetParam(), {shared, false}, limits, {}};
+  TeamCall call = trial.team_call();
+  EXPECT_TRUE(verify(call, trial.emitter(call)).ok());
+  call.limits.reproducible = true;
+  const Status status = verify(call, trial.emitter(call)).status;
+  EXPECT_NE(status.to_string().find("left to right"), std::string::npos) << status.to_string();
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, Fast, testing::ValuesIn(test::all_algorithms()),

@@ -53,6 +53,31 @@ TEST(Select, EveryProblemOnSeveralNodesGetsAnAlgorithmThatCanDoIt) {
   }
 }
 
+TEST(Select, ReproducibleSumsAreMadeFromLeftToRight) {
+  const auto rules = parse_rules("allreduce=ring;reduce=degree_k;scan=recursive_doubling");
+  ASSERT_TRUE(rules.ok()) << rules.status().to_string();
+  std::vector<test::Shape> shapes = test::shapes();
+  for (const int ranks : {1, 2, 16, 17, 64, 1000}) shapes.push_back(test::blocked({ranks}));
+  for (const test::Shape& shape : shapes) {
+    for (const bool crowded : {false, true}) {
+      const Limits limits{.crowded = crowded, .reproducible = true, .nodes = shape.nodes};
+      for (int i = 0; i < kCollectives; ++i) {
+        for (const std::int64_t count : {0L, 1L, 128L, 257L, 5000L, 100000L, 1L << 40}) {
+          const auto collective = static_cast<Collective>(i);
+          const Shared shared = problem(collective, shape.ranks(), count);
+          const AlgorithmChoice choice = select(shared, limits, rules.value());
+          ASSERT_NE(choice.algorithm, nullptr);
+          const Status status = check(*choice.algorithm, shared, choice.params, limits);
+          EXPECT_TRUE(status.ok()) << shape.name << ": " << status.to_string();
+          if (has_reduction(collective)) {
+            EXPECT_TRUE(choice.algorithm->traits.left_to_right) << choice.algorithm->id;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Select, SeveralNodesGetLevelsOrPairs) {
   const auto id = [](Collective collective, std::int64_t count, const test::Shape& shape,
                      bool commutative = true, bool crowded = false) {
