@@ -150,7 +150,7 @@ void Servlet::nap(Held& held) {
   held.lock();
   napping_ = false;
   // Who has begun to wait may have looked before what the bell rang for was there.
-  if (engine_.waiting_ > 0) shm::wake(engine_.segment(), engine_.node_rank());
+  if (engine_.locks_ && engine_.waiting_ > 0) shm::wake(engine_.segment(), engine_.node_rank());
 }
 
 }  // namespace carillon
