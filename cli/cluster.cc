@@ -25,7 +25,7 @@ struct Options {
   bool json = false;
   bool snooping = false;
   bool native = false;
-  bool stats = false;
+  bool stats = false, check = false;
   std::string mpi, trace;
   std::string launcher_options;
   std::vector<pid_t> processes;  // of rsh
@@ -128,6 +128,7 @@ int run(const Options& options, const Arguments& program) {
     require_interposer(linkage.abi);
     rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
     if (options.stats) rank.emplace_back("--stats");
+    if (options.check) rank.emplace_back("--check");
     if (!options.trace.empty()) {
       require_trace(options.trace);
       rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
@@ -175,6 +176,7 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
   app.add_flag("--stats", options->stats,
                "say at the end which calls carillon took, which it left to the MPI, and why")
       ->excludes(native);
+  app.add_flag("--check", options->check, kCheckHelp)->excludes(native);
   app.add_option("--trace", options->trace, kTraceHelp)->excludes(native);
   app.add_option("--duplicate", options->duplicate,
                  "share of carillon's messages that are told twice, e.g. 0.1% (CARILLON_FAULT)")

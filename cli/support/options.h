@@ -36,6 +36,11 @@ inline constexpr const char* kTraceHelp =
 /// Makes the file a trace without events; fails if it cannot be written.
 void require_trace(const std::string& file);
 
+/// What --check does, for --help.
+inline constexpr const char* kCheckHelp =
+    "compare each collective call with those of the other ranks, and end the job at the first that "
+    "does not fit, saying where it is";
+
 /// What --record does, for --help.
 inline constexpr const char* kRecordHelp =
     "write which collectives the program calls, and how long it computes between them, to this "

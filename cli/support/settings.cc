@@ -33,6 +33,8 @@ std::vector<Setting> all_settings() {
       "off: the interposer leaves every call to the program's own MPI.");
   add("CARILLON_STATS", "text", "",
       "1: rank 0 says on stderr at the end which calls were taken; otherwise a file's prefix.");
+  add("CARILLON_CHECK", "on or off", "off",
+      "on: each collective call is compared with those of the other ranks.");
   add("CARILLON_RECORD", "file", "",
       "Rank 0 writes the program's collectives to it, for carillon sim --program.");
   return all;

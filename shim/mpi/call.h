@@ -57,7 +57,7 @@ enum class Reason : std::uint8_t {
   kReduction,   // an operator and type that only the host may know
   kNested,      // the host called it while carillon called the host
   kSuspect,     // wrong arguments: the host answers
-  kRecorded,    // it is taken or left elsewhere, and recorded
+  kObserved,    // it is taken or left elsewhere, and recorded or checked
 };
 inline constexpr std::size_t kReasons = 10;
 

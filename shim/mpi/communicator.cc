@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "check.h"
 #include "errors.h"
 #include "flight.h"
 #include "process.h"
@@ -91,24 +92,6 @@ void destroy_freed_teams() {
   for (const auto& communicator : freed) destroy(*communicator);
 }
 
-// Whether all members are of this process's MPI_COMM_WORLD: only those are known to have an
-// interposer. Local, and the same on all members.
-bool within_world(const Communicator& communicator) {
-  MPI_Group group{};
-  if (host().Comm_group(communicator.handle, &group) != MPI_SUCCESS) return false;
-  std::vector<int> ranks(static_cast<std::size_t>(communicator.size));
-  std::vector<int> world_ranks(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const int status = host().Group_translate_ranks(group, communicator.size, ranks.data(),
-                                                  process().world_group, world_ranks.data());
-  host().Group_free(&group);
-  if (status != MPI_SUCCESS) return false;
-  for (const int rank : world_ranks) {
-    if (rank == MPI_UNDEFINED) return false;
-  }
-  return true;
-}
-
 // Local. Collective over the communicator, if it can be served at all; then its team is in the
 // making.
 bool begin_team(Communicator& communicator, MayWait may_wait) {
@@ -120,7 +103,7 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
   }
   host().Comm_rank(communicator.handle, &communicator.rank);
   host().Comm_size(communicator.handle, &communicator.size);
-  if (!within_world(communicator)) {
+  if (!within_world(communicator.handle, communicator.size)) {
     communicator.reason = Reason::kOtherWorld;
     return false;
   }
@@ -191,6 +174,22 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 
 }  // namespace
 
+bool within_world(MPI_Comm comm, int size) {
+  MPI_Group group{};
+  if (host().Comm_group(comm, &group) != MPI_SUCCESS) return false;
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> world_ranks(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const int status = host().Group_translate_ranks(group, size, ranks.data(), process().world_group,
+                                                  world_ranks.data());
+  host().Group_free(&group);
+  if (status != MPI_SUCCESS) return false;
+  for (const int rank : world_ranks) {
+    if (rank == MPI_UNDEFINED) return false;
+  }
+  return true;
+}
+
 bool start_communicators() {
   return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_communicator_freed,
                                    &communicators().keyval, nullptr) == MPI_SUCCESS;
@@ -220,7 +219,7 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
     case Phase::kOff: return unserved(Reason::kOff);
     case Phase::kRunning: break;
   }
-  if (records()) return unserved(Reason::kRecorded);
+  if (checks() || records()) return unserved(Reason::kObserved);
   if (comm == g_host.comm_null) return unserved(Reason::kSuspect);
   const std::uint64_t generation = g_communicators.now();
   ThreadCache::Comm& remembered = t_cache.comms[hash_of(comm) >> 60];

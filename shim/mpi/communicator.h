@@ -50,6 +50,10 @@ struct Communicator {
   }
 };
 
+/// Whether all members are of this process's MPI_COMM_WORLD: only those are known to have an
+/// interposer. Local, and the same on all members. Not of an intercommunicator.
+bool within_world(MPI_Comm comm, int size);
+
 enum class MayWait : bool { kNo, kYes };
 Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check.h"
 #include "communicator.h"
 #include "persistent.h"
 #include "process.h"
@@ -24,14 +25,24 @@ constinit thread_local ThreadCache t_cache;
 namespace {
 
 template <Collective kCollective, typename HostCall>
+int intercept_checked(const Call& call, HostCall call_host);
+
+template <Collective kCollective, typename HostCall>
 inline int intercept(const Call& call, HostCall call_host) {
   Communicator& communicator = find_communicator(call.comm);
   const Outcome outcome = run<kCollective>(communicator, call, nullptr);
   if (outcome.left == Reason::kNone) [[likely]]
     return outcome.code;
+  if (checks()) return intercept_checked<kCollective>(call, call_host);
   if (records()) return run_recorded<kCollective>(call, call_host);
   count_left(call_index(kCollective), outcome.left);
   return call_host(communicator.for_host(call.comm, outcome.left));
+}
+
+template <Collective kCollective, typename HostCall>
+[[gnu::noinline]] int intercept_checked(const Call& call, HostCall call_host) {
+  const CheckedCall checked(call_index(kCollective), call);
+  return intercept<kCollective>(call, call_host);
 }
 
 // The non-blocking forms. call_host(communicator, place for the request), which may be kept.
@@ -52,6 +63,10 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
     drop_flight(flight);
     if (outcome.left == Reason::kNone) return outcome.code;
     reason = outcome.left;
+  }
+  if (checks()) {
+    const CheckedCall checked(kCounted, call);
+    return intercept_started<kCollective>(call, request, call_host);
   }
   if (records()) {
     const RecordedCall recorded;
@@ -76,6 +91,10 @@ template <Collective kCollective, typename HostCall>
 int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
                          HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kPersistent);
+  if (checks()) {
+    const CheckedCall checked(kCounted, call);
+    return intercept_persistent<kCollective>(call, info, request, call_host);
+  }
   std::optional<RecordedCall> recorded;
   if (records()) recorded.emplace();
   Communicator& communicator = find_communicator(call.comm);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bootstrap.h"
+#include "check.h"
 #include "communicator.h"
 #include "datatype.h"
 #include "flight.h"
@@ -37,7 +38,8 @@ struct Hello {
   std::uint32_t magic = kMagic;
   std::uint16_t on = 1;
   std::uint16_t started = 0;  // of the second round: carillon's context is there
-  std::uint32_t records = 0;  // CARILLON_RECORD is set
+  std::uint16_t records = 0;  // CARILLON_RECORD is set
+  std::uint16_t checks = 0;   // CARILLON_CHECK is
 };
 
 [[noreturn]] void end_job() {
@@ -102,12 +104,16 @@ int first_rank(const std::vector<Hello>& all, Predicate predicate) {
 // Called by carillon while it waits.
 void idle(void* /*arg*/) {
   if (settles_slowly()) advance_flights();
+  advance_checks();
   progress_host();
 }
 
 int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
   Process& state = process();
-  if (state.phase == Phase::kRunning) finish_flights();
+  if (state.phase == Phase::kRunning) {
+    finish_checking();
+    finish_flights();
+  }
   const bool running = state.phase.exchange(Phase::kFinished) == Phase::kRunning;
   const InsideHost guard;
   if (running) {
@@ -172,12 +178,18 @@ bool start_together(Process& state, Settings& settings, int thread_level) {
       make_host_objects(state) ? make_context(state, thread_level) : CRL_ERR_SYSTEM;
   // The library may have found this before it met the other ranks: they would wait.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
-  const auto all = exchange(
-      state, settings, {.started = status == CRL_OK, .records = settings.record.empty() ? 0U : 1U});
+  const auto all = exchange(state, settings,
+                            {.started = status == CRL_OK,
+                             .records = static_cast<std::uint16_t>(settings.record.empty() ? 0 : 1),
+                             .checks = static_cast<std::uint16_t>(settings.check ? 1 : 0)});
   const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
   const int silent = first_rank(all, [](const Hello& hello) { return hello.records == 0; });
   if (silent >= 0 && !std::exchange(settings.record, {}).empty() && state.world_rank < 2) {
     say("nothing is recorded, because CARILLON_RECORD is not set on rank %d", silent);
+  }
+  const int careless = first_rank(all, [](const Hello& hello) { return hello.checks == 0; });
+  if (careless >= 0 && std::exchange(settings.check, false) && state.world_rank < 2) {
+    say("nothing is checked, because CARILLON_CHECK is not set on rank %d", careless);
   }
   if (failed < 0) return true;
   if (failed == state.world_rank) say("off on all ranks: %s", crl_last_error());
@@ -217,11 +229,14 @@ void start_process() {
     if (on) start_recording(settings.record);
     if (!on && state.world_rank == 0) say("nothing is recorded, because carillon is off");
   }
+  if (settings.check && !(on && start_checking()) && state.world_rank == 0) {
+    say("nothing is checked, because carillon is off");
+  }
   state.phase.store(on ? Phase::kRunning : Phase::kOff, std::memory_order_release);
 }
 
 void say(const char* format, ...) {
-  char line[1024];
+  char line[4096];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(line, sizeof(line), format, arguments);

@@ -2,7 +2,7 @@
 //
 // Recording: which collectives the program calls, and how long it computes between them, to one
 // file for carillon sim --program. A recorded call goes the slow way, so that recording costs
-// nothing where it is off: find_communicator_slow says Reason::kRecorded, and intercept.cc, which
+// nothing where it is off: find_communicator_slow says Reason::kObserved, and intercept.cc, which
 // looks at that where a call is left anyway, comes here.
 #pragma once
 

@@ -18,16 +18,25 @@ bool is_one_of(std::string_view value, std::initializer_list<std::string_view> w
   return std::find(words.begin(), words.end(), value) != words.end();
 }
 
+// Empty, or why the value is none.
+std::string read_switch(const char* name, bool* on) {
+  const std::string_view value = value_of(name);
+  if (is_one_of(value, {"off", "0", "no", "false"})) {
+    *on = false;
+  } else if (is_one_of(value, {"on", "1", "yes", "true"})) {
+    *on = true;
+  } else if (!value.empty()) {
+    return std::string(name) + "=" + std::string(value) + " is not a setting; use on or off";
+  }
+  return {};
+}
+
 }  // namespace
 
 Settings read_settings() {
   Settings settings;
-  const std::string_view on = value_of("CARILLON");
-  if (is_one_of(on, {"off", "0", "no", "false"})) {
-    settings.on = false;
-  } else if (!is_one_of(on, {"", "on", "1", "yes", "true"})) {
-    settings.error = "CARILLON=" + std::string(on) + " is not a setting; use on or off";
-  }
+  settings.error = read_switch("CARILLON", &settings.on);
+  if (settings.error.empty()) settings.error = read_switch("CARILLON_CHECK", &settings.check);
   const std::string_view stats = value_of("CARILLON_STATS");
   if (!is_one_of(stats, {"", "off", "0", "no", "false"})) {
     settings.stats = is_one_of(stats, {"on", "1", "yes", "true"}) ? "1" : std::string(stats);

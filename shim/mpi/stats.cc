@@ -31,7 +31,7 @@ const char* text_of(Reason reason) {
     case Reason::kReduction: return "operator and datatype only the MPI knows";
     case Reason::kNested: return "called by the MPI itself";
     case Reason::kSuspect: return "wrong arguments";
-    case Reason::kRecorded: return "recorded";
+    case Reason::kObserved: return "recorded or checked";
   }
   return "";
 }

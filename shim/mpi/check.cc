@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "check_compare.h"
+#include "communicator.h"
+#include "flight.h"
+#include "process.h"
+
+namespace carillon::shim {
+
+constinit std::atomic<bool> g_checking = false;
+thread_local bool t_checked = false;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kCallTag = 1, kAnswerTag = 2;
+constexpr auto kSayAfter = std::chrono::seconds(10);
+
+struct Message {
+  std::vector<std::byte> bytes;
+  int to = 0, tag = 0;
+  MPI_Request request{};
+  bool posted = false;
+};
+
+// A communicator of the program's, and what its ranks tell each other of it.
+struct Channel {
+  MPI_Comm own{};  // a copy, ours alone
+  MPI_Request copying{};
+  bool ready = false;  // the copy is there
+  int rank = 0, size = 0;
+  std::string name;
+  std::uint64_t calls = 0;     // of this rank
+  std::uint64_t answered = 0;  // of these, found to fit, by rank 0 or as it has told
+  std::list<Message> out;      // in order
+  // Where the calls come together.
+  std::vector<std::deque<Description>> came;  // by rank
+  // Partner: on_freed, which may run with locks of the host's held and takes none.
+  std::atomic<bool> freed = false;
+};
+
+struct Checks {
+  std::mutex mutex;  // of all of it; the host's functions that never wait are called with it held
+  std::vector<std::unique_ptr<Channel>> channels;
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm world{};  // a copy, ours alone
+};
+
+Checks& checks_made() {
+  static Checks& all = *new Checks();  // never destroyed: threads may be in a call at the end
+  return all;
+}
+
+int on_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* /*extra*/) {
+  static_cast<Channel*>(value)->freed.store(true, std::memory_order_release);
+  return MPI_SUCCESS;
+}
+
+[[noreturn]] void end_job() {
+  constexpr int kForwardUs = 100000;
+  usleep(kForwardUs);  // launchers drop what they have not yet forwarded
+  host().Abort(g_host.comm_world, 1);
+  _exit(1);
+}
+
+std::string call_of(const Channel& channel, std::uint64_t number) {
+  return "call " + std::to_string(number) + " on " + channel.name + " (" +
+         std::to_string(channel.size) + " ranks)";
+}
+
+[[noreturn]] void report(const Channel& channel, const Difference& difference,
+                         const std::vector<Description>& calls) {
+  const auto text = [&](int rank) {
+    return "\n  rank " + std::to_string(rank) + ": " + calls[static_cast<std::size_t>(rank)].text;
+  };
+  std::string line = call_of(channel, channel.answered + 1) + ": rank " +
+                     std::to_string(difference.rank) + " does not fit with rank " +
+                     std::to_string(difference.other) + ": " + difference.why +
+                     text(difference.rank);
+  if (difference.other != difference.rank) line += text(difference.other);
+  say("check: %s", line.c_str());
+  end_job();
+}
+
+// MPI_SUCCESS means nothing to a communicator that is only ours: what fails ends the job.
+void require(int status, const char* what) {
+  if (status == MPI_SUCCESS) return;
+  say("check: the MPI refuses %s", what);
+  end_job();
+}
+
+Channel* make_channel(MPI_Comm comm) {
+  int is_inter = 0;
+  host().Comm_test_inter(comm, &is_inter);
+  auto made = std::make_unique<Channel>();
+  host().Comm_rank(comm, &made->rank);
+  host().Comm_size(comm, &made->size);
+  if (is_inter != 0 || !within_world(comm, made->size)) return nullptr;
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  host().Comm_get_name(comm, name, &length);
+  made->name = length > 0 ? name : "a communicator without a name";
+  require(host().Comm_idup(comm, &made->own, &made->copying), "a copy of a communicator");
+  if (made->rank == 0) made->came.resize(static_cast<std::size_t>(made->size));
+  Checks& all = checks_made();
+  host().Comm_set_attr(comm, all.keyval, made.get());
+  all.channels.push_back(std::move(made));
+  return all.channels.back().get();
+}
+
+// Null: its ranks are not all known to check. With the lock held.
+Channel* channel_of(MPI_Comm comm) {
+  void* value = nullptr;
+  int found = 0;
+  if (host().Comm_get_attr(comm, checks_made().keyval, &value, &found) != MPI_SUCCESS) {
+    return nullptr;
+  }
+  return found != 0 ? static_cast<Channel*>(value) : make_channel(comm);
+}
+
+// All that follows with the lock held.
+
+bool is_ready(Channel& channel) {
+  if (!channel.ready) {
+    int done = 0;
+    require(host().Test(&channel.copying, &done, MPI_STATUS_IGNORE), "a copy of a communicator");
+    channel.ready = done != 0;
+  }
+  return channel.ready;
+}
+
+// A call's description is sent synchronously: at the end it is known to have been looked at.
+void post(Channel& channel, Message& message) {
+  const auto send = message.tag == kCallTag ? host().Issend : host().Isend;
+  require(send(message.bytes.data(), static_cast<int>(message.bytes.size()), g_host.byte,
+               message.to, message.tag, channel.own, &message.request),
+          "a message");
+  message.posted = true;
+}
+
+void move_on_messages(Channel& channel) {
+  for (auto message = channel.out.begin(); message != channel.out.end();) {
+    if (!message->posted) post(channel, *message);
+    int done = 0;
+    require(host().Test(&message->request, &done, MPI_STATUS_IGNORE), "a message");
+    message = done != 0 ? channel.out.erase(message) : std::next(message);
+  }
+}
+
+// A message that is there, of one of these tags; false: none is.
+bool receive(Channel& channel, int from, int tag, std::vector<std::byte>* bytes, int* source) {
+  int found = 0, count = 0;
+  MPI_Message message{};
+  MPI_Status status{};
+  require(host().Improbe(from, tag, channel.own, &found, &message, &status),
+          "to look for messages");
+  if (found == 0) return false;
+  host().Get_count(&status, g_host.byte, &count);
+  bytes->resize(static_cast<std::size_t>(count));
+  require(host().Mrecv(bytes->data(), count, g_host.byte, &message, MPI_STATUS_IGNORE),
+          "a message");
+  *source = status.MPI_SOURCE;
+  return true;
+}
+
+void answer(Channel& channel) {
+  for (int rank = 1; rank < channel.size; ++rank) {
+    channel.out.push_back({.bytes = std::vector<std::byte>(1), .to = rank, .tag = kAnswerTag});
+  }
+}
+
+bool is_blocking(std::size_t called) {
+  return static_cast<Form>(called / kCollectives) != Form::kStarted;
+}
+
+// At rank 0: the calls of which all have told.
+void compare_calls(Channel& channel) {
+  const auto all_there = [&] {
+    return std::none_of(channel.came.begin(), channel.came.end(),
+                        [](const auto& calls) { return calls.empty(); });
+  };
+  while (all_there()) {
+    std::vector<Description> calls;
+    for (auto& of_rank : channel.came) {
+      calls.push_back(std::move(of_rank.front()));
+      of_rank.pop_front();
+    }
+    if (const auto difference = find_difference(calls)) report(channel, *difference, calls);
+    ++channel.answered;
+    if (is_blocking(calls[0].called)) answer(channel);
+  }
+}
+
+void take_descriptions(Channel& channel) {
+  std::vector<std::byte> bytes;
+  int source = 0;
+  while (receive(channel, MPI_ANY_SOURCE, kCallTag, &bytes, &source)) {
+    auto description = decode_description(bytes);
+    if (!description) require(MPI_ERR_OTHER, "messages of this version of carillon");
+    channel.came[static_cast<std::size_t>(source)].push_back(std::move(*description));
+  }
+}
+
+void move_on(Channel& channel) {
+  if (!is_ready(channel)) return;
+  if (channel.rank == 0) {
+    take_descriptions(channel);
+    compare_calls(channel);
+  }
+  move_on_messages(channel);
+}
+
+// Nothing is under way, and nothing will be.
+bool is_over(const Channel& channel) {
+  return channel.freed.load(std::memory_order_acquire) && channel.ready && channel.out.empty() &&
+         std::all_of(channel.came.begin(), channel.came.end(),
+                     [](const auto& calls) { return calls.empty(); });
+}
+
+void move_all_on() {
+  auto& channels = checks_made().channels;
+  for (const auto& channel : channels) move_on(*channel);
+  for (const auto& channel : channels) {
+    if (is_over(*channel)) host().Comm_free(&channel->own);
+  }
+  std::erase_if(channels, [](const auto& channel) { return is_over(*channel); });
+}
+
+std::string missing_ranks(const Channel& channel) {
+  std::string ranks;
+  for (int rank = 0; rank < channel.size; ++rank) {
+    if (!channel.came[static_cast<std::size_t>(rank)].empty()) continue;
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return ranks;
+}
+
+// The first call that some have made, and others not.
+void say_who_is_missing(const Channel& channel, const std::string& how) {
+  const auto made = std::find_if(channel.came.begin(), channel.came.end(),
+                                 [](const auto& calls) { return !calls.empty(); });
+  if (made == channel.came.end()) return;
+  say("check: %s: %s without rank(s) %s\n  rank %d: %s",
+      call_of(channel, channel.answered + 1).c_str(), how.c_str(), missing_ranks(channel).c_str(),
+      static_cast<int>(made - channel.came.begin()), made->front().text.c_str());
+}
+
+// Tells rank 0 of a call. Its number; 0: the communicator is not checked.
+std::uint64_t tell(std::size_t called, const Call& call, Channel** channel) {
+  const InsideHost guard;
+  const std::lock_guard lock(checks_made().mutex);
+  *channel = channel_of(call.comm);
+  if (*channel == nullptr) return 0;
+  Channel& on = **channel;
+  Description description = describe_call(called, call, on.rank, on.size);
+  if (on.rank == 0) {
+    on.came[0].push_back(std::move(description));
+  } else {
+    on.out.push_back({.bytes = encode(description), .to = 0, .tag = kCallTag});
+  }
+  return ++on.calls;
+}
+
+// Whether that call is known to fit. Blocking calls have answers, in the order of the calls.
+bool has_answer(Channel& channel, std::uint64_t number) {
+  const InsideHost guard;
+  const std::lock_guard lock(checks_made().mutex);
+  if (channel.rank == 0) return channel.answered >= number;
+  std::vector<std::byte> bytes;
+  int source = 0;
+  return channel.ready && receive(channel, 0, kAnswerTag, &bytes, &source);
+}
+
+void wait_for_answer(Channel& channel, std::uint64_t number) {
+  const auto say_at = Clock::now() + kSayAfter;
+  bool said = channel.rank != 0;
+  while (advance_checks(), !has_answer(channel, number)) {
+    advance_flights();
+    sched_yield();
+    if (said || Clock::now() < say_at) continue;
+    said = true;
+    const std::lock_guard lock(checks_made().mutex);
+    say_who_is_missing(channel, "waits");
+  }
+}
+
+}  // namespace
+
+CheckedCall::CheckedCall(std::size_t called, const Call& call) {
+  t_checked = true;
+  if (call.comm == g_host.comm_null) return;
+  Channel* channel = nullptr;
+  const std::uint64_t number = tell(called, call, &channel);
+  if (number != 0 && is_blocking(called)) wait_for_answer(*channel, number);
+}
+
+CheckedCall::~CheckedCall() {
+  t_checked = false;
+  t_cache.last.generation = 0;  // the next call goes the slow way, too
+}
+
+void advance_checks() {
+  if (!g_checking.load(std::memory_order_relaxed)) return;
+  const InsideHost guard;
+  const std::unique_lock lock(checks_made().mutex, std::try_to_lock);
+  if (lock.owns_lock()) move_all_on();
+}
+
+bool start_checking() {
+  Checks& all = checks_made();
+  const bool made = host().Comm_dup(g_host.comm_world, &all.world) == MPI_SUCCESS &&
+                    host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_freed, &all.keyval,
+                                              nullptr) == MPI_SUCCESS;
+  g_checking = made;
+  return made;
+}
+
+void finish_checking() {
+  if (!g_checking) return;
+  Checks& all = checks_made();
+  const auto all_sent = [&] {
+    const std::lock_guard lock(all.mutex);
+    return std::all_of(all.channels.begin(), all.channels.end(),
+                       [](const auto& channel) { return channel->out.empty(); });
+  };
+  const auto pause = [] {
+    advance_flights();
+    advance_checks();
+    sched_yield();
+  };
+  while (!all_sent()) pause();
+  MPI_Request request{};
+  require(host().Ibarrier(all.world, &request), "a barrier");
+  for (int done = 0; done == 0; pause()) {
+    require(host().Test(&request, &done, MPI_STATUS_IGNORE), "a barrier");
+  }
+  g_checking = false;
+  bool some = false;
+  for (const auto& channel : all.channels) {
+    if (channel->rank != 0) continue;
+    const bool whole = std::all_of(channel->came.begin(), channel->came.end(),
+                                   [](const auto& calls) { return calls.empty(); });
+    if (!whole) say_who_is_missing(*channel, "the program has ended");
+    some = some || !whole;
+  }
+  if (some) end_job();
+  host().Comm_free(&all.world);
+}
+
+}  // namespace carillon::shim
