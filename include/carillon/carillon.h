@@ -22,7 +22,7 @@
  *  - A process that dies breaks the teams it is in: the others' calls on them end with
  *    CRL_ERR_PEER_DEAD within crl_context_config_t.dead_peer_ms, or within five seconds if a
  *    whole node has gone.
- *  - Between nodes, progress is made by calls into carillon only.
+ *  - Progress is made by calls into carillon, or by CARILLON_SERVLET's thread (docs/servlet.md).
  */
 #ifndef CARILLON_CARILLON_H
 #define CARILLON_CARILLON_H

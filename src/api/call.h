@@ -19,8 +19,9 @@ struct Buffers {
 Status invalid(const CallKey& key, const std::string& what);
 
 /// One that does not block, by who holds the engine's lock; then the end of a request that is done.
+/// Moves it on, unless the servlet will (`served`).
 crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
-                   crl_request_h* request_p);
+                   crl_request_h* request_p, bool served = false);
 crl_status_t finish(crl_request_h* request_p);
 
 /// The team's members, all in the same call, join its multicast groups if there can be any.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -280,6 +281,24 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   return status;
 }
 
+// What this rank's part of the call moves, about.
+std::int64_t bytes_of(const crl_team& team, const CallKey& key, const Buffers& buffers) {
+  if (has_tables(key.collective)) {
+    const auto sum = [](std::span<const std::int64_t> bytes) {
+      return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+    };
+    return std::max(sum(buffers.tables->send_bytes), sum(buffers.tables->recv_bytes));
+  }
+  const std::size_t element =
+      has_reduction(key.collective) ? crl_dtype_bytes(key.dtype) : std::size_t{1};
+  const auto bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, kMaxBytes)) *
+                     static_cast<std::int64_t>(element);
+  const bool blocks = key.collective == Collective::kAlltoall ||
+                      key.collective == Collective::kAllgather ||
+                      key.collective == Collective::kReduceScatterBlock;
+  return blocks ? bytes * team.team->size() : bytes;
+}
+
 crl_request* new_request(crl_context& context) {
   if (context.spare_requests.empty()) return new crl_request();
   crl_request* const request = context.spare_requests.back();
@@ -301,7 +320,7 @@ crl_status_t fail_team(crl_team& team, const CallKey& key) {
 }  // namespace
 
 crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
-                   crl_request_h* request_p) {
+                   crl_request_h* request_p, bool served) {
   Engine& engine = *team.context->engine;
   if (request_p == nullptr) return report(invalid(key, "no place for the request"));
   Place& entry = place_of(team, key, buffers.tables);
@@ -346,7 +365,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
     throw;
   }
   if (request->algorithm != nullptr) team.last_algorithm = request->algorithm;
-  engine.progress();
+  if (!served || !ready || request->needs_caller()) engine.progress();
   *request_p = request;
   return CRL_OK;
 }
@@ -383,8 +402,12 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
   }
   try {
     if (blocking) return run_blocking(*team, key, buffers);
-    const Engine::Lock lock(*team->context->engine);
-    return start(*team, key, buffers, request_p);
+    Engine& engine = *team->context->engine;
+    Engine::Lock lock(engine);
+    const bool served = engine.serves(bytes_of(*team, key, buffers));
+    const crl_status_t status = start(*team, key, buffers, request_p, served);
+    if (status == CRL_OK && served) engine.hand_over(lock);
+    return status;
   } catch (const std::exception&) {
     return fail_team(*team, key);
   }
@@ -397,8 +420,12 @@ crl_status_t crl_request_test(crl_request_h* request_p) {
   return carillon::guarded([&] {
     crl_request& request = **request_p;
     carillon::Engine& engine = *request.context->engine;
+    if (!request.done()) {
+      const carillon::Engine::Lock lock(engine, std::try_to_lock);
+      if (lock.busy()) return CRL_IN_PROGRESS;
+      engine.progress_and_watch();
+    }
     const carillon::Engine::Lock lock(engine);
-    if (!request.done()) engine.progress_and_watch();
     return request.done() ? carillon::finish(request_p) : CRL_IN_PROGRESS;
   });
 }

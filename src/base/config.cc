@@ -96,6 +96,10 @@ constexpr std::array kRows = {
         "File for what is posted to the network between nodes and what arrives, in the format of "
         "Chrome's trace viewer.",
         &Config::trace, nullptr, 0, 0},
+    Row{"CARILLON_SERVLET", "text",
+        "Whether a thread moves non-blocking collectives on while the program computes: off, on, "
+        "or auto, for long ones where ranks have a core each.",
+        &Config::servlet, nullptr, 0, 0},
     Row{"CARILLON_WATCHDOG", "time",
         "A rank that waits so long in a collective says which ranks have not come to it, e.g. 30s "
         "or 500ms; empty: never.",
@@ -163,6 +167,10 @@ Result<Config> read_config() {
     return Status(Code::kInvalidArgument, "CARILLON_MULTICAST=" + config.multicast +
                                               " is none of auto, off, udp and ud, the last two "
                                               "perhaps with :INTERFACE or :DEVICE");
+  }
+  if (config.servlet != "off" && config.servlet != "on" && config.servlet != "auto") {
+    return Status(Code::kInvalidArgument,
+                  "CARILLON_SERVLET=" + config.servlet + " is none of off, on and auto");
   }
   constexpr std::array<std::string_view, 5> kLevels = {"off", "error", "warning", "info", "debug"};
   for (const std::string_view level : kLevels) {

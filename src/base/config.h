@@ -31,6 +31,7 @@ struct Config {
   std::string multicast = "auto";     ///< CARILLON_MULTICAST
   std::int64_t multicast_join_s = 0;  ///< CARILLON_MULTICAST_JOIN_S
   std::string node_ranks;             ///< CARILLON_NODE_RANKS
+  std::string servlet = "off";        ///< CARILLON_SERVLET
   std::string watchdog;               ///< CARILLON_WATCHDOG
   std::int64_t watchdog_ms = 0;       ///< the same in milliseconds; 0: none
   std::string fault;                  ///< CARILLON_FAULT

@@ -70,7 +70,7 @@ Result<std::shared_ptr<const Plan>> plan_of(StageSource& stages, Run& run) {
 Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& config,
                                                const Config& settings) {
   std::unique_ptr<Engine> engine(new Engine(settings));
-  engine->threaded_ = config.threaded != 0;
+  engine->threaded_ = engine->locks_ = config.threaded != 0;
   engine->idle_ = config.idle;
   engine->idle_arg_ = config.idle_arg;
   if (config.dead_peer_ms > 0) engine->settings_.dead_peer_ms = config.dead_peer_ms;
@@ -87,6 +87,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   engine->node_of_ = std::move(place.value().node_of);
   if (engine->joined()) engine->set_up_memory();
   if (Status status = engine->set_up_network(config.oob); !status.ok()) return status;
+  engine->set_up_servlet(place.value());
   return engine;
 }
 
@@ -148,6 +149,7 @@ void Engine::tell_lending() {
 }
 
 Engine::~Engine() {
+  servlet_.reset();
   leave_network();
   retired_.clear();
   if (!joined()) return;
@@ -364,9 +366,10 @@ void Engine::leave_network() {
   }
 }
 
-void Engine::progress(int polls) {
+void Engine::progress(int polls, Mover mover) {
+  const bool by_servlet = mover == Mover::kServlet;
   if (network_) progress_network();
-  if (!agreeing_.empty()) {
+  if (!agreeing_.empty() && !by_servlet) {
     for (Team* team : agreeing_) team->progress_agreement();
     std::erase_if(agreeing_, [](Team* team) { return team->state() != Team::State::kAgreeing; });
   }
@@ -374,15 +377,17 @@ void Engine::progress(int polls) {
   if (active_.empty()) return;
   // Runs that end may not disturb the walk: they leave the list afterwards.
   bool ended = false;
-  for (Run* const run : active_) ended |= move_on(*run, polls);
+  for (Run* const run : active_) {
+    if (!by_servlet || !run->needs_caller()) ended |= move_on(*run, polls);
+  }
   if (!ended) return;
   forget_ended();
   // Another thread may be asleep until one of these runs has ended.
-  if (threaded_ && joined() && shm::anybody_sleeps(*segment_)) shm::wake(*segment_, node_rank_);
+  if (locks_ && joined() && shm::anybody_sleeps(*segment_)) shm::wake(*segment_, node_rank_);
 }
 
-void Engine::progress_and_watch() {
-  progress();
+void Engine::progress_and_watch(Mover mover) {
+  progress(0, mover);
   if (active_.empty() && agreeing_.empty()) return;
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -409,6 +414,7 @@ void Engine::run_to_end(Run& run) {
 
 template <typename Done>
 void Engine::wait_until(Done done) {
+  const Waiting waiting(*this);
   Waiter waiter(*this);
   for (;;) {
     {

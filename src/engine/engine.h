@@ -21,6 +21,7 @@
 #include "engine/lending.h"
 #include "engine/multicast.h"
 #include "engine/run.h"
+#include "engine/servlet.h"
 #include "schedule/problem.h"
 #include "team/lifeline.h"
 #include "transport/net/network.h"
@@ -31,6 +32,7 @@
 namespace carillon {
 
 class Team;
+struct NodePlace;
 
 /// What runs of later stages are made from; implemented by the layer that knows algorithms.
 class StageSource {
@@ -119,20 +121,38 @@ class Engine {
   [[nodiscard]] Breakdown* breakdown() { return measured_ ? &breakdown_ : nullptr; }
   void set_stage_source(StageSource* source) { stages_ = source; }
 
-  /// Serializes the calls below when the context is threaded; else does nothing.
+  /// Serializes the calls below when the context is threaded, or the servlet is at work; else does
+  /// nothing. Of the program's threads.
   class Lock {
    public:
-    explicit Lock(Engine& engine) : engine_(engine) {
-      if (engine_.threaded_) engine_.mutex_.lock();
+    explicit Lock(Engine& engine) : engine_(engine), held_(engine.locks_) {
+      if (held_) engine_.mutex_.lock();
     }
+    /// Not held where the servlet is just moving things on.
+    Lock(Engine& engine, std::try_to_lock_t /*how*/) : engine_(engine), held_(engine.locks_) {
+      if (!held_) return;
+      if (engine_.servlet_ == nullptr) {
+        engine_.mutex_.lock();
+      } else if (!engine_.mutex_.try_lock()) {
+        held_ = false;
+        busy_ = true;
+      }
+    }
+    [[nodiscard]] bool busy() const { return busy_; }
     ~Lock() {
-      if (engine_.threaded_) engine_.mutex_.unlock();
+      if (!held_) return;
+      if (engine_.active_.empty()) engine_.locks_ = engine_.threaded_;
+      engine_.mutex_.unlock();
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
+    /// From here on others are locked out, and until nothing is in flight any more.
+    void share();
 
    private:
     Engine& engine_;
+    bool held_;
+    bool busy_ = false;
   };
 
   // All of these with the Lock held.
@@ -141,9 +161,16 @@ class Engine {
   void retire_team(std::unique_ptr<Team> team);
   /// Begins the run, or lets it wait for its turn on its team.
   void start(Run& run);
-  void progress(int polls = 0);
+  enum class Mover { kProgram, kServlet };
+  void progress(int polls = 0, Mover mover = Mover::kProgram);
   /// For callers that poll: now and then looks for dead peers, too.
-  void progress_and_watch();
+  void progress_and_watch(Mover mover = Mover::kProgram);
+  /// Whether the servlet moves a non-blocking call of so many bytes on, from its beginning.
+  [[nodiscard]] bool serves(std::int64_t bytes) const {
+    return servlet_ != nullptr && bytes >= serves_from_bytes_;
+  }
+  /// What has been started is the servlet's.
+  void hand_over(Lock& lock);
 
   /// Fails the team unless it has failed: a caller cannot go on. Its runs are their callers' again.
   void fail(Team& team, const Status& why);
@@ -170,12 +197,27 @@ class Engine {
 
  private:
   friend class Waiter;
+  friend class Servlet;
+  // A thread of the program waits: meanwhile it does the servlet's work.
+  class Waiting {
+   public:
+    explicit Waiting(Engine& engine);
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Engine& engine_;
+    bool counts_ = false;
+  };
   explicit Engine(const Config& settings) : settings_(settings) {
     // A blocking call has begun when it joins these, and may not fail for want of memory any more.
     active_.reserve(16);
   }
   void set_up_memory();
   void tell_lending();
+  void set_up_servlet(const NodePlace& place);
+  [[nodiscard]] bool servlet_has_work() const;
   void set_up_gathering();
   Status set_up_network(const crl_oob_t& oob);
   Status set_up_lifeline(const crl_oob_t& oob);
@@ -227,6 +269,10 @@ class Engine {
   bool oversubscribed_ = false;
   bool threaded_ = false;
   std::mutex mutex_;
+  bool locks_ = false;  // it must be held: changed by the program's threads, with it held
+  int waiting_ = 0;     // threads of the program that wait while the servlet is at work
+  std::int64_t serves_from_bytes_ = 0;
+  std::unique_ptr<Servlet> servlet_;  // null: there is none
   void (*idle_)(void*) = nullptr;
   void* idle_arg_ = nullptr;
   StageSource* stages_ = nullptr;

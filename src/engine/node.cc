@@ -141,6 +141,10 @@ NodePlace find_place(std::span<const Introduction> all, int rank) {
     ++place.size;
   }
   place.oversubscribed = neighbours > cores.count();
+  place.spare_cores = 2 * neighbours <= cores.count();
+  for (std::size_t c = 0; c < kMaxCores; ++c) {
+    if (cores[c]) CPU_SET(c, &place.used_cores);
+  }
   return place;
 }
 

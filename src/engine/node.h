@@ -4,6 +4,8 @@
 // these come to share one segment.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,6 +22,8 @@ struct NodePlace {
   int rank = 0;                           ///< within the node, in the order of oob ranks
   int size = 1;
   bool oversubscribed = false;        ///< more ranks than cores they may run on
+  bool spare_cores = false;           ///< for each rank there is another core
+  cpu_set_t used_cores = {};          ///< those that ranks of the machine may run on
   std::uint64_t world = 0;            ///< random; equal on all processes that started together
   std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };

@@ -70,7 +70,7 @@ void Run::begin(std::uint64_t collective) {
   collective_ = collective;
   copied_bytes_ = 0;
   sent_copied_bytes_ = 0;
-  state_ = State::kRunning;
+  set_state(State::kRunning);
   told_all_ = false;
   reads_in_place_ = false;
   breakdown_ = team_->engine().breakdown();
@@ -96,7 +96,7 @@ bool Run::advance_all(int polls, Clock clock) {
   if (strands_.size() > 1) polls = 0;
   for (Strand& strand : strands_) {
     if (!strand.finished && !advance(strand, polls, clock)) finished = false;
-    if (state_ == State::kDone) return true;  // it failed
+    if (done()) return true;  // it failed
   }
   return finished && end();
 }

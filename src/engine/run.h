@@ -5,6 +5,7 @@
 // a plan of the same shape before.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,8 +55,13 @@ class Run {
 
   enum class State { kIdle, kDeferred, kRunning, kDone };
 
-  [[nodiscard]] State state() const { return state_; }
-  [[nodiscard]] bool done() const { return state_ == State::kDone; }
+  [[nodiscard]] State state() const { return state_.load(std::memory_order_relaxed); }
+  /// Any thread. What else the run has to tell, it tells who holds the engine's lock.
+  [[nodiscard]] bool done() const {
+    return state_.load(std::memory_order_acquire) == State::kDone;  // partner: set_state
+  }
+  /// May a thread move it on that is not the caller's? Not if it calls the caller's operator.
+  [[nodiscard]] bool needs_caller() const { return binding_.reduction.user != nullptr; }
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] std::uint64_t collective() const { return collective_; }
   [[nodiscard]] Team& team() const { return *team_; }
@@ -95,7 +101,7 @@ class Run {
   [[nodiscard]] bool may_be_read();
   /// The network may reach none of the caller's memory any more.
   void take_back();
-  void set_state(State state) { state_ = state; }
+  void set_state(State state) { state_.store(state, std::memory_order_release); }
   /// Is this run waiting for a message of `rank` that is not there? In vain, then, if that rank
   /// has completed the collective.
   [[nodiscard]] bool waits_in_vain(int rank) const;
@@ -256,7 +262,7 @@ class Run {
            static_cast<std::uint64_t>(in.index + strand.iteration * in.index_stride);
   }
 
-  State state_ = State::kIdle;
+  std::atomic<State> state_ = State::kIdle;
   Team* team_ = nullptr;
   std::shared_ptr<const Plan> plan_;
   bool planned_ = false;  // plan_ is this call's

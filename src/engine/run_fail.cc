@@ -34,7 +34,7 @@ void Run::fail_given_up(int rank) { fail(team_->given_up_by(rank, collective_));
 // The team's failure follows: it takes the caller's memory back.
 void Run::fail(Status status) {
   status_ = std::move(status);
-  state_ = State::kDone;
+  set_state(State::kDone);
   if (gathers_) gathers_->abandon();
 }
 

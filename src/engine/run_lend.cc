@@ -92,7 +92,7 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     return true;
   }
   strand.read_ahead = received->landed ? lent_after(in, strand, number, *received) : 0;
-  if (state_ == State::kDone) return false;  // of those, one is of another call, or withdrawn
+  if (done()) return false;  // of those, one is of another call, or withdrawn
   const std::size_t bytes = length * static_cast<std::size_t>(1 + strand.read_ahead);
   const auto begin = Lending::Clock::now();
   const Status status = team_->engine().segment().read_private(

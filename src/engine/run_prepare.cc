@@ -10,7 +10,7 @@ void Run::prepare(Team& team, const Binding& binding) {
   team_ = &team;
   binding_ = binding;
   status_ = Status();
-  state_ = State::kIdle;
+  set_state(State::kIdle);
   references_.clear();
   sent_.clear();
   seen_.collective = 0;

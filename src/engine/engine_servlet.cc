@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the servlet has to do with the engine: when it is there, what is left to it, and who moves
+// things on meanwhile.
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/engine.h"
+#include "engine/node.h"
+#include "engine/team.h"
+
+namespace carillon {
+namespace {
+
+constexpr std::int64_t kServedBytes = 65536;  // waking a thread costs as much as shorter ones
+
+}  // namespace
+
+void Engine::set_up_servlet(const NodePlace& place) {
+  if (settings_.servlet == "off" || !joined()) return;
+  if (settings_.servlet == "auto" && place.oversubscribed) return;
+  auto servlet = Servlet::start(*this, place.used_cores, place.spare_cores);
+  if (!servlet.ok()) {
+    log(LogLevel::kWarning,
+        servlet.status().to_string() + "; collectives make progress in calls into carillon only");
+    return;
+  }
+  servlet_ = std::move(servlet.value());
+  serves_from_bytes_ = settings_.servlet == "on" ? 0 : kServedBytes;
+}
+
+bool Engine::servlet_has_work() const {
+  if (!locks_ || waiting_ > 0) return false;
+  return std::any_of(active_.begin(), active_.end(), [](const Run* run) {
+    const bool begins =
+        run->state() != Run::State::kDeferred || run->team().state() == Team::State::kReady;
+    return begins && !run->needs_caller() && !run->done();
+  });
+}
+
+void Engine::Lock::share() {
+  if (!held_) engine_.mutex_.lock();
+  held_ = true;
+  engine_.locks_ = true;
+}
+
+void Engine::hand_over(Lock& lock) {
+  lock.share();
+  servlet_->wake();
+}
+
+Engine::Waiting::Waiting(Engine& engine) : engine_(engine) {
+  const Lock lock(engine);
+  counts_ = engine.servlet_ != nullptr && engine.locks_;
+  if (counts_) ++engine.waiting_;
+}
+
+Engine::Waiting::~Waiting() {
+  if (!counts_) return;
+  const Lock lock(engine_);
+  --engine_.waiting_;
+  if (engine_.servlet_has_work()) engine_.servlet_->wake();
+}
+
+}  // namespace carillon

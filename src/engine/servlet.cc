@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/servlet.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <system_error>
+
+#include "engine/engine.h"
+#include "engine/team.h"
+#include "transport/shm/doorbell.h"
+
+namespace carillon {
+namespace {
+
+constexpr auto kPollFor = std::chrono::microseconds(50);
+constexpr int kPausesPerPoll = 16;
+constexpr int kNapUs = 5000;     // somebody wakes it earlier if there is anything to do
+constexpr int kBlindNapUs = 50;  // if nothing tells of what comes over the network
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// The program's handlers run on the program's threads: the thread starts with all signals blocked.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
+// A launcher that binds each rank to a core binds its threads, too, but the kernel lets a thread
+// take back what only a launcher, and no container, has forbidden.
+void take_place(std::thread& thread, const cpu_set_t& used) {
+  cpu_set_t all, allowed;
+  CPU_ZERO(&all);
+  for (int core = 0; core < CPU_SETSIZE; ++core) CPU_SET(core, &all);
+  const pthread_t handle = thread.native_handle();
+  if (pthread_setaffinity_np(handle, sizeof all, &all) != 0 ||
+      pthread_getaffinity_np(handle, sizeof allowed, &allowed) != 0) {
+    return;
+  }
+  const ServletPlace place = place_servlet(allowed, used);
+  pthread_setaffinity_np(handle, sizeof place.cores, &place.cores);
+}
+
+}  // namespace
+
+ServletPlace place_servlet(const cpu_set_t& allowed, const cpu_set_t& used) {
+  for (int core = CPU_SETSIZE - 1; core >= 0; --core) {
+    if (!CPU_ISSET(core, &allowed) || CPU_ISSET(core, &used)) continue;
+    ServletPlace place{.alone = true};
+    CPU_SET(core, &place.cores);
+    return place;
+  }
+  return {.cores = allowed};
+}
+
+Result<std::unique_ptr<Servlet>> Servlet::start(Engine& engine, const cpu_set_t& used, bool spare) {
+  std::unique_ptr<Servlet> servlet(new Servlet(engine));
+  servlet->spare_ = spare;
+  try {
+    const SignalsBlocked blocked;
+    servlet->thread_ = std::thread([raw = servlet.get()] { raw->run(); });
+  } catch (const std::system_error& error) {
+    return Status(Code::kSystem, std::string("no thread for the servlet: ") + error.what());
+  }
+  pthread_setname_np(servlet->thread_.native_handle(), "carillon");
+  take_place(servlet->thread_, used);
+  return servlet;
+}
+
+Servlet::~Servlet() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(engine_.mutex_);
+    stops_ = true;
+    wake();
+  }
+  thread_.join();
+}
+
+void Servlet::wake() {
+  if (napping_) {
+    shm::wake(engine_.segment(), engine_.node_rank());
+  } else {
+    work_.notify_one();
+  }
+}
+
+void Servlet::run() {
+  Held held(engine_.mutex_);
+  while (!stops_) {
+    if (!engine_.servlet_has_work()) {
+      work_.wait(held);
+      continue;
+    }
+    if (spare_) poll(held);
+    nap(held);
+  }
+}
+
+// Where nobody else wants the core, what comes soon is not slept for.
+void Servlet::poll(Held& held) {
+  const auto end = std::chrono::steady_clock::now() + kPollFor;
+  while (!stops_ && engine_.servlet_has_work() && std::chrono::steady_clock::now() < end) {
+    engine_.progress_and_watch(Engine::Mover::kServlet);
+    held.unlock();
+    for (int i = 0; i < kPausesPerPoll; ++i) pause_core();
+    held.lock();
+  }
+}
+
+void Servlet::nap(Held& held) {
+  const shm::Bell* const bell = engine_.bell_.get();
+  const net::Network* const network = engine_.network();
+  held.unlock();
+  {
+    shm::Sleep sleep(engine_.segment(), engine_.node_rank(), bell);
+    held.lock();
+    if (stops_ || !engine_.servlet_has_work()) return;
+    engine_.progress_and_watch(Engine::Mover::kServlet);
+    napping_ = engine_.servlet_has_work() && (bell == nullptr || engine_.ready_to_wait());
+    const int most_us = bell == nullptr ? kNapUs : engine_.wait_us(kNapUs);
+    const int multicasts = engine_.multicast_events_.get();
+    const bool sleeps = napping_;
+    held.unlock();
+    if (sleeps && bell != nullptr) {
+      sleep.sleep_on({network->wait_descriptor(), multicasts}, most_us);
+    } else if (sleeps) {
+      sleep.sleep(network == nullptr ? most_us : kBlindNapUs);
+    }
+  }
+  held.lock();
+  napping_ = false;
+  // Who has begun to wait may have looked before what the bell rang for was there.
+  if (engine_.locks_ && engine_.waiting_ > 0) shm::wake(engine_.segment(), engine_.node_rank());
+}
+
+}  // namespace carillon

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The servlet's thread in this process: it moves non-blocking collectives on while the program
+// computes. It sleeps unless some are in flight, and then on what a waiting rank sleeps on; while a
+// thread of the program waits in carillon, that one does the work. It never calls the program:
+// users' operators, the exchanges that teams are made by and the host's progress stay with the
+// program's threads.
+//
+// The threads of a node share one core, if there is one that no rank may run on.
+#pragma once
+
+#include <sched.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/status.h"
+
+namespace carillon {
+
+class Engine;
+
+/// Where the threads of a node's servlet run.
+struct ServletPlace {
+  bool alone = false;  ///< on one core that no rank of the machine may run on
+  cpu_set_t cores = {};
+};
+
+/// `allowed` are the cores that this process could use, `used` those that any rank of the machine
+/// runs on.
+ServletPlace place_servlet(const cpu_set_t& allowed, const cpu_set_t& used);
+
+class Servlet {
+ public:
+  /// The thread, asleep. `spare`: there is a core for it beside each rank's, so that it may poll a
+  /// little before it sleeps.
+  static Result<std::unique_ptr<Servlet>> start(Engine& engine, const cpu_set_t& used, bool spare);
+  /// Ends the thread.
+  ~Servlet();
+  Servlet(const Servlet&) = delete;
+  Servlet& operator=(const Servlet&) = delete;
+
+  /// There may be something to do. With the engine's mutex held.
+  void wake();
+
+ private:
+  explicit Servlet(Engine& engine) : engine_(engine) {}
+  using Held = std::unique_lock<std::mutex>;
+  void run();
+  void poll(Held& held);
+  void nap(Held& held);
+
+  Engine& engine_;
+  bool spare_ = false;
+  // The rest with the engine's mutex.
+  bool stops_ = false;
+  bool napping_ = false;
+  std::condition_variable work_;
+  std::thread thread_;
+};
+
+}  // namespace carillon

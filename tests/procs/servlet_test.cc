@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The servlet: non-blocking collectives end while no rank calls carillon, many at once and in any
+// order; what belongs to the program's threads stays there; ranks that die are noticed.
+#include "engine/servlet.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "support/calls.h"
+
+namespace carillon::test {
+namespace {
+
+constexpr std::size_t kCount = 131072;  // 1 MiB
+constexpr double kPatienceS = 30;
+
+crl_context_h make_served(Meeting& world, int rank, const char* servlet, bool threaded = false) {
+  setenv("CARILLON_SERVLET", servlet, 1);
+  return make_context(world, rank, threaded);
+}
+
+// Looks at memory that another thread is writing to; no call into carillon.
+__attribute__((no_sanitize("thread"))) bool stands(const std::vector<std::int64_t>& out,
+                                                   const std::vector<std::int64_t>& expected) {
+  const volatile std::int64_t* const now = out.data();
+  for (std::size_t i = out.size(); i-- > 0;) {
+    if (now[i] != expected[i]) return false;
+  }
+  return true;
+}
+
+bool compute_until(const std::vector<std::int64_t>& out,
+                   const std::vector<std::int64_t>& expected) {
+  const Stopwatch watch;
+  while (!stands(out, expected)) {
+    if (watch.seconds() > kPatienceS) return false;
+    sched_yield();  // the ranks may be more than the cores
+  }
+  return true;
+}
+
+struct Collective {
+  const char* name;
+  crl_status_t (*start)(crl_team_h, const std::vector<std::int64_t>&, std::vector<std::int64_t>&,
+                        int rank, int ranks, crl_request_h*);
+  std::vector<std::int64_t> (*expected)(int rank, int ranks);
+};
+
+crl_status_t start_allreduce(crl_team_h team, const std::vector<std::int64_t>& in,
+                             std::vector<std::int64_t>& out, int /*rank*/, int /*ranks*/,
+                             crl_request_h* request) {
+  return crl_iallreduce(team, in.data(), out.data(), kCount, CRL_INT64, CRL_SUM, request);
+}
+
+crl_status_t start_bcast(crl_team_h team, const std::vector<std::int64_t>& in,
+                         std::vector<std::int64_t>& out, int rank, int ranks,
+                         crl_request_h* request) {
+  if (rank == ranks - 1) out = in;
+  return crl_ibcast(team, out.data(), kCount * 8, ranks - 1, request);
+}
+
+crl_status_t start_alltoallv(crl_team_h team, const std::vector<std::int64_t>& in,
+                             std::vector<std::int64_t>& out, int rank, int ranks,
+                             crl_request_h* request) {
+  // Rank r sends 16 KiB (r + 1) (s + 1) of its input, from its beginning, to rank s.
+  std::vector<std::int64_t> send(static_cast<std::size_t>(ranks)), recv(send), from(send), to(send);
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < send.size(); ++i) {
+    const std::int64_t bytes =
+        std::int64_t{kCount} / 8 * (rank + 1) * (static_cast<std::int64_t>(i) + 1);
+    send[i] = recv[i] = bytes;
+    to[i] = at;
+    at += bytes;
+  }
+  return crl_ialltoallv(team, in.data(), send.data(), from.data(), out.data(), recv.data(),
+                        to.data(), request);
+}
+
+std::vector<std::int64_t> alltoallv_of(int rank, int ranks) {
+  std::vector<std::int64_t> all;
+  for (int from = 0; from < ranks; ++from) {
+    const auto part = values_of(
+        from, 1,
+        kCount / 64 * (static_cast<std::size_t>(rank) + 1) * (static_cast<std::size_t>(from) + 1));
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+const Collective kCollectives[] = {
+    {"allreduce", start_allreduce,
+     [](int /*rank*/, int ranks) { return sums_of(ranks, 1, kCount); }},
+    {"bcast", start_bcast, [](int /*rank*/, int ranks) { return values_of(ranks - 1, 1, kCount); }},
+    {"alltoallv", start_alltoallv, alltoallv_of},
+};
+
+class Servlet : public testing::TestWithParam<int> {};
+
+// Rank 0 starts first, so that without the servlet nothing could come to it.
+TEST_P(Servlet, EndsWhatRanksHaveOnlyStarted) {
+  const int ranks = GetParam();
+  Meeting world(ranks), meeting(ranks), others(ranks);
+  expect_processes_ok(ranks, [&](int rank) {
+    crl_context_h context = make_served(world, rank, "on");
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    const auto in = values_of(rank, 1, kCount);
+    for (const Collective& collective : kCollectives) {
+      const auto expected = collective.expected(rank, ranks);
+      std::vector<std::int64_t> out(expected.size());
+      crl_request_h request = nullptr;
+      if (rank > 0) others.barrier(rank);
+      expect_ok(collective.start(team, in, out, rank, ranks, &request), collective.name);
+      if (rank == 0) others.barrier(rank);
+      EXPECT_TRUE(compute_until(out, expected)) << collective.name << " at rank " << rank;
+      others.barrier(rank);
+      expect_ok(crl_request_wait(&request), collective.name);
+      EXPECT_EQ(out, expected) << collective.name;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Servlet, testing::Values(2, 3, 5));
+
+// The control: rank 0's private memory is nobody's to write but its own thread's.
+TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
+  constexpr int kRanks = 2;
+  Meeting world(kRanks), meeting(kRanks), others(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_served(world, rank, "off");
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    const auto in = values_of(rank, 1, kCount);
+    const auto expected = sums_of(kRanks, 1, kCount);
+    std::vector<std::int64_t> out(kCount);
+    crl_request_h request = nullptr;
+    if (rank > 0) others.barrier(rank);
+    expect_ok(start_allreduce(team, in, out, rank, kRanks, &request));
+    if (rank == 0) others.barrier(rank);
+    others.barrier(rank);
+    EXPECT_TRUE(rank > 0 || out != expected);
+    others.barrier(rank);
+    expect_ok(crl_request_wait(&request));
+    EXPECT_EQ(out, expected);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+struct One {
+  crl_request_h request = nullptr;
+  std::vector<std::int64_t> in, out, expected;
+};
+
+// Fifty teams with twenty collectives each, all under way, ended by waiting and by testing in
+// another random order on every rank, with blocking ones in between.
+void run_many(int ranks, int rank, crl_context_h context, std::vector<crl_team_h>& teams) {
+  constexpr int kPerTeam = 20;
+  const std::size_t counts[] = {1, 2, 3, 5, 7, 8, 13, 3000, 20000};
+  std::mt19937 random(static_cast<unsigned>(rank) + 7);
+  std::vector<One> all(teams.size() * kPerTeam);
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (int number = 0; number < kPerTeam; ++number) {
+    std::vector<std::size_t> turn(teams.size());
+    std::iota(turn.begin(), turn.end(), std::size_t{0});
+    std::shuffle(turn.begin(), turn.end(), random);
+    for (const std::size_t team : turn) {
+      One& one = all[team * kPerTeam + static_cast<std::size_t>(number)];
+      const int round = number + static_cast<int>(team);
+      const std::size_t count = counts[static_cast<std::size_t>(round) % std::size(counts)];
+      one.in = values_of(rank, round, count);
+      one.out.resize(count);
+      one.expected = sums_of(ranks, round, count);
+      expect_ok(crl_iallreduce(teams[team], one.in.data(), one.out.data(), count, CRL_INT64,
+                               CRL_SUM, &one.request));
+    }
+  }
+  std::shuffle(order.begin(), order.end(), random);
+  for (const std::size_t i : order) {
+    crl_status_t status = CRL_IN_PROGRESS;
+    const bool tests = i % 3 == 0;
+    if (!tests) status = crl_request_wait(&all[i].request);
+    while (status == CRL_IN_PROGRESS) status = crl_request_test(&all[i].request);
+    expect_ok(status);
+    EXPECT_EQ(all[i].out, all[i].expected) << i;
+    if (i % 50 == 0) expect_ok(crl_context_progress(context));
+  }
+  for (crl_team_h team : teams) expect_ok(crl_barrier(team));
+}
+
+TEST(Servlet, ManyInAnyOrder) {
+  constexpr int kRanks = 3;
+  constexpr int kTeams = 50;
+  Meeting world(kRanks);
+  std::vector<std::unique_ptr<Meeting>> meetings;
+  for (int i = 0; i < kTeams; ++i) meetings.push_back(std::make_unique<Meeting>(kRanks));
+  expect_processes_ok(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_served(world, rank, "on");
+        std::vector<crl_team_h> teams;
+        for (auto& meeting : meetings) teams.push_back(make_team(context, meeting->oob(rank)));
+        for (int wave = 0; wave < 2; ++wave) run_many(kRanks, rank, context, teams);
+        for (crl_team_h team : teams) crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      240);
+}
+
+// With ranks as threads, for the thread sanitizer.
+TEST(Servlet, OfRanksThatAreThreads) {
+  constexpr int kRanks = 2;
+  setenv("CARILLON_SERVLET", "on", 1);
+  Meeting world(kRanks);
+  std::vector<std::unique_ptr<Meeting>> meetings;
+  for (int i = 0; i < 4; ++i) meetings.push_back(std::make_unique<Meeting>(kRanks));
+  run_threads(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    std::vector<crl_team_h> teams;
+    for (auto& meeting : meetings) teams.push_back(make_team(context, meeting->oob(rank)));
+    for (int wave = 0; wave < 3; ++wave) run_many(kRanks, rank, context, teams);
+    for (crl_team_h team : teams) crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  unsetenv("CARILLON_SERVLET");
+}
+
+struct Caller {
+  std::thread::id thread;
+  bool other = false;
+};
+
+void add(void* arg, const void* in, void* inout, std::size_t count) {
+  auto* const caller = static_cast<Caller*>(arg);
+  caller->other |= std::this_thread::get_id() != caller->thread;
+  for (std::size_t i = 0; i < count; ++i) {
+    static_cast<std::int64_t*>(inout)[i] += static_cast<const std::int64_t*>(in)[i];
+  }
+}
+
+// Beside a collective that keeps the servlet awake.
+TEST(Servlet, LeavesUsersOperatorsToTheProgramsThread) {
+  constexpr int kRanks = 3;
+  Meeting world(kRanks), meeting(kRanks), second(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_served(world, rank, "on");
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    crl_team_h other = make_team(context, second.oob(rank));
+    expect_ok(settle(team));
+    expect_ok(settle(other));
+    Caller caller{.thread = std::this_thread::get_id()};
+    crl_op_t op = 0;
+    expect_ok(crl_op_create(add, &caller, 1, &op));
+    for (int round = 0; round < 20; ++round) {
+      const auto in = values_of(rank, round, 5000);
+      std::vector<std::int64_t> out(in.size()), out2(in.size());
+      crl_request_h request = nullptr, beside = nullptr;
+      expect_ok(crl_iallreduce(team, in.data(), out.data(), in.size(), CRL_INT64, op, &request));
+      expect_ok(
+          crl_iallreduce(other, in.data(), out2.data(), in.size(), CRL_INT64, CRL_SUM, &beside));
+      const auto expected = sums_of(kRanks, round, in.size());
+      EXPECT_TRUE(compute_until(out2, expected));
+      expect_ok(crl_request_wait(&request));
+      expect_ok(crl_request_wait(&beside));
+      EXPECT_EQ(out, expected);
+    }
+    EXPECT_FALSE(caller.other);
+    crl_op_free(op);
+    crl_team_destroy(other);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// The servlet's thread dies with its rank; the others' finds it out, and they are told.
+TEST(Servlet, TellsOfARankThatWasKilled) {
+  constexpr int kRanks = 3;
+  Meeting world(kRanks), meeting(kRanks);
+  const std::vector<int> exits = run_processes(kRanks, [&](int rank) {
+    crl_context_h context = make_served(world, rank, "on");
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    expect_ok(crl_barrier(team));
+    if (rank == 1) raise(SIGKILL);
+    const auto in = values_of(rank, 1, kCount);
+    std::vector<std::int64_t> out(kCount);
+    crl_request_h request = nullptr;
+    crl_status_t status = start_allreduce(team, in, out, rank, kRanks, &request);
+    if (status == CRL_OK) status = crl_request_wait(&request);
+    EXPECT_EQ(status, CRL_ERR_PEER_DEAD);
+    EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(exits[static_cast<std::size_t>(rank)], rank == 1 ? -9 : 0) << "rank " << rank;
+  }
+}
+
+TEST(ServletPlace, IsTheLastCoreThatNoRankMayRunOn) {
+  cpu_set_t allowed, used;
+  CPU_ZERO(&allowed);
+  CPU_ZERO(&used);
+  for (const int core : {1, 2, 3, 5}) CPU_SET(core, &allowed);
+  for (const int core : {1, 5, 6}) CPU_SET(core, &used);
+  ServletPlace place = place_servlet(allowed, used);
+  EXPECT_TRUE(place.alone);
+  EXPECT_EQ(CPU_COUNT(&place.cores), 1);
+  EXPECT_TRUE(CPU_ISSET(3, &place.cores));
+  CPU_SET(2, &used);
+  CPU_SET(3, &used);
+  place = place_servlet(allowed, used);
+  EXPECT_FALSE(place.alone);
+  EXPECT_TRUE(CPU_EQUAL(&place.cores, &allowed));
+}
+
+}  // namespace
+}  // namespace carillon::test
