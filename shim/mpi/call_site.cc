@@ -37,7 +37,7 @@ std::string call_site() {
         is_of_mpi(place, here.dli_fbase)) {
       continue;
     }
-    const std::string in_file =
+    std::string in_file =
         place.dli_fname + hex(address - reinterpret_cast<std::uintptr_t>(place.dli_fbase));
     if (place.dli_sname == nullptr) return in_file;
     return place.dli_sname + hex(address - reinterpret_cast<std::uintptr_t>(place.dli_saddr)) +

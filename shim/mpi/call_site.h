@@ -8,7 +8,7 @@
 namespace carillon::shim {
 
 /// Of the MPI function that this thread is in: the innermost place that is neither in the MPI nor
-/// in the interposer, e.g. "solve+0x2f (/home/me/app+0x12ab)": the second is what addr2line takes.
+/// in the interposer, e.g. "solve+0x2f (./app+0x12ab)": the second is what addr2line takes.
 std::string call_site();
 
 }  // namespace carillon::shim
