@@ -13,6 +13,7 @@
 #include "support/failure.h"
 #include "support/machine.h"
 #include "support/options.h"
+#include "transport/aggregate/key_file.h"
 
 namespace carillon::cli {
 namespace {
@@ -27,6 +28,7 @@ struct Options {
   bool native = false;
   bool stats = false, check = false;
   std::string mpi, trace;
+  std::string switch_key;
   std::string launcher_options;
   std::vector<pid_t> processes;  // of rsh
 };
@@ -115,8 +117,21 @@ void add_faults(const Options& options) {
   if (!faults.empty()) setenv("CARILLON_FAULT", faults.c_str(), 1);
 }
 
+// The command of a switch on the front, which the ranks are told of.
+Arguments switch_of(const Options& options) {
+  if (options.switch_key.empty()) return {};
+  const std::string key = std::filesystem::absolute(options.switch_key).string();
+  if (const auto read = aggregate::read_key_file(key, "--switch"); !read.ok()) {
+    fail("{}", read.status().message());
+  }
+  setenv("CARILLON_SWITCH", kFrontAddress, 1);
+  setenv("CARILLON_SWITCH_KEY", key.c_str(), 1);
+  return {own_path().string(), "switchd", "--listen", kFrontAddress, "--key-file", key};
+}
+
 int run(const Options& options, const Arguments& program) {
   add_faults(options);
+  const Arguments in_switch = switch_of(options);
   require_settings();
   refuse_inside_launcher("carillon cluster run");
   const Cluster cluster = cluster_of(options);
@@ -141,7 +156,8 @@ int run(const Options& options, const Arguments& program) {
   for (std::string& word : words_of(options.launcher_options)) extra.push_back(std::move(word));
   return run_on_cluster(cluster,
                         {.command = launch_command(launcher, cluster.shape.ranks(), extra, rank),
-                         .environment = launcher_environment(cluster.shape)});
+                         .environment = launcher_environment(cluster.shape),
+                         .beside = in_switch});
 }
 
 int exec(const Options& options, const Arguments& program) {
@@ -183,6 +199,11 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
       ->excludes(native);
   app.add_option("--reorder", options->reorder,
                  "share of carillon's messages that others overtake, e.g. 5% (CARILLON_FAULT)")
+      ->excludes(native);
+  app.add_option(
+         "--switch", options->switch_key,
+         "a switch that reduces runs where the wires meet (carillon switchd); the file with "
+         "its key, made by carillon switchd --new-key")
       ->excludes(native);
   app.add_option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");

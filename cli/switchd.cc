@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // carillon switchd: a switch that reduces what MPI programs send, in software (switch/daemon).
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,6 +19,7 @@
 #include "command.h"
 #include "support/failure.h"
 #include "switch/daemon/server.h"
+#include "transport/aggregate/key_file.h"
 #include "transport/aggregate/text.h"
 
 namespace carillon::cli {
@@ -42,19 +40,10 @@ struct Options {
   bool json = false;
 };
 
-Endpoint parse_endpoint(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  const std::string address = text.substr(0, colon);
-  in_addr ip = {};
-  unsigned port = aggregate::kUdpPort;
-  bool good = inet_pton(AF_INET, address.c_str(), &ip) == 1;
-  if (colon != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-    good = good && error == std::errc() && stop == end && port <= 0xffff;
-  }
-  if (!good) fail("--listen {} is no IPv4 address with or without :PORT, as 10.0.0.1:27182", text);
-  return {ntohl(ip.s_addr), static_cast<std::uint16_t>(port)};
+Endpoint parse_listen(const std::string& text) {
+  const auto at = aggregate::parse_endpoint(text);
+  if (!at) fail("--listen {} is no IPv4 address with or without :PORT, as 10.0.0.1:27182", text);
+  return *at;
 }
 
 void write_key(const std::string& file) {
@@ -74,34 +63,10 @@ void write_key(const std::string& file) {
   }
 }
 
-// Of 32 hexadecimal digits.
 SipKey read_key(const std::string& file) {
-  if (file.empty()) {
-    fail(
-        "--key-file is needed: a switch takes jobs from who has its key; make one by carillon "
-        "switchd --new-key FILE");
-  }
-  const UniqueFd in(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info = {};
-  if (!in.valid() || fstat(in.get(), &info) != 0) {
-    fail("{}: {}; make a key by carillon switchd --new-key FILE", file, std::strerror(errno));
-  }
-  if ((info.st_mode & 077) != 0) {
-    fail("others can read or write {}, and the key is in it; chmod 600 {}", file, file);
-  }
-  std::array<char, 64> text{};
-  const ssize_t bytes = read(in.get(), text.data(), text.size());
-  const bool ended = bytes == 32 || (bytes == 33 && text[32] == '\n');
-  SipKey key;
-  const auto high = std::from_chars(text.data(), text.data() + 16, key.high, 16);
-  const auto low = std::from_chars(text.data() + 16, text.data() + 32, key.low, 16);
-  if (!ended || high.ptr != text.data() + 16 || low.ptr != text.data() + 32) {
-    fail(
-        "{} holds no key, which is 32 hexadecimal digits; make one by carillon switchd --new-key "
-        "FILE",
-        file);
-  }
-  return key;
+  const auto key = aggregate::read_key_file(file, "--key-file");
+  if (!key.ok()) fail("{}", key.status().message());
+  return key.value();
 }
 
 Json statistics(const Server& server) {
@@ -152,7 +117,7 @@ int run(const Options& options) {
     write_key(options.new_key);
     return 0;
   }
-  const ServerConfig config = {.at = parse_endpoint(options.listen),
+  const ServerConfig config = {.at = parse_listen(options.listen),
                                .model = {.administrator = read_key(options.key_file),
                                          .number = static_cast<std::uint16_t>(options.number),
                                          .jobs = options.jobs,

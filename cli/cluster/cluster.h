@@ -26,6 +26,7 @@ inline constexpr const char* kNodeProcesses = "CARILLON_NODE_PROCESSES";
 struct Job {
   Arguments command;
   Environment environment = {};
+  Arguments beside = {};       ///< runs on the front for the time of the job, and says nothing
   bool on_every_node = false;  ///< else once, on the front
 };
 

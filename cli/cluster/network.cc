@@ -25,7 +25,6 @@ constexpr const char* kBurst = "256kb";
 constexpr const char* kQueue = "16mb";
 
 std::string address(int node) { return fmt::format("10.0.{}.{}", node / 250, node % 250 + 1); }
-constexpr const char* kFrontAddress = "10.0.255.254";
 
 // /usr/sbin is not on everybody's PATH.
 std::string find_tool(const std::string& name, const char* package) {
@@ -127,15 +126,18 @@ void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires) {
   }
 }
 
-std::int64_t bytes_sent() {
+WireBytes wire_bytes() {
   std::ifstream devices("/proc/self/net/dev");
-  std::int64_t sum = 0;
+  WireBytes sum;
   for (std::string line; std::getline(devices, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos || line.find("port") >= colon) continue;
-    std::int64_t received = 0;
-    std::istringstream(line.substr(colon + 1)) >> received;
-    sum += received;
+    // As the front sees it: eight columns of what it has received, then what it has sent.
+    std::int64_t columns[9] = {};
+    std::istringstream row(line.substr(colon + 1));
+    for (std::int64_t& column : columns) row >> column;
+    sum.sent += columns[0];
+    sum.received += columns[8];
   }
   return sum;
 }

@@ -14,6 +14,8 @@ namespace carillon::cli {
 
 /// The host name of the switch's namespace, where the launcher runs.
 inline constexpr const char* kFrontName = "front";
+/// And its address, with a wire to each node.
+inline constexpr const char* kFrontAddress = "10.0.255.254";
 
 struct Wires {
   std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
@@ -30,7 +32,10 @@ std::string hosts_file(int nodes);
 /// To be called in the switch's network namespace. `nodes` holds the first process of each node.
 void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires);
 
-/// Bytes that all nodes together have sent to the switch, headers included.
-std::int64_t bytes_sent();
+/// Bytes that all nodes together have sent to the switch and received from it, headers included.
+struct WireBytes {
+  std::int64_t sent = 0, received = 0;
+};
+WireBytes wire_bytes();
 
 }  // namespace carillon::cli

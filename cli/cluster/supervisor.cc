@@ -57,6 +57,12 @@ std::vector<pid_t> start_job(const Job& job, const std::vector<pid_t>& nodes) {
   return commands;
 }
 
+Arguments silent(const Arguments& command) {
+  Arguments words = {"/bin/sh", "-c", R"(exec "$0" "$@" > /dev/null)"};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 // Until all have ended, or one has failed, as with MPI: the others might wait for it for ever.
 int await_job(std::vector<pid_t> running, const std::vector<pid_t>& nodes) {
   sigset_t awaited;
@@ -88,7 +94,7 @@ int await_job(std::vector<pid_t> running, const std::vector<pid_t>& nodes) {
 
 void tell(const Cluster& cluster, const Busy& busy, int status) {
   const int cores = usable_cores();
-  const std::int64_t sent = bytes_sent();
+  const WireBytes bytes = wire_bytes();
   if (cluster.json) {
     const Json summary = {{"nodes", cluster.shape.nodes()},
                           {"ranks_per_node", cluster.shape.ranks_per_node},
@@ -97,7 +103,8 @@ void tell(const Cluster& cluster, const Busy& busy, int status) {
                           {"seconds", busy.seconds()},
                           {"cores", cores},
                           {"busy_percent", busy.percent()},
-                          {"wire_bytes", sent},
+                          {"wire_bytes", bytes.sent},
+                          {"wire_bytes_down", bytes.received},
                           {"status", status}};
     std::fprintf(stderr, "%s\n", summary.dump().c_str());
     return;
@@ -105,7 +112,7 @@ void tell(const Cluster& cluster, const Busy& busy, int status) {
   std::fprintf(stderr,
                "carillon: %d nodes, %.2f s, %.3g MB over the wires; the machine's %d cores were "
                "%.0f %% busy\n",
-               cluster.shape.nodes(), busy.seconds(), static_cast<double>(sent) * 1e-6, cores,
+               cluster.shape.nodes(), busy.seconds(), static_cast<double>(bytes.sent) * 1e-6, cores,
                busy.percent());
 }
 
@@ -122,8 +129,10 @@ int supervise(const Cluster& cluster, const Job& job) {
   }
   connect_nodes(nodes, cluster.wires);
   write_launcher_files(cluster.shape, nodes);
+  const pid_t beside = job.beside.empty() ? 0 : spawn({.command = silent(job.beside)});
   const Busy busy;
   const int status = await_job(start_job(job, nodes), nodes);
+  if (beside > 0) kill(beside, SIGTERM);
   tell(cluster, busy, status);
   return status;
 }

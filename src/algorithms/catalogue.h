@@ -39,6 +39,7 @@ void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b);
 void emit_allreduce_ring(const Call& call, Builder& b);
 void emit_allreduce_hierarchical(const Call& call, Builder& b);
 void emit_allreduce_multicast(const Call& call, Builder& b);
+void emit_allreduce_switch(const Call& call, Builder& b);
 
 void emit_allgather_flat(const Call& call, Builder& b);
 void emit_allgather_recursive_doubling(const Call& call, Builder& b);

@@ -85,6 +85,9 @@ constexpr std::array kAlgorithms = {
     Algorithm{"allreduce.multicast", "reduce in nodes, reduce of leaders, multicast of the result",
               kAllreduce, emit_allreduce_multicast, false, {}, true, {.multicast = true},
               {"reduce.flat", "reduce.degree_k", "bcast.multicast_dynamic"}},
+    Algorithm{"allreduce.switch", "reduce in nodes, the switch reduces for the leaders, bcast in nodes",
+              kAllreduce, emit_allreduce_switch, true, {}, true, {.in_switch = true},
+              {"reduce.flat", "", "bcast.flat"}},
 
     Algorithm{"allgather.flat", "everybody reads everybody's block", kAllgather,
               emit_allgather_flat, false, {}, true, {.weights = true}},
@@ -286,6 +289,7 @@ Status check_transfer(const Algorithm& algorithm, const Params& params) {
     return bad(id + " sends and receives as it is; leave transfer out");
   }
   if (algorithm.traits.multicast) return bad(id + " is sent to all at once; leave transfer out");
+  if (algorithm.traits.in_switch) return bad(id + " goes through switches; leave transfer out");
   return {};
 }
 
@@ -311,8 +315,9 @@ Status check_levels(const Algorithm& algorithm, const Params& params) {
   for (std::size_t level = 0; level < algorithm.levels.size(); ++level) {
     if (algorithm.levels[level].empty()) continue;
     const AlgorithmChoice choice = level_choice(algorithm, level, params);
-    if (choice.algorithm->traits.multicast &&
-        (!algorithm.traits.multicast || level != Algorithm::kAfter)) {
+    if (choice.algorithm->traits.in_switch ||
+        (choice.algorithm->traits.multicast &&
+         (!algorithm.traits.multicast || level != Algorithm::kAfter))) {
       return bad(id + ": " + std::string(choice.algorithm->id) + " is for whole teams");
     }
     if (Status status = check_k(*choice.algorithm, choice.params); !status.ok()) return status;
@@ -355,6 +360,10 @@ bool fits_radix(const AlgorithmChoice& choice, Rank ranks) {
 
 bool lacks_multicast(const Algorithm& algorithm, const Limits& limits) {
   return algorithm.traits.multicast && limits.multicast_bytes == 0;
+}
+
+bool lacks_switch(const Algorithm& algorithm, const Shared& shared, const Limits& limits) {
+  return algorithm.traits.in_switch && !(limits.aggregates && shared.in_switch);
 }
 
 // Whether a reduction is in rank order.
@@ -433,6 +442,7 @@ AlgorithmChoice level_choice(const Algorithm& algorithm, std::size_t level, cons
 bool suits(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits) {
   if (choice.algorithm->collective != shared.collective) return false;
   if (lacks_multicast(*choice.algorithm, limits)) return false;
+  if (lacks_switch(*choice.algorithm, shared, limits)) return false;
   if (!fits_radix(choice, shared.ranks)) return false;
   if (!has_reduction(shared.collective)) return true;
   if (limits.reproducible && !choice.algorithm->traits.left_to_right) return false;
@@ -467,6 +477,8 @@ Status check(const Algorithm& algorithm, const Shared& shared, const Params& par
   const bool unlike = limits.reproducible && !algorithm.traits.left_to_right;
   const std::string why =
       lacks_multicast(algorithm, limits) ? " needs multicast, which the team does not have; use "
+      : lacks_switch(algorithm, shared, limits)
+          ? " needs a switch that computes this operator on this type; use "
       : unlike ? " does not reduce from left to right, as CARILLON_REPRODUCIBLE asks for; use "
                : " reorders operands and this operator does not commute; use ";
   return {Code::kUnsupported, id + why + std::string(collective_name(shared.collective)) + ".flat"};

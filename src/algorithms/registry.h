@@ -33,6 +33,7 @@ struct Algorithm {
     bool lists = false;      ///< takes Params::memory and Params::copy_blocks
     bool stages = false;     ///< may have several stages: cannot be simulated
     bool multicast = false;  ///< only where the team has it (Limits::multicast_bytes)
+    bool in_switch = false;  ///< only where switches reduce (Limits::aggregates, Shared::in_switch)
     /// Reduces in the order of the ranks, from left to right, in any team (Limits::reproducible).
     bool left_to_right = false;
   } traits = {};
@@ -44,7 +45,7 @@ struct Algorithm {
 
   /// Takes Params::two_sided.
   [[nodiscard]] bool has_transfer() const {
-    return !sends_by_tables(collective) && !traits.multicast;
+    return !sends_by_tables(collective) && !traits.multicast && !traits.in_switch;
   }
   [[nodiscard]] bool has_levels() const { return !levels[kLeaders].empty(); }
   static constexpr std::size_t kBefore = 0, kLeaders = 1, kAfter = 2;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/call.h"
+#include "api/switch_operation.h"
 
 namespace carillon {
 namespace {
@@ -73,6 +74,7 @@ Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reductio
     reduction.kernel =
         find_kernel(static_cast<crl_op_kind_t>(key.op), static_cast<crl_dtype_kind_t>(key.dtype));
   }
+  shared.in_switch = find_switch_operation(key.op, key.dtype, reduction);
   if (reduction.kernel == nullptr) {
     return invalid(key, "the operator is not defined for the type (crl_op_supports tells)");
   }
@@ -104,7 +106,7 @@ bool misses_buffer(const crl_team& team, const CallKey& key, const Buffers& buff
 Status resolve(const crl_team& team, const CallKey& key, Shared& shared, PreparedCall& call) {
   const int size = team.team->size();
   call.key = key;
-  shared = {.collective = key.collective, .ranks = size, .root = key.root};
+  shared = {.collective = key.collective, .ranks = size, .root = key.root, .in_switch = false};
   if (has_reduction(key.collective)) {
     if (Status status = resolve_reduction(key, shared, call.reduction); !status.ok()) {
       return status;

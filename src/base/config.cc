@@ -83,6 +83,11 @@ constexpr std::array kRows = {
         "How long a team waits for its members to hear each other's multicasts, before it does "
         "without; 0: 2 s, or half a second where nobody has asked for multicast.",
         nullptr, &Config::multicast_join_s, 0, 3600},
+    Row{"CARILLON_SWITCH", "text",
+        "Switch that reduces between nodes, ADDRESS or ADDRESS:PORT; empty: none.",
+        &Config::in_switch, nullptr, 0, 0},
+    Row{"CARILLON_SWITCH_KEY", "text", "File with the key of that switch's administrator.",
+        &Config::switch_key, nullptr, 0, 0},
     Row{"CARILLON_NODE_RANKS", "numbers",
         "Ranks that count as one node, e.g. 3,1,2 and so on from the start, or rr:2 for two nodes "
         "in "

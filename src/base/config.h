@@ -30,6 +30,8 @@ struct Config {
   std::string network;                ///< CARILLON_NETWORK
   std::string multicast = "auto";     ///< CARILLON_MULTICAST
   std::int64_t multicast_join_s = 0;  ///< CARILLON_MULTICAST_JOIN_S
+  std::string in_switch;              ///< CARILLON_SWITCH
+  std::string switch_key;             ///< CARILLON_SWITCH_KEY
   std::string node_ranks;             ///< CARILLON_NODE_RANKS
   std::string servlet = "off";        ///< CARILLON_SERVLET
   std::string watchdog;               ///< CARILLON_WATCHDOG

@@ -103,6 +103,9 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
     if (from > 0) fetch_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
     set_up_gathering();
     multicast_ = carillon::multicast_wish(settings_, network_->wire());
+    auto in_switch = carillon::switch_wish(settings_);
+    if (!in_switch.ok()) return in_switch.status();
+    switch_ = in_switch.value();
     if (joined() && network_->wait_descriptor() >= 0) {
       bell_ = std::make_unique<shm::Bell>(*segment_, node_rank_);
       if (bell_->fd() < 0) bell_.reset();

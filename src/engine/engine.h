@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "carillon/carillon.h"
+#include "engine/aggregation.h"
 #include "engine/lending.h"
 #include "engine/multicast.h"
 #include "engine/run.h"
@@ -84,6 +85,10 @@ class Engine {
   /// It has not worked: no more teams try. `tells`: whether this process says so, if it was asked
   /// for.
   void stop_multicasting(const Status& why, bool tells);
+  /// The switch that teams join which all want it; none after it has failed.
+  [[nodiscard]] const SwitchWish& switch_wish() const { return switch_; }
+  void stop_aggregating(const Status& why, bool tells);
+  void start_aggregating(const TeamAggregation& group);
   /// A team has these groups, which need progress.
   void start_multicasting(const TeamMulticast& groups);
   /// Messages between nodes are got from where they stand if they are at least as long.
@@ -223,8 +228,11 @@ class Engine {
   Status set_up_lifeline(const crl_oob_t& oob);
   void progress_network();
   void progress_multicasts();
+  void wait_for_datagrams(int descriptor);
   template <typename Body>
   void each_multicast(Body body);
+  template <typename Body>
+  void each_aggregation(Body body);
   [[nodiscard]] bool ready_to_wait();
   /// Until when no multicast needs progress, but `most_us` at most.
   [[nodiscard]] int wait_us(int most_us);
@@ -251,8 +259,9 @@ class Engine {
   std::int64_t lend_from_bytes_ = INT64_MAX;
   Lending lending_;
   MulticastWish multicast_;
+  SwitchWish switch_;
   bool multicasts_ = false;
-  UniqueFd multicast_events_;  // readable when a packet has come for any group
+  UniqueFd multicast_events_;  // readable when a datagram has come for any group
   std::int64_t fetch_from_bytes_ = INT64_MAX;
   std::int32_t gather_entries_ = 1;
   std::int64_t gather_from_bytes_ = 1;

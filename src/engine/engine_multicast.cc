@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the multicasts of all teams need of the engine: progress, and a place in what it sleeps on.
+// What the multicasts and aggregates of all teams need of the engine: progress, and a place in what
+// it sleeps on.
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -22,11 +23,34 @@ void Engine::stop_multicasting(const Status& why, bool tells) {
 // Groups that cannot be slept on are looked after when a sleep ends by itself.
 void Engine::start_multicasting(const TeamMulticast& groups) {
   multicasts_ = true;
+  for (const int descriptor : groups.wait_descriptors()) wait_for_datagrams(descriptor);
+}
+
+void Engine::wait_for_datagrams(int descriptor) {
   if (!multicast_events_.valid()) multicast_events_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-  for (const int descriptor : groups.wait_descriptors()) {
-    epoll_event event = {.events = EPOLLIN, .data = {.fd = descriptor}};
-    // It leaves the set when it is closed.
-    (void)epoll_ctl(multicast_events_.get(), EPOLL_CTL_ADD, descriptor, &event);
+  epoll_event event = {.events = EPOLLIN, .data = {.fd = descriptor}};
+  // It leaves the set when it is closed.
+  (void)epoll_ctl(multicast_events_.get(), EPOLL_CTL_ADD, descriptor, &event);
+}
+
+void Engine::stop_aggregating(const Status& why, bool tells) {
+  switch_.at = {};
+  if (tells) log(LogLevel::kWarning, "the hosts do without a switch: " + why.to_string());
+}
+
+void Engine::start_aggregating(const TeamAggregation& group) {
+  multicasts_ = true;
+  if (group.wait_descriptor() >= 0) wait_for_datagrams(group.wait_descriptor());
+}
+
+template <typename Body>
+void Engine::each_aggregation(Body body) {
+  if (!multicasts_) return;
+  for (Team* const team : teams_) {
+    if (team->aggregation() != nullptr) body(*team->aggregation());
+  }
+  for (const std::unique_ptr<Team>& team : retired_) {
+    if (team->aggregation() != nullptr) body(*team->aggregation());
   }
 }
 
@@ -48,18 +72,28 @@ bool Engine::ready_to_wait() {
 }
 
 int Engine::wait_us(int most_us) {
+  // What is still due after progress has found no room at the network.
+  constexpr std::int64_t kLeastUs = 50;
   multicast::Nanoseconds due = multicast::kNever;
   each_multicast([&](const TeamMulticast& groups) { due = std::min(due, groups.due()); });
+  each_aggregation([&](const TeamAggregation& group) {
+    const auto due_ns = group.due_ns();
+    if (!due_ns) return;
+    const std::int64_t left_us = (*due_ns - TeamAggregation::now_ns()) / 1000 + 1;
+    most_us = static_cast<int>(std::clamp<std::int64_t>(left_us, kLeastUs, most_us));
+  });
   if (due == multicast::kNever) return most_us;
   const multicast::Nanoseconds now = TeamMulticast::now();
-  // What is still due after progress has found no room at the network.
-  constexpr std::uint64_t kLeastUs = 50;
   const std::uint64_t left_us = due <= now ? 0 : (due - now) / multicast::kMicrosecond + 1;
-  return static_cast<int>(std::clamp(left_us, kLeastUs, static_cast<std::uint64_t>(most_us)));
+  return static_cast<int>(
+      std::clamp<std::uint64_t>(left_us, kLeastUs, static_cast<std::uint64_t>(most_us)));
 }
 
 void Engine::progress_multicasts() {
-  for (Team* const team : teams_) team->progress_multicast();
+  for (Team* const team : teams_) {
+    team->progress_multicast();
+    team->progress_aggregation();
+  }
   if (!retired_.empty()) reap_teams();
 }
 

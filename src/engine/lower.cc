@@ -47,6 +47,7 @@ class Lowering {
   using SlotKey = std::tuple<Channel, Rank, std::int32_t>;
 
   static Flow flow_of(const Op& op) {
+    if (op.kind == OpKind::kAggregate) return Flow::kSwitch;
     const bool out = is_outgoing(op.kind);
     switch (op.message.channel) {
       case Channel::kAll: return out ? Flow::kOutAll : Flow::kInAll;
@@ -70,7 +71,7 @@ class Lowering {
     bool used[2] = {};
     for (const Op& op : schedule_.ops) {
       if (op.message.channel == Channel::kTeam) used[0] = true;
-      if (op.message.channel == Channel::kLeaders) used[1] = true;
+      if (op.message.channel == Channel::kLeaders && op.kind != OpKind::kAggregate) used[1] = true;
     }
     if (used[0] && used[1]) fail("multicasts to two groups that are one");
   }
@@ -104,7 +105,7 @@ class Lowering {
         loop_end = i + op.body + 1;
       }
       const bool stream = op.kind == OpKind::kSend || op.kind == OpKind::kRecv;
-      if (!is_outgoing(op.kind) && !is_incoming(op.kind)) continue;
+      if (!is_outgoing(op.kind) && !is_incoming(op.kind) && op.kind != OpKind::kAggregate) continue;
       ChannelUse& use = plan_.uses[use_of(op)];
       if (!stream) {
         use.count += iterations;
@@ -301,7 +302,25 @@ class Lowering {
       case OpKind::kRepeat: break;
       case OpKind::kMulticast: lower_transfer(op, Action::kMulticast); break;
       case OpKind::kReceive: lower_transfer(op, Action::kReceive); break;
+      case OpKind::kAggregate: lower_aggregate(op); break;
     }
+  }
+
+  void lower_aggregate(const Op& op) {
+    const auto dst = schedule_.dst(op);
+    const auto src = schedule_.src(op);
+    Instruction instruction{.action = Action::kAggregate,
+                            .use = use_of(op),
+                            .index = op.message.index,
+                            .first_piece = op.src_count,
+                            .piece_count = op.dst_count};
+    if (!src.empty()) instruction.a = operand(src[0]);
+    if (!dst.empty()) instruction.dst = operand(dst[0]);
+    instruction.length = !src.empty()   ? src[0].range.length
+                         : !dst.empty() ? dst[0].range.length
+                                        : 0;
+    instruction.count = instruction.length / call_.shared.element_bytes;
+    plan_.code.push_back(instruction);
   }
 
   void lower_reduce(const Op& op) {

@@ -36,6 +36,7 @@ enum class Action : std::uint8_t {
   kRecv,
   kMulticast,  ///< a piece list (a) to a group
   kReceive,    ///< a multicast, into a piece list (dst)
+  kAggregate,  ///< of all leaders, by switches: `a` to dst, `count` elements
   kRepeat,     ///< `count` iterations of the instructions up to kEndRepeat
   kEndRepeat,
   kEnd,  ///< of the strand
@@ -53,9 +54,11 @@ struct Instruction {
   std::int32_t index = 0;  ///< message number on the channel, within the collective
   std::int32_t index_stride = 0;
   /// put, send, recv with several pieces: into Plan::pieces; flush: into Plan::flushes
+  /// aggregate: 1 if there is an operand `a`
   std::uint32_t first_piece = 0;
-  std::uint32_t piece_count = 0;  ///< 0: the one piece is `a` (put, send) or `dst` (recv)
-  std::int64_t length = 0;        ///< bytes; wait: the least the message must have
+  /// 0: the one piece is `a` (put, send) or `dst` (recv). aggregate: 1 if the result is wanted.
+  std::uint32_t piece_count = 0;
+  std::int64_t length = 0;  ///< bytes; wait: the least the message must have
   /// reduce: elements; repeat: iterations; wait: bytes of `a`, where the message may land at once
   std::int64_t count = 0;
   Operand dst, a, b;
@@ -87,6 +90,7 @@ enum class Flow : std::uint8_t {
   kInLeaders,
   kOutNodes,
   kInNodes,
+  kSwitch,
 };
 /// Of multicasts: the group, channel team, leaders or nodes.
 constexpr Channel group_of(Flow flow) {

@@ -172,6 +172,10 @@ bool Run::advance(Strand& strand, int polls, Clock& clock) {
         }
         clock.charge(in.action == Action::kReceive ? Work::kWait : Work::kPost);
         break;
+      case Action::kAggregate:
+        if (!aggregate(in, strand)) return false;
+        clock.charge(Work::kWait);
+        break;
       case Action::kRepeat:
         strand.loop = strand.at + 1;
         strand.iteration = 0;

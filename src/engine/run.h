@@ -17,6 +17,7 @@
 #include "carillon/carillon.h"
 #include "engine/plan.h"
 #include "reduce/kernels.h"
+#include "switch/protocol/protocol.h"
 #include "transport/net/fetches.h"
 #include "transport/net/gathers.h"
 #include "transport/net/links.h"
@@ -32,6 +33,9 @@ struct Reduction {
   Kernel kernel = nullptr;  ///< a predefined operator; null: use `user`
   crl_op_fn_t user = nullptr;
   void* user_arg = nullptr;
+  /// What switches compute, if the schedule has them do it.
+  aggregate::Op switch_op = {};
+  aggregate::Type switch_type = {};
 };
 
 /// What a call binds to a plan.
@@ -122,8 +126,9 @@ class Run {
     std::uint32_t loop = 0;  // instruction after the repeat
     std::int64_t iteration = 0;
     std::int64_t iterations = 0;
-    std::int64_t stream = 0;  // messages of the current send or recv already moved
-    int read_ahead = 0;       // lent messages that have landed before their wait
+    /// Messages of the current send or recv already moved; aggregate: its ticket, from 1 on.
+    std::int64_t stream = 0;
+    int read_ahead = 0;  // lent messages that have landed before their wait
     bool finished = false;
   };
   struct Use {
@@ -172,6 +177,7 @@ class Run {
   bool recv(const Instruction& in, Strand& strand, int polls, Clock& clock);
   bool multicast(const Instruction& in, const Strand& strand);
   bool receive(const Instruction& in, const Strand& strand);
+  bool aggregate(const Instruction& in, Strand& strand);
   bool receive_from_node(const Instruction& in, const Strand& strand);
   bool settle(const Result<bool>& moved);
   template <typename Clock>

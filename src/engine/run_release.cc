@@ -42,6 +42,7 @@ void Run::take_numbers() {
       case Flow::kInLeaders:
         first = team_->streams(channel.flow).take_in(channel.peer, numbers);
         break;
+      case Flow::kSwitch: first = team_->aggregation()->take_numbers(numbers); break;
       case Flow::kInNodes: first = team_->reception().take(numbers); break;
     }
     uses_[i] = Use{.first = first, .count = count};
@@ -147,6 +148,7 @@ bool Run::waits_for(int rank) const {
     if (strand.finished) return false;
     const Instruction& in = plan_->code[strand.at];
     if (in.action == Action::kFlush) return flushes_for(in, rank);
+    if (in.action == Action::kAggregate) return team_->limits().is_leader(rank);
     if (in.action == Action::kMulticast) {
       return team_->streams(plan_->uses[in.use].flow).has(rank);
     }

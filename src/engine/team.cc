@@ -30,6 +30,7 @@ struct Team::Hello {
   std::int32_t process = 0;
   std::uint32_t pair_ids = 0;
   MulticastOffer multicast;
+  std::uint32_t in_switch = 0;  // it wants one
 };
 
 Team::Team(Engine& engine, const crl_oob_t& oob)
@@ -52,6 +53,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     if (!pair_ids_) mine.segment_id = 0;
   }
   mine.multicast = offer_multicast();
+  mine.in_switch = engine.switch_wish().at.port != 0 ? 1 : 0;
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.reproducible = engine.settings().reproducible != 0 ? 1 : 0;
   mine.gather_entries = engine.gather_entries();
@@ -66,6 +68,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
 Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
   if (state() == State::kAgreeing) (void)multicast_.release();
+  if (state() == State::kAgreeing) (void)aggregation_.release();
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_, area_bytes());
   if (reception_) engine_.release_area(*reception_, reception_bytes());
@@ -81,8 +84,12 @@ std::size_t Team::area_size() const {
 
 void Team::progress_agreement() {
   if (state() != State::kAgreeing) return;
+  if (aggregation_) {
+    if (set_up_aggregation()) become_ready();
+    return;
+  }
   if (multicast_) {
-    if (set_up_multicast()) become_ready();
+    if (set_up_multicast()) begin_aggregation();
     return;
   }
   switch (gather_->test()) {
@@ -112,7 +119,10 @@ void Team::agree() {
   connect(hellos);
   std::vector<MulticastOffer> offers;
   for (const Hello& hello : hellos) offers.push_back(hello.multicast);
-  if (!begin_multicast(oob_, offers)) become_ready();
+  wants_aggregation_ = links_ && std::ranges::all_of(hellos, [](const Hello& hello) {
+                         return hello.in_switch != 0;
+                       });
+  if (!begin_multicast(oob_, offers)) begin_aggregation();
 }
 
 void Team::become_ready() {
@@ -139,6 +149,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   std::int32_t gather_entries = engine_.gather_entries();
   std::int64_t entry_ps = 0;
   limits_.multicast_bytes = 0;
+  limits_.aggregates = false;
   for (const Hello& hello : hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
@@ -234,6 +245,7 @@ void Team::fail(Status status) {
   reception_.reset();
   // While it is set up, the caller may write into it.
   if (state() == State::kAgreeing) (void)multicast_.release();
+  if (state() == State::kAgreeing) (void)aggregation_.release();
   status_ = std::move(status);
   state_.store(State::kFailed, std::memory_order_release);
   std::vector<Run*> runs = std::exchange(in_flight_, {});
@@ -242,6 +254,7 @@ void Team::fail(Status status) {
   for (Run* run : waiting_) run->fail(status_);
   waiting_.clear();
   // What it joins by may be what has called this: progress_joining() lets go of it.
+  const std::unique_ptr<TeamAggregation> aggregation = std::move(aggregation_);
   std::unique_ptr<TeamMulticast> multicast;
   if (joining_ == nullptr) multicast = std::move(multicast_);
   if (!endpoint_) return;
@@ -417,7 +430,9 @@ bool Team::quiet() {
   if (state() == State::kAgreeing) return false;
   if (!endpoint_) return true;
   TeamMulticast* const groups = multicast();
-  const bool silent = groups == nullptr || groups->quiet();  // makes progress
+  // Both make progress.
+  const bool left = aggregation() == nullptr || aggregation()->quiet();
+  const bool silent = (groups == nullptr || groups->quiet()) && left;
   if (links_ && state() == State::kReady && !links_->close(endpoint_->done_word())) return false;
   if (!silent) return false;
   closed_ = state() == State::kReady;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/aggregation.h"
 #include "engine/multicast.h"
 #include "engine/run.h"
 #include "schedule/problem.h"
@@ -53,6 +54,12 @@ class Team {
   /// Null: it has none, or none yet: what is still being set up has no groups.
   [[nodiscard]] TeamMulticast* multicast() {
     return state() == State::kReady && !joining_ ? multicast_.get() : nullptr;
+  }
+  /// Moves its aggregates on, and those of others that need this rank.
+  void progress_aggregation();
+  /// Null: it has no switch, or none yet.
+  [[nodiscard]] TeamAggregation* aggregation() {
+    return state() == State::kReady ? aggregation_.get() : nullptr;
   }
   /// It may have groups, which its members join only when enough calls have wished for them.
   [[nodiscard]] bool may_join() const { return may_join_; }
@@ -130,6 +137,8 @@ class Team {
   [[nodiscard]] ReceptionPlace reception_place(std::span<const MulticastOffer> offers) const;
   bool set_up_multicast();
   bool move_joining_on();
+  void begin_aggregation();
+  bool set_up_aggregation();
   void become_ready();
   void check_member(int rank, const Run& oldest);
   void fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason);
@@ -148,8 +157,10 @@ class Team {
   std::unique_ptr<Gather<Hello>> gather_;          // until it is done: the caller may write into it
   std::optional<std::uint32_t> pair_ids_;
   std::optional<shm::Endpoint> endpoint_;
-  std::unique_ptr<net::Links> links_;         // null: all members are on this node
-  std::unique_ptr<TeamMulticast> multicast_;  // null: there is none
+  std::unique_ptr<net::Links> links_;             // null: all members are on this node
+  std::unique_ptr<TeamMulticast> multicast_;      // null: there is none
+  bool wants_aggregation_ = false;                // all members do
+  std::unique_ptr<TeamAggregation> aggregation_;  // null: there is none
   struct Joining {
     crl_oob_t oob = {};
     Gather<MulticastOffer> offers;

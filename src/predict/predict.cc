@@ -45,6 +45,11 @@ Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options, const Local& local) {
   const Algorithm& algorithm = *choice.algorithm;
+  if (algorithm.traits.in_switch) {
+    return Status(Code::kUnsupported, std::string(algorithm.id) +
+                                          " cannot be simulated: machines have no switches that "
+                                          "reduce");
+  }
   Result<Call> call = prepare(
       algorithm, {.shared = shared, .local = local, .limits = limits, .params = choice.params});
   if (!call.ok()) return call.status();

@@ -319,6 +319,18 @@ void Builder::receive(Channel group, Rank writer, const BufferList& dst) {
   op.message = {group, writer, state.next++, 0};
 }
 
+void Builder::aggregate(const BufferList& dst, const BufferList& src) {
+  if (has_table(dst) || has_table(src)) fail("an aggregate of table entries");
+  if (open_repeat_ >= 0) fail("an aggregate in a loop");
+  if (call_.limits.one_node() || !call_.limits.is_leader(call_.rank)) {
+    return fail("an aggregate at a rank that leads no node, or the only one");
+  }
+  constexpr Rank kAllLeaders = -2;  // apart from multicasts to them
+  ChannelState& state = channel(true, Channel::kLeaders, kAllLeaders);
+  Op& op = add(OpKind::kAggregate, dst.items(), src.items());
+  op.message = {Channel::kLeaders, -1, state.next++, 0};
+}
+
 Message Builder::expect(OpKind kind, Channel channel_kind, Rank peer, const BufferList& dst) {
   if (!is_member(peer)) return {};
   const Rank writer = team_rank(peer);

@@ -166,6 +166,10 @@ class Builder {
   void multicast(Channel group, const BufferList& src);
   void receive(Channel group, Rank writer, const BufferList& dst);
 
+  /// What the leaders of all nodes give as `src`, each or some, combined by switches. Groups and
+  /// ranks are the team's. Only where there are several nodes, and on leaders.
+  void aggregate(const BufferList& dst, const BufferList& src);
+
   /// Whether the ranks are all those of one node, so that all can read one message.
   [[nodiscard]] bool reaches_all() const { return scopes_.back().reaches_all; }
   /// Whether a put_all of that many bytes takes more than one large slot.

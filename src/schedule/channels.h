@@ -15,7 +15,7 @@
 namespace carillon {
 
 /// What a blocked strand waits for.
-enum class Block : std::uint8_t { kNone, kMessage, kWindow, kLargeSlot, kTurn };
+enum class Block : std::uint8_t { kNone, kMessage, kWindow, kLargeSlot, kTurn, kLeaders };
 
 /// A message of any channel but queue.
 struct Letter {

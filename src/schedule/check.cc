@@ -132,6 +132,8 @@ class Checker {
       case OpKind::kPut: return require(dst == 0 && src > 0, "a put has sources only");
       case OpKind::kMulticast: return require(dst == 0, "a multicast has sources only");
       case OpKind::kReceive: return require(src == 0, "a receive has destinations only");
+      case OpKind::kAggregate:
+        return require(dst <= 1 && src <= 1, "an aggregate has one range of each kind at most");
       case OpKind::kSend: return require(dst == 0, "a send has sources only");
       case OpKind::kRecv: return require(src == 0, "a recv has destinations only");
       case OpKind::kSignal:
@@ -160,6 +162,7 @@ class Checker {
       case OpKind::kReceive:
         require(is_group(message.channel), "multicast and receive use the channels of groups");
         break;
+      case OpKind::kAggregate: return check_aggregate(message, in_loop);
     }
     if (is_group(message.channel)) check_group(message);
     if (is_outgoing(op.kind) && has_readers(message.channel)) {
@@ -171,6 +174,18 @@ class Checker {
       check_peer(message);
     }
     check_index(message, in_loop);
+  }
+
+  void check_aggregate(const Message& message, bool in_loop) {
+    require(message.channel == Channel::kLeaders && message.peer == -1 && message.index >= 0 &&
+                message.index_stride == 0,
+            "an aggregate is of all leaders");
+    require(call_.limits.aggregates, "the team has no switch that reduces");
+    require(call_.shared.in_switch, "switches do not compute this operator on this type");
+    require(!call_.limits.one_node(), "an aggregate on one node");
+    require(call_.limits.is_leader(call_.rank), "an aggregate at a rank that is no leader");
+    require(!in_loop && schedule_.learned.length == 0 && call_.stage == 0,
+            "an aggregate in a loop or a schedule of several stages");
   }
 
   void check_group(const Message& message) {
@@ -278,6 +293,12 @@ class Checker {
     if (op.kind == OpKind::kMulticast && src > call_.limits.multicast_bytes) {
       fail(std::to_string(src) + " bytes; a multicast takes " +
            std::to_string(call_.limits.multicast_bytes));
+    }
+    if (op.kind == OpKind::kAggregate) {
+      require(op.dst_count == 0 || op.src_count == 0 || src == dst,
+              "operands and result of different lengths");
+      const std::int32_t element = call_.shared.element_bytes;
+      require(src % element == 0 && dst % element == 0, "a part of an element");
     }
     if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");
     if (op.kind == OpKind::kReduce) {

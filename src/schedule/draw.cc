@@ -36,6 +36,14 @@ class StepMemory final : public Memory {
   Status deliver(Site site, std::span<const Piece>, Payload payload) override {
     return arrive(site, payload);
   }
+  // What comes of an aggregate comes from the leader of node 0, when the last one has given.
+  Status combine(Payload left, Payload right) override {
+    follow(left, right);
+    return {};
+  }
+  void follow(Payload message, Payload other) override {
+    letters_[message].step = std::max(letters_[message].step, letters_[other].step);
+  }
   void discard(Payload) override {}
   Status learn(Rank, Range, std::vector<std::int64_t>*) override {
     return {Code::kUnsupported, "what a stage learns cannot be drawn"};

@@ -37,6 +37,15 @@ class ByteMemory final : public CopyingMemory<std::byte> {
     return {};
   }
 
+  void follow(Payload /*message*/, Payload /*other*/) override {}
+  Status combine(Payload left, Payload right) override {
+    if (!reduce_) return {Code::kInvalidArgument, "no operator is given"};
+    Bytes& into = payload(left);
+    reduce_(into.data(), into.data(), payload(right).data(),
+            static_cast<std::int64_t>(into.size()));
+    return {};
+  }
+
   Status learn(Rank rank, Range scratch, std::vector<std::int64_t>* values) override {
     values->resize(static_cast<std::size_t>(scratch.length / 8));
     const Piece piece{Space::kScratch, scratch.offset, scratch.length, 0};

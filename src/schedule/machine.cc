@@ -203,6 +203,7 @@ std::string Machine::waits_for(const StrandState& strand) {
   const std::int64_t number = number_of(strand, op.message, outgoing);
   const std::string message = "message #" + std::to_string(number);
   switch (strand.block) {
+    case Block::kLeaders: return "waits for the aggregates of other leaders";
     case Block::kMessage:
       return "waits for " + message + " of rank " + std::to_string(op.message.peer) +
              (ranks_[static_cast<std::size_t>(op.message.peer)].running == 0

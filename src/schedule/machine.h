@@ -71,6 +71,10 @@ class Memory {
   virtual Status arrive(Site site, Payload payload) = 0;
   /// recv: the bytes go to dst.
   virtual Status deliver(Site site, std::span<const Piece> dst, Payload payload) = 0;
+  /// aggregate: left becomes left (op) right.
+  virtual Status combine(Payload left, Payload right) = 0;
+  /// Who has `message` has heard of `other`, too.
+  virtual void follow(Payload message, Payload other) = 0;
   /// Nobody reads the message again.
   virtual void discard(Payload payload) = 0;
   /// The int64 values in this scratch range; all strands of the rank are done.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -42,6 +43,19 @@ struct StrandState {
   bool puts_large = false;
 };
 
+// An aggregate that some leaders have not left.
+struct Aggregation {
+  std::int64_t length = -1;  // of all operands and results; -1: nobody has come
+  struct Operand {
+    bool arrived = false, present = false;
+    Payload payload = 0;
+  };
+  std::vector<Operand> operands;  // by node; once combined, the first is the result
+  std::int32_t missing = 0;       // nodes
+  std::int32_t inside = 0;        // nodes that have not taken the result
+  std::vector<std::size_t> blocked;
+};
+
 // Message numbers of earlier stages: a stage's schedule counts from 0 again.
 using Bases = std::unordered_map<std::int64_t, std::int64_t>;
 
@@ -55,6 +69,7 @@ struct RankState {
   std::int32_t large_in_use = 0;
   std::vector<std::size_t> blocked_on_large;
   Bases sent, received;
+  std::int64_t aggregates = 0;  // that it has left
 };
 
 class Machine {
@@ -86,6 +101,10 @@ class Machine {
   Status send(std::size_t id, Link& link, std::int64_t number, Block* block);
   Status recv(std::size_t id, Link& link, std::int64_t number, Block* block);
   Status receive(std::size_t id, Link& link, std::int64_t number, Block* block);
+  Status aggregate(std::size_t id, const Op& op, Block* block);
+  Status enter(StrandState& strand, Aggregation& all);
+  Status leave(StrandState& strand, Aggregation& all);
+  Status combine(Aggregation& all);
   Status receive_fragments(std::size_t id, Link& link, Block* block);
 
   bool take_large_slot(std::size_t id);
@@ -116,6 +135,7 @@ class Machine {
   Memory& memory_;
   const RunOptions& options_;
   Links links_;
+  std::map<std::int64_t, Aggregation> aggregations_;  // by number
   std::vector<RankState> ranks_;
   std::vector<StrandState> strands_;
   std::deque<std::size_t> ready_;

@@ -32,6 +32,7 @@ Status Machine::execute(std::size_t id, const Op& op, Block* block) {
     stats_.reduced_bytes += dst_[0].length;
     return at(strand, memory_.reduce(site, dst_[0], src_[0], src_[1]));
   }
+  if (op.kind == OpKind::kAggregate) return aggregate(id, op, block);
   Link* const link = link_of(strand, op.kind, op.message);
   if (link == nullptr) {
     return error(strand, "send/recv and put/wait are both used between these two ranks");

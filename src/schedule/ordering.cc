@@ -6,11 +6,6 @@
 namespace carillon {
 namespace {
 
-void merge(Clock* into, const Clock& from) {
-  if (into->size() < from.size()) into->resize(from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) (*into)[i] = std::max((*into)[i], from[i]);
-}
-
 std::uint32_t entry(const Clock& clock, std::size_t id) {
   return id < clock.size() ? clock[id] : 0;
 }
@@ -21,6 +16,11 @@ void advance(Clock* clock, std::size_t id) {
 }
 
 }  // namespace
+
+void merge(Clock* into, const Clock& from) {
+  if (into->size() < from.size()) into->resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) (*into)[i] = std::max((*into)[i], from[i]);
+}
 
 Ordering::Ordering(Rank ranks, bool track)
     : track_(track), ranks_(static_cast<std::size_t>(ranks)) {}

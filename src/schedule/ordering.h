@@ -20,6 +20,9 @@ namespace carillon {
 
 using Clock = std::vector<std::uint32_t>;  // by strand id; missing entries are 0
 
+/// What both know.
+void merge(Clock* into, const Clock& from);
+
 class Ordering {
  public:
   Ordering(Rank ranks, bool track);

@@ -73,6 +73,7 @@ bool Limits::operator==(const Limits& other) const {
          large_slots == other.large_slots && multicast_bytes == other.multicast_bytes &&
          gather_entries == other.gather_entries && list_costs == other.list_costs &&
          crowded == other.crowded && multicast_pays == other.multicast_pays &&
+         aggregates == other.aggregates && aggregation_pays == other.aggregation_pays &&
          reproducible == other.reproducible &&
          (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
 }

@@ -65,6 +65,8 @@ struct Shared {
   std::int64_t count = 0;
   std::int32_t element_bytes = 1;
   bool commutative = true;
+  /// Switches compute this operator on this type.
+  bool in_switch = true;
 
   [[nodiscard]] std::int64_t block_bytes() const { return count * element_bytes; }
   bool operator==(const Shared&) const = default;
@@ -132,6 +134,8 @@ struct Limits {
   /// Longest message to all ranks of the team, or to the leaders of its nodes, over a network that
   /// copies it; `window` of them fit into what a sender keeps. 0: the team has no such network.
   std::int64_t multicast_bytes = 65536;
+  /// Switches reduce what the leaders of the nodes give them (aggregate).
+  bool aggregates = true;
   std::int32_t large_slots = 2;  ///< puts above inline_bytes a rank is guaranteed in flight
   /// Longest list that a put to another node takes as it is, without copying it together first;
   /// 1: none.
@@ -142,6 +146,8 @@ struct Limits {
   bool crowded = false;
   /// Multicast does better than what goes from node to node otherwise. For selection, too.
   bool multicast_pays = false;
+  /// And so do switches.
+  bool aggregation_pays = false;
   /// Reductions have one order, whatever the algorithm, the nodes and the network: that of the
   /// ranks, from left to right.
   bool reproducible = false;

@@ -8,7 +8,8 @@ namespace carillon {
 namespace {
 
 constexpr std::array<std::string_view, kOpKinds> kOpNames = {
-    "copy", "reduce", "put", "signal", "wait", "send", "recv", "repeat", "multicast", "receive"};
+    "copy", "reduce", "put",       "signal",  "wait",     "send",
+    "recv", "repeat", "multicast", "receive", "aggregate"};
 constexpr std::array<std::string_view, 5> kSpaceNames = {"input", "output", "scratch", "slot",
                                                          "counts"};
 

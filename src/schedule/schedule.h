@@ -21,6 +21,10 @@
 //           team, leaders and nodes), over a network that copies it; it may have no bytes.
 //           Blocks only while the group's window of this writer is full.
 //   receive until a multicast's bytes are in dst. Lengths must match; the message is released then.
+//   aggregate  captures src, until switches have combined what the leaders of all nodes gave, and
+//           the result is in dst. In the order of the nodes, by a balanced binary tree (0 with 1, 2
+//           with 3, then those); one without src is skipped. Any length, the same on all leaders;
+//           src and dst are one range each or none; dst is exactly src or disjoint from it.
 //   repeat  runs the `body` ops that follow `count` times; strides apply per iteration. Loops
 //           do not nest.
 // Messages of a channel are numbered 0, 1, 2... in the order of the emission, the same on both
@@ -28,7 +32,8 @@
 // *released* (its window place given back) after its last use in the waiting strand's program
 // order; a message waited for inside a loop is released in the same iteration.
 // A schedule must not use both put/signal and send on the same directed pair. Multicasts of one
-// writer to one group are sent, and received by each rank, in the order of their numbers.
+// writer to one group are sent, and received by each rank, in the order of their numbers; so are a
+// leader's aggregates, which are not in loops nor in schedules of several stages.
 //
 // Schedules hold no pointers: indices and offsets only, so that another process can run one.
 #pragma once
@@ -114,8 +119,9 @@ enum class OpKind : std::uint8_t {
   kRepeat,
   kMulticast,
   kReceive,
+  kAggregate,
 };
-inline constexpr int kOpKinds = 10;
+inline constexpr int kOpKinds = 11;
 /// put, signal, send, multicast.
 constexpr bool is_outgoing(OpKind kind) {
   return kind == OpKind::kPut || kind == OpKind::kSignal || kind == OpKind::kSend ||
@@ -129,7 +135,7 @@ constexpr bool is_incoming(OpKind kind) {
 struct Op {
   OpKind kind = OpKind::kCopy;
   /// put, signal, send: peer is the reader (-1 where there are several); wait, recv, receive: the
-  /// writer.
+  /// writer; aggregate: channel leaders, peer -1.
   Message message;
   std::uint32_t first_buffer = 0;  ///< destinations, then sources (reduce: dst, left, right)
   std::uint32_t dst_count = 0;

@@ -171,13 +171,36 @@ Status SymbolicMemory::capture(Site site, std::span<const Piece> src, Payload* p
   *payload = free_.back();
   free_.pop_back();
   Letter& letter = letters_[*payload];
+  fill(letter, result_);
+  ordering_.publish(site, &letter.clock);
+  return {};
+}
+
+void SymbolicMemory::follow(Payload message, Payload other) {
+  merge(&letters_[message].clock, letters_[other].clock);
+}
+
+void SymbolicMemory::fill(Letter& letter, std::span<const Run> runs) {
   letter.length = 0;
-  for (const Run& run : result_) {
+  for (const Run& run : runs) {
     letter.bytes.assign(letter.length, letter.length + run.length,
                         {run.node, run.index - letter.length});
     letter.length += run.length;
   }
-  ordering_.publish(site, &letter.clock);
+}
+
+Status SymbolicMemory::combine(Payload left, Payload right) {
+  Letter& into = letters_[left];
+  const Letter& from = letters_[right];
+  follow(left, right);
+  left_.clear();
+  right_.clear();
+  Status status = look_up(0, {Space::kSlot, 0, into.length, left}, &left_);
+  if (status.ok()) status = look_up(0, {Space::kSlot, 0, from.length, right}, &right_);
+  if (status.ok()) status = combine(left_, right_, &result_);
+  if (!status.ok()) return status;
+  into.bytes.clear();
+  fill(into, result_);
   return {};
 }
 

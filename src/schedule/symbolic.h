@@ -37,6 +37,8 @@ class SymbolicMemory final : public Memory {
   Status capture(Site site, std::span<const Piece> src, Payload* payload) override;
   Status arrive(Site site, Payload payload) override;
   Status deliver(Site site, std::span<const Piece> dst, Payload payload) override;
+  Status combine(Payload left, Payload right) override;
+  void follow(Payload message, Payload other) override;
   void discard(Payload payload) override;
   Status learn(Rank rank, Range scratch, std::vector<std::int64_t>* values) override;
 
@@ -75,6 +77,7 @@ class SymbolicMemory final : public Memory {
   Status check_copy(Rank rank, std::span<const Piece> dst, std::span<const Piece> src);
   Status check_disjoint(Rank rank, std::span<const Piece> dst);
   Status combine(std::span<const Run> left, std::span<const Run> right, std::vector<Run>* result);
+  static void fill(Letter& letter, std::span<const Run> runs);
 
   const std::int64_t element_bytes_;
   std::span<const std::vector<std::byte>> inputs_;

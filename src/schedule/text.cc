@@ -54,6 +54,9 @@ std::string op_text(const Schedule& schedule, std::size_t index) {
     case OpKind::kRecv:
     case OpKind::kReceive:
       return text + " " + message_text(op.message, false) + list_text(schedule.dst(op));
+    case OpKind::kAggregate:
+      return text + " #" + std::to_string(op.message.index) + list_text(schedule.dst(op)) + " =" +
+             list_text(schedule.src(op));
     case OpKind::kRepeat: return text + " " + std::to_string(op.count);
   }
   return text;

@@ -258,6 +258,13 @@ class Parser {
         op.message = parse_message(line, op.kind);
         op.dst_count = parse_list(line);
         break;
+      case OpKind::kAggregate:
+        op.message = {.channel = Channel::kLeaders, .peer = -1};
+        parse_index(line, &op.message);
+        op.dst_count = parse_list(line);
+        line.expect("=");
+        op.src_count = parse_list(line);
+        break;
       case OpKind::kRepeat: begin_loop(line, &op); break;
       default:
         op.message = parse_message(line, op.kind);

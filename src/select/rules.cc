@@ -67,6 +67,8 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, 1024 * kKiB, "bcast.chain:segment=8192"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "bcast.chain"},
 
+    Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.switch"},
+
     Row{kCrowdedNodes, kAnyRanks, 2 * kKiB, "reduce.hierarchical"},
     Row{kCrowdedNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=flat_blocks"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,

@@ -25,6 +25,7 @@ const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& r
     if (rule.singles_only && (!limits.nodes || limits.nodes->count() != shared.ranks)) continue;
     if (rule.collective != shared.collective) continue;
     if (rule.choice.algorithm->traits.multicast && !limits.multicast_pays) continue;
+    if (rule.choice.algorithm->traits.in_switch && !limits.aggregation_pays) continue;
     if (shared.ranks > rule.max_ranks || bytes > rule.max_bytes || bytes < rule.min_bytes) continue;
     if (rule.min_nodes > 1 && (!limits.nodes || limits.nodes->count() < rule.min_nodes)) continue;
     if (suits(rule.choice, shared, limits)) return &rule;

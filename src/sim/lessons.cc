@@ -38,6 +38,11 @@ class Numbers final : public CopyingMemory<Byte> {
     scatter(site.rank, {&dst, 1}, Bytes(static_cast<std::size_t>(dst.length), kUnknown));
     return {};
   }
+  void follow(Payload /*message*/, Payload /*other*/) override {}
+  Status combine(Payload left, Payload /*right*/) override {
+    std::ranges::fill(payload(left), kUnknown);
+    return {};
+  }
   Status learn(Rank rank, Range scratch, std::vector<std::int64_t>* values) override {
     const Piece piece{Space::kScratch, scratch.offset, scratch.length, 0};
     std::vector<std::byte> bytes;

@@ -228,6 +228,7 @@ Step Compiler::step_of(const Context& context, const Op& op) {
                                        op.kind);
       break;
     }
+    case OpKind::kAggregate: break;  // who simulates refuses such schedules
     case OpKind::kSignal:
     case OpKind::kWait: step.transfer = transfers_.index({.entries = 0}, op.kind); break;
   }

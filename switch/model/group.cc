@@ -24,7 +24,8 @@ std::uint64_t Shape::memory_bytes() const {
   return std::uint64_t{slots_of(window)} * slot_bytes(*this);
 }
 
-Group::Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape)
+Group::Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape,
+             std::uint32_t first)
     : job_(job), id_(id), key_(key), shape_(std::move(shape)), slots_(slots_of(shape_.window)) {
   for (std::size_t child = 0; child < shape_.children.size(); ++child) {
     if (shape_.children[child] == Endpoint{}) continue;
@@ -32,8 +33,10 @@ Group::Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape
     present_children_.push_back(shape_.children[child]);
   }
   // As if the round before the first were over.
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].sequence = static_cast<std::uint32_t>(i - slots_.size());
+  const auto slots = static_cast<std::uint32_t>(slots_.size());
+  for (std::uint32_t i = 0; i < slots; ++i) {
+    const std::uint32_t sequence = first - slots + i;
+    slots_[sequence % slots].sequence = sequence;
   }
   slot_bytes_ = slot_bytes(shape_);
   // Not touched before it is used: a system gives memory then only.

@@ -36,7 +36,9 @@ struct Shape {
 
 class Group {
  public:
-  Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape);
+  /// `first`: the sequence that comes first.
+  Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape,
+        std::uint32_t first = 0);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] bool is_child(std::size_t child, const Endpoint& from) const {

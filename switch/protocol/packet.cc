@@ -57,6 +57,13 @@ bool has_meaning(const Packet& packet) {
       return !refused && header.job != 0 && header.child == kAllChildren &&
              (header.flags & kAgainFlag) == 0 && has_operand_payload(packet);
     case Kind::kRefuse: return refused && bytes == 0;
+    case Kind::kFallBack: {
+      Header rest = header;
+      rest.child = 0;
+      rest.flags &= static_cast<std::uint8_t>(~kAgainFlag);
+      return !refused && header.job != 0 && header.child < kMaxChildren && is_plain(rest) &&
+             bytes == 0;
+    }
     case Kind::kAskLimits: return !refused && is_plain(header) && bytes == 0;
     case Kind::kLimits: return !refused && is_plain(header) && bytes == kLimitsBytes;
     case Kind::kInstallJob:

@@ -53,6 +53,7 @@ enum class Kind : std::uint8_t {
   kContribute = 1,  ///< an operand, from a child to its switch
   kResult = 2,  ///< the result, from a switch to its children
   kRefuse = 3,  ///< a switch does not take the contribution
+  kFallBack = 4,  ///< between hosts of a group: the sender does without the switch
   kAskLimits = 16,  ///< what the switch can hold
   kLimits = 17,  ///< the answer
   kInstallJob = 18,  ///< a job may use the switch from now on
@@ -70,6 +71,7 @@ constexpr bool is_known(Kind value) {
     case Kind::kContribute:
     case Kind::kResult:
     case Kind::kRefuse:
+    case Kind::kFallBack:
     case Kind::kAskLimits:
     case Kind::kLimits:
     case Kind::kInstallJob:
@@ -89,6 +91,7 @@ constexpr std::string_view name_of(Kind value) {
     case Kind::kContribute: return "contribute";
     case Kind::kResult: return "result";
     case Kind::kRefuse: return "refuse";
+    case Kind::kFallBack: return "fall_back";
     case Kind::kAskLimits: return "ask_limits";
     case Kind::kLimits: return "limits";
     case Kind::kInstallJob: return "install_job";

@@ -43,6 +43,7 @@ package sw_protocol_pkg;
     KindContribute = 8'h1,  // an operand, from a child to its switch
     KindResult = 8'h2,  // the result, from a switch to its children
     KindRefuse = 8'h3,  // a switch does not take the contribution
+    KindFallBack = 8'h4,  // between hosts of a group: the sender does without the switch
     KindAskLimits = 8'h10,  // what the switch can hold
     KindLimits = 8'h11,  // the answer
     KindInstallJob = 8'h12,  // a job may use the switch from now on

@@ -114,12 +114,12 @@ void run_rank(const Plan& plan, Meeting& world, Meeting& members, int rank) {
 }
 
 // Round i takes the i-th algorithm of every collective, but for those that multicast: there they
-// have rounds of their own.
+// have rounds of their own. What goes through switches is tests/cli/switch_test.py's.
 std::vector<std::vector<const Algorithm*>> rounds() {
   std::vector<std::vector<const Algorithm*>> by_collective(kCollectives), all;
   std::size_t most = 0;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.traits.multicast) continue;
+    if (algorithm.traits.multicast || algorithm.traits.in_switch) continue;
     auto& group = by_collective[static_cast<std::size_t>(algorithm.collective)];
     group.push_back(&algorithm);
     most = std::max(most, group.size());

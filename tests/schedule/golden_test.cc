@@ -57,7 +57,7 @@ std::string text_of(const Algorithm& algorithm) {
     Call call{.shared = shared, .rank = rank};
     const test::OwnedTables tables(test::Case{.shared = shared}, rank);
     call.local.tables = tables.view();
-    if (algorithm.has_levels() || algorithm.traits.multicast)
+    if (algorithm.has_levels() || algorithm.traits.multicast || algorithm.traits.in_switch)
       call.limits.nodes = std::make_shared<Nodes>(kTwoNodes);
     if (algorithm.id == "bcast.chain") call.params.segment_bytes = 16;
     Result<Schedule> schedule = emit(algorithm, call);

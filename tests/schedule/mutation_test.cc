@@ -342,7 +342,7 @@ TEST_P(Mutation, OfAnAlgorithm) {
       const std::string name = std::string(algorithm.id) + (in_place ? " in place" : "") +
                                (commutative ? "" : " non-commutative");
       Limits limits{.slot_bytes = 24, .inline_bytes = 8};
-      if (algorithm.has_levels() || algorithm.traits.multicast)
+      if (algorithm.has_levels() || algorithm.traits.multicast || algorithm.traits.in_switch)
         limits.nodes = test::blocked({3, 2}).nodes;
       Subject subject(name, {shared, in_place}, limits);
       subject.emit_with([&](const Call& call) { return emit(algorithm, call); });

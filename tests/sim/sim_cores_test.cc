@@ -77,7 +77,7 @@ TEST(Cores, NodesOfOneHostShareThem) {
 TEST(Cores, EveryAlgorithm) {
   constexpr Rank kRanks = 7;
   const std::vector<std::int64_t> bytes(kRanks, 4096), zeros(kRanks, 0);
-  for (const Algorithm* each : test::all_algorithms()) {
+  for (const Algorithm* each : test::simulated_algorithms()) {
     const Algorithm& algorithm = *each;
     const Shared shared = predict::example_problem(algorithm.collective, kRanks, 4096);
     for (const Rank ppn : {1, 3, 7}) {

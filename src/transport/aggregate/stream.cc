@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "transport/aggregate/text.h"
 
@@ -100,7 +101,7 @@ void Stream::send_next(std::int64_t now_ns, Output& output) {
       .sent_ns = now_ns,
       .ticket = sending_,
       .output = operation.output == nullptr ? nullptr : operation.output + posted.sent * element};
-  output.send({&path_.front().at, 1}, packet);
+  output.send({&owner(next_), 1}, packet);
   ++counts_.packets;
   ++next_;
   posted.sent += count;
@@ -132,7 +133,7 @@ void Stream::send_again(Record& record, std::int64_t now_ns, Output& output) {
   if (record.tries < kMostDoublings) ++record.tries;
   record.passed = 0;
   record.sent_ns = now_ns;
-  output.send({&path_.front().at, 1}, packet);
+  output.send({&owner(record.sequence), 1}, packet);
   ++counts_.packets;
   ++counts_.again;
 }
@@ -161,6 +162,7 @@ std::int64_t Stream::due_ns(const Switch& one) const {
 // lives says so; one that was not asked, because this host slept, is not dead. Who waits for
 // nothing asks too, that its group is not freed as idle.
 void Stream::look_after_switches(std::int64_t now_ns, Output& output) {
+  if (owned_) return;
   for (Switch& one : path_) {
     if (due_ns(one) > now_ns) continue;
     if (waits() && one.unanswered == StreamTimes::kQuestions) {
@@ -188,12 +190,16 @@ void Stream::ask(Switch& one, std::int64_t now_ns, Output& output) {
 
 std::optional<std::int64_t> Stream::due_ns() const {
   if (!status_.ok() || path_.empty()) return {};
-  std::int64_t due = due_ns(path_.front());
-  for (const Switch& one : path_) due = std::min(due, due_ns(one));
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::int64_t due = kNever;
+  for (const Switch& one : path_) {
+    if (!owned_) due = std::min(due, due_ns(one));
+  }
   for (std::uint32_t sequence = first_; sequence != next_; ++sequence) {
     const Record& one = ring_[sequence % ring_.size()];
     if (one.state == Record::State::kSent) due = std::min(due, due_ns(one));
   }
+  if (due == kNever) return {};
   return due;
 }
 
@@ -206,7 +212,7 @@ bool Stream::take(const Endpoint& from, std::span<const std::byte> datagram, std
     return false;
   }
   const Header& header = packet->header;
-  const bool first = sender == path_.begin();
+  const bool first = from == owner(packet->header.sequence);
   bool news = false;
   if (status_.ok() && header.kind == Kind::kRefuse) {
     news = first && take_refusal(header, datagram);
@@ -242,7 +248,7 @@ bool Stream::take_result(const Packet& packet, std::int64_t now_ns) {
   news_ns_ = now_ns;
   if (answered.tries == 0) measure(now_ns - answered.sent_ns);
   notice_passed(header.sequence, answered.sent_ns);
-  --posted_[answered.ticket % kOperations].unanswered;
+  if (!answered.settled) --posted_[answered.ticket % kOperations].unanswered;
   while (first_ != next_ && record(first_).state == Record::State::kAnswered) ++first_;
   ++counts_.results;
   return true;
@@ -276,6 +282,27 @@ bool Stream::take_refusal(const Header& header, std::span<const std::byte> datag
   if (!is_refusal_of(config_.key, packet_of(header.sequence), datagram)) return false;
   status_ = refusal_status(path_.front().at, header.reason);
   return true;
+}
+
+void Stream::go_on(std::span<const Endpoint> owners, std::uint32_t first, std::int64_t now_ns,
+                   Output& output) {
+  path_.clear();
+  for (const Endpoint& at : owners) path_.push_back({.at = at});
+  owned_ = true;
+  status_ = {};
+  smooth_ns_ = 0;
+  news_ns_ = now_ns;
+  first_ = first;
+  for (std::uint32_t sequence = first; sequence != next_; ++sequence) {
+    Record& one = record(sequence);
+    if (one.state == Record::State::kAnswered) {
+      one.output = nullptr;
+      one.settled = true;
+    }
+    one.state = Record::State::kSent;
+    one.tries = 0;
+    send_again(one, now_ns, output);
+  }
 }
 
 std::optional<Held> Stream::held(std::uint32_t sequence) const {

@@ -77,6 +77,16 @@ class Stream {
   /// After progress(): when it has something to do if nothing comes before; nothing: not at all.
   [[nodiscard]] std::optional<std::int64_t> due_ns() const;
 
+  /// Ends what is in flight with an error, until go_on().
+  void stop(const Status& why) { status_ = why; }
+  /// The first sequence that has no result here. While stopped it stays.
+  [[nodiscard]] std::uint32_t first_unanswered() const { return first_; }
+  /// After an end: sends all from `first` on, which is held, once more; from now on slot i belongs
+  /// to owners[i % owners.size()], which are nobody's to give up. What was answered is not written
+  /// to the caller's memory again.
+  void go_on(std::span<const Endpoint> owners, std::uint32_t first, std::int64_t now_ns,
+             Output& output);
+
   /// The next sequence; the last 2 * window before it are held.
   [[nodiscard]] std::uint32_t next_sequence() const { return next_; }
   [[nodiscard]] std::optional<Held> held(std::uint32_t sequence) const;
@@ -103,6 +113,7 @@ class Stream {
     std::int64_t sent_ns = 0;
     Ticket ticket = 0;
     std::byte* output = nullptr;
+    bool settled = false;  // it was answered before the end
   };
   struct Posted {
     Operation operation;
@@ -120,6 +131,9 @@ class Stream {
   [[nodiscard]] Record& record(std::uint32_t sequence) { return ring_[sequence % ring_.size()]; }
   [[nodiscard]] std::span<std::byte> packet_of(std::uint32_t sequence) const;
   [[nodiscard]] std::byte* result_of(std::uint32_t sequence) const;
+  [[nodiscard]] const Endpoint& owner(std::uint32_t sequence) const {
+    return path_[owned_ ? sequence % ring_.size() % path_.size() : 0].at;
+  }
   [[nodiscard]] bool may_send() const;
   void send_next(std::int64_t now_ns, Output& output);
   void send_again(Record& record, std::int64_t now_ns, Output& output);
@@ -136,6 +150,7 @@ class Stream {
 
   StreamConfig config_;
   std::vector<Switch> path_;
+  bool owned_ = false;                   // by slots: path_ are hosts
   std::vector<Record> ring_;             // a packet's is its sequence's, modulo
   std::unique_ptr<std::byte[]> memory_;  // per record: packet, result
   std::array<Posted, kOperations> posted_{};

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/aggregate/text.h"
 
+#include <arpa/inet.h>
+
+#include <charconv>
+
 namespace carillon::aggregate {
 namespace {
 
@@ -48,6 +52,19 @@ std::string text(const Endpoint& endpoint) {
     out += shift > 0 ? '.' : ':';
   }
   return out + std::to_string(endpoint.port);
+}
+
+std::optional<Endpoint> parse_endpoint(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  in_addr ip = {};
+  unsigned port = kUdpPort;
+  if (inet_pton(AF_INET, text.substr(0, colon).c_str(), &ip) != 1) return {};
+  if (colon != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error != std::errc() || stop != end || port > 0xffff) return {};
+  }
+  return Endpoint{ntohl(ip.s_addr), static_cast<std::uint16_t>(port)};
 }
 
 Status refusal_status(const Endpoint& from, Reason reason) {

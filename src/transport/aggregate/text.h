@@ -3,6 +3,7 @@
 // What is said of switches, for people.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -12,6 +13,8 @@ namespace carillon::aggregate {
 
 /// "10.0.0.1:27182"
 std::string text(const Endpoint& endpoint);
+/// The same, with or without the port, which is then kUdpPort.
+std::optional<Endpoint> parse_endpoint(const std::string& text);
 /// The switch there refused, and what to do about it.
 Status refusal_status(const Endpoint& from, Reason reason);
 

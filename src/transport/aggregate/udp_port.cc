@@ -49,6 +49,18 @@ bool is_passing(int error) {
 
 }  // namespace
 
+Result<std::uint32_t> address_towards(const Endpoint& to) {
+  const UniqueFd probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name = address_of(to);
+  socklen_t bytes = sizeof name;
+  auto* const generic = reinterpret_cast<sockaddr*>(&name);
+  if (!probe.valid() || connect(probe.get(), generic, bytes) != 0 ||
+      getsockname(probe.get(), generic, &bytes) != 0) {
+    return failure("no way to " + text(to));
+  }
+  return endpoint_of(name).ip;
+}
+
 UdpPort::Batch::Batch(std::size_t datagrams)
     : memory(datagrams * kDatagramBytes), names(datagrams), places(datagrams), messages(datagrams) {
   for (std::size_t i = 0; i < datagrams; ++i) {

@@ -17,6 +17,9 @@
 
 namespace carillon::aggregate {
 
+/// The address of this host that packets for `to` leave by.
+Result<std::uint32_t> address_towards(const Endpoint& to);
+
 class DatagramListener {
  public:
   DatagramListener() = default;

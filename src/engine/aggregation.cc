@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/aggregation.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "team/bootstrap.h"
+#include "transport/aggregate/key_file.h"
+#include "transport/aggregate/text.h"
+
+namespace carillon {
+namespace {
+
+using aggregate::Endpoint;
+
+constexpr int kLookMs = 100;                        // of the thread, at a program that is elsewhere
+constexpr std::int64_t kElsewhereNs = 100'000'000;  // when it has made no progress for so long
+constexpr std::uint16_t kWindow = 64;
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kTrialNs = 2 * kSecond;
+constexpr aggregate::ControlTimes kControlTimes = {.retry_ns = 50'000'000,
+                                                   .give_up_ns = 2 * kSecond};
+constexpr aggregate::StreamTimes kStreamTimes = {.give_up_ns = kSecond};
+
+bool draw(void* to, std::size_t bytes) {
+  return getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes);
+}
+
+}  // namespace
+
+// What each member tells first: where its packets come from, if it leads a node.
+struct TeamAggregation::Place {
+  Endpoint at;
+  std::int32_t code = 0;
+};
+
+// Then rank 0 what it has been allotted; and last, each leader whether that works.
+struct TeamAggregation::Verdict {
+  std::int32_t code = 0;
+  std::uint32_t job = 0, group = 0;
+  SipKey key;
+  char why[200] = {};
+
+  void set(const Status& status) {
+    code = static_cast<std::int32_t>(status.code());
+    const std::string_view text = status.message();
+    std::copy_n(text.begin(), std::min(text.size(), sizeof why - 1), why);
+  }
+  [[nodiscard]] Status status() const {
+    return code == 0 ? Status() : Status(Code::kUnsupported, why);
+  }
+};
+
+struct TeamAggregation::Exchanges {
+  Gather<Place> places;
+  Gather<Verdict> verdicts, trials;
+  bool posted = false;  // the step's
+};
+
+Result<SwitchWish> switch_wish(const Config& settings) {
+  if (settings.in_switch.empty()) return SwitchWish();
+  const auto at = aggregate::parse_endpoint(settings.in_switch);
+  if (!at || !aggregate::is_host(*at)) {
+    return Status(Code::kInvalidArgument,
+                  "CARILLON_SWITCH=" + settings.in_switch +
+                      " is no IPv4 address with or without :PORT, as 10.0.0.1:27182");
+  }
+  return SwitchWish{.at = *at, .key_file = settings.switch_key};
+}
+
+std::int64_t TeamAggregation::now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+TeamAggregation::TeamAggregation(const crl_oob_t& oob, const Nodes& nodes, const SwitchWish& wish)
+    : oob_(oob),
+      wish_(wish),
+      nodes_(nodes.count()),
+      node_(nodes.node_of(oob.rank)),
+      is_leader_(nodes.members(node_).front() == oob.rank),
+      exchanges_(std::make_unique<Exchanges>()) {
+  for (int node = 0; node < nodes_; ++node) leaders_.push_back(nodes.members(node).front());
+  if (is_leader_) open_port();
+  Place mine{.code = static_cast<std::int32_t>(mine_.code())};
+  if (port_) mine.at = port_->at();
+  if (Status status = exchanges_->places.post(oob_, mine); !status.ok()) broken_ = status;
+}
+
+TeamAggregation::~TeamAggregation() {
+  stop_thread();
+  // An exchange that is not over may still be written into.
+  if (step_ != Step::kOver) (void)exchanges_.release();
+}
+
+// At the address that packets for the switch leave by.
+void TeamAggregation::open_port() {
+  const auto from = aggregate::address_towards(wish_.at);
+  if (!from.ok()) {
+    mine_ = from.status();
+    return;
+  }
+  auto port = aggregate::UdpPort::open({.ip = from.value(), .port = 0});
+  if (port.ok()) {
+    port_ = std::move(port.value());
+  } else {
+    mine_ = port.status();
+  }
+}
+
+void TeamAggregation::on_datagram(const Endpoint& from, std::span<const std::byte> datagram) {
+  if (member_ && member_->take(from, datagram, now_ns(), *port_)) return;
+  if (jobs_ && jobs_->take(from, datagram)) return;
+  if (tree_) (void)tree_->take(from, datagram);
+}
+
+void TeamAggregation::move_port() {
+  if (!port_) return;
+  if (Status status = port_->receive(*this); !status.ok() && mine_.ok()) mine_ = status;
+  if (member_) member_->progress(now_ns(), *port_);
+  if (jobs_) jobs_->progress(now_ns(), *port_);
+  if (tree_) tree_->progress(now_ns(), *port_);
+  port_->flush();
+}
+
+Result<bool> TeamAggregation::set_up() {
+  if (!broken_.ok()) return broken_;
+  move_port();
+  const auto over = move_on();
+  if (!over.ok() || !over.value()) return over;
+  step_ = Step::kOver;
+  if (!status_.ok() && jobs_) (void)group_is_freed();  // one packet: the switch forgets it anyway
+  if (status_.ok() && member_) start_thread();
+  return true;
+}
+
+Result<bool> TeamAggregation::move_on() {
+  const Status broken(Code::kSystem, "switch: the team's allgather failed");
+  if (step_ == Step::kPlaces) {
+    const Code code = exchanges_->places.test();
+    if (code == Code::kInProgress) return false;
+    if (code != Code::kOk) return broken;
+    status_ = take_places();
+    if (!status_.ok()) return true;
+    step_ = Step::kGroup;
+    if (oob_.rank == 0) begin_control();
+  }
+  if (step_ == Step::kGroup) {
+    if (!exchanges_->posted) {
+      if (oob_.rank == 0 && !control_is_over()) return false;
+      exchanges_->posted = true;
+      Verdict mine{.job = job_, .group = tree_ ? tree_->group() : 0};
+      if (oob_.rank == 0) mine.key = aggregate::job_key(administrator_, job_, nonce_);
+      mine.set(mine_);
+      if (Status status = exchanges_->verdicts.post(oob_, mine); !status.ok()) return status;
+    }
+    const Code code = exchanges_->verdicts.test();
+    if (code == Code::kInProgress) return false;
+    if (code != Code::kOk) return broken;
+    status_ = exchanges_->verdicts.all().front().status();
+    if (!status_.ok()) return true;
+    step_ = Step::kTrial;
+    exchanges_->posted = false;
+    if (is_leader_) begin_trial();
+  }
+  if (!exchanges_->posted) {
+    if (is_leader_ && !trial_is_over()) return false;
+    exchanges_->posted = true;
+    Verdict mine;
+    mine.set(mine_);
+    if (Status status = exchanges_->trials.post(oob_, mine); !status.ok()) return status;
+  }
+  const Code code = exchanges_->trials.test();
+  if (code == Code::kInProgress) return false;
+  if (code != Code::kOk) return broken;
+  for (const Verdict& one : exchanges_->trials.all()) {
+    if (status_.ok()) status_ = one.status();
+  }
+  return true;
+}
+
+Status TeamAggregation::take_places() {
+  const auto places = exchanges_->places.all();
+  for (const Rank leader : leaders_) {
+    const Place& place = places[static_cast<std::size_t>(leader)];
+    if (place.code != 0) {
+      return {Code::kUnsupported, "rank " + std::to_string(leader) +
+                                      " has no way to the switch at " + aggregate::text(wish_.at) +
+                                      (mine_.ok() ? "" : ": " + std::string(mine_.message()))};
+    }
+    hosts_.push_back(place.at);
+  }
+  if (hosts_.size() <= aggregate::kMaxChildren) return {};
+  return {Code::kUnsupported, "a switch has " + std::to_string(aggregate::kMaxChildren) +
+                                  " ports, and the team " + std::to_string(hosts_.size()) +
+                                  " nodes"};
+}
+
+void TeamAggregation::begin_control() {
+  const auto key = aggregate::read_key_file(wish_.key_file, "CARILLON_SWITCH_KEY");
+  std::uint32_t first_request = 0;
+  if (!key.ok()) {
+    mine_ = key.status();
+  } else if (!draw(&job_, sizeof job_) || !draw(&nonce_, sizeof nonce_) ||
+             !draw(&first_request, sizeof first_request)) {
+    mine_ = Status(Code::kSystem, "the system gives no random bytes");
+  } else {
+    administrator_ = key.value();
+    job_ = std::max(job_, 1U);
+    constexpr std::uint64_t kJobMemory = std::uint64_t{64} << 20;
+    const aggregate::Job quota = {.nonce = nonce_, .groups = 1, .memory_bytes = kJobMemory};
+    jobs_ = std::make_unique<aggregate::Requests>(administrator_, first_request, kControlTimes);
+    jobs_->start({aggregate::install_job(wish_.at, job_, quota)}, now_ns());
+  }
+}
+
+bool TeamAggregation::control_is_over() {
+  if (!mine_.ok()) return true;
+  if (!jobs_->done()) return false;
+  if (!jobs_->status().ok()) {
+    mine_ = jobs_->status();
+    return true;
+  }
+  if (!tree_) {
+    tree_ = std::make_unique<aggregate::TreeControl>(
+        job_, aggregate::job_key(administrator_, job_, nonce_), 1, kControlTimes);
+    tree_->build({.switches = {{.at = wish_.at, .parent = {}, .children = hosts_}},
+                  .window = kWindow,
+                  .operand_bytes = aggregate::kBurstOperandBytes},
+                 now_ns());
+    return false;
+  }
+  if (!tree_->done()) return false;
+  mine_ = tree_->status();
+  return true;
+}
+
+// An empty packet of everybody's, through the switch and back.
+void TeamAggregation::begin_trial() {
+  const Verdict& allotted = exchanges_->verdicts.all().front();
+  job_ = allotted.job;
+  member_ = std::make_unique<aggregate::Member>(
+      aggregate::StreamConfig{.job = allotted.job,
+                              .group = allotted.group,
+                              .key = allotted.key,
+                              .child = static_cast<std::uint16_t>(node_),
+                              .window = kWindow,
+                              .operand_bytes = aggregate::kBurstOperandBytes,
+                              .path = {wish_.at},
+                              .times = kStreamTimes},
+      hosts_);
+  trial_ = member_->post({});
+  trial_ends_ns_ = now_ns() + kTrialNs;
+}
+
+bool TeamAggregation::trial_is_over() {
+  if (!mine_.ok()) return true;
+  const Status& lost = member_->fall_back_reason();
+  if (lost.ok() && member_->done(*trial_)) return true;
+  if (!lost.ok()) {
+    mine_ = lost;
+  } else if (now_ns() > trial_ends_ns_) {
+    mine_ = Status(Code::kTimeout, "rank " + std::to_string(oob_.rank) +
+                                       " has heard nothing of the switch at " +
+                                       aggregate::text(wish_.at) + " for 2 s");
+  }
+  return !mine_.ok();
+}
+
+bool TeamAggregation::post(std::uint64_t number, const aggregate::Operation& operation,
+                           std::uint64_t* ticket) {
+  const std::lock_guard lock(mutex_);
+  if (number != next_posted_) return false;
+  const auto posted = member_->post(operation);
+  if (!posted) return false;
+  *ticket = *posted;
+  ++next_posted_;
+  member_->progress(now_ns(), *port_);
+  port_->flush();
+  return true;
+}
+
+bool TeamAggregation::done(std::uint64_t ticket) const {
+  const std::lock_guard lock(mutex_);
+  return member_->done(ticket);
+}
+
+std::uint64_t TeamAggregation::take_numbers(std::uint64_t count) {
+  return std::exchange(next_number_, next_number_ + count);
+}
+
+Status TeamAggregation::progress() {
+  if (!member_) return {};
+  const std::lock_guard lock(mutex_);
+  moved_ns_ = now_ns();
+  move_port();
+  return mine_.ok() ? member_->status() : mine_;
+}
+
+bool TeamAggregation::take_fall_back(Status* why) {
+  if (told_ || !member_) return false;
+  const std::lock_guard lock(mutex_);
+  if (member_->fall_back_reason().ok()) return false;
+  told_ = true;
+  *why = member_->fall_back_reason();
+  return true;
+}
+
+std::optional<std::int64_t> TeamAggregation::due_ns() const {
+  if (!member_) return {};
+  const std::lock_guard lock(mutex_);
+  return member_->due_ns();
+}
+
+// Who has the result of an empty packet that all send when they have all else is needed by nobody.
+bool TeamAggregation::quiet() {
+  if (!member_) return true;
+  if (Status status = progress(); !status.ok()) return true;
+  const std::lock_guard lock(mutex_);
+  if (!farewell_) farewell_ = member_->post({});
+  if (!farewell_ || !member_->done(*farewell_)) return false;
+  return oob_.rank != 0 || group_is_freed();
+}
+
+// It takes no signals: those are the program's.
+void TeamAggregation::start_thread() {
+  end_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!end_.valid()) return;  // then the program has to make progress itself
+  moved_ns_ = now_ns();
+  sigset_t all, before;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
+  try {
+    thread_ = std::thread([this] { look_after(); });
+  } catch (const std::system_error&) {  // the same
+  }
+  (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void TeamAggregation::stop_thread() {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  (void)!write(end_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void TeamAggregation::look_after() {
+  std::array<pollfd, 2> waits = {pollfd{.fd = end_.get(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = port_->descriptor(), .events = POLLIN, .revents = 0}};
+  int most_ms = kLookMs;
+  bool looks = false;  // at the port, too: others need this host
+  for (;;) {
+    if (poll(waits.data(), looks ? 2 : 1, most_ms) > 0 && waits[0].revents != 0) return;
+    most_ms = look_now();
+    looks = most_ms < kLookMs;
+  }
+}
+
+// What is to be done if the program has not done it lately. In how many milliseconds to look again.
+int TeamAggregation::look_now() {
+  constexpr int kSoonMs = 5;
+  const std::lock_guard lock(mutex_);
+  if (now_ns() - moved_ns_ < kElsewhereNs) return kLookMs;
+  move_port();
+  return member_->fall_back_reason().ok() ? kLookMs : kSoonMs;
+}
+
+bool TeamAggregation::group_is_freed() {
+  if (!removing_) {
+    removing_ = true;
+    jobs_->start({aggregate::remove_job(wish_.at, job_, nonce_)}, now_ns());
+    move_port();
+  }
+  return (member_ && !member_->fall_back_reason().ok()) || jobs_->done();
+}
+
+}  // namespace carillon

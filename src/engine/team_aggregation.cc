@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A team's group of a switch: joined while the team is made, and left when nobody needs it.
+#include <utility>
+
+#include "engine/engine.h"
+#include "engine/team.h"
+
+namespace carillon {
+
+void Team::begin_aggregation() {
+  if (!wants_aggregation_) return become_ready();
+  aggregation_ = std::make_unique<TeamAggregation>(oob_, *limits_.nodes, engine_.switch_wish());
+}
+
+// True when it is over: there is a group, or there will be none.
+bool Team::set_up_aggregation() {
+  const auto over = aggregation_->set_up();
+  // By a collective that is under way, while an exchange of the setup's was begun.
+  if (state() == State::kFailed) return false;
+  if (!over.ok()) fail(over.status());
+  if (!over.ok() || !over.value()) return false;
+  if (aggregation_->status().ok()) {
+    limits_.aggregates = limits_.aggregation_pays = true;
+    engine_.start_aggregating(*aggregation_);
+  } else {
+    engine_.stop_aggregating(aggregation_->status(), rank() == 0);
+    aggregation_.reset();
+  }
+  return true;
+}
+
+// Teams that are made later do without a switch that is gone.
+void Team::progress_aggregation() {
+  if (aggregation() == nullptr) return;
+  if (Status status = aggregation_->progress(); !status.ok()) return fail(std::move(status));
+  Status why;
+  if (aggregation_->take_fall_back(&why)) engine_.stop_aggregating(why, rank() == 0);
+}
+
+}  // namespace carillon

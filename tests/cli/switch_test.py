@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# MPI programs whose allreduces go through carillon switchd, on ranks that count as several nodes:
+# what comes out is right with a switch, without one, and when it is killed meanwhile.
+import json
+import os
+import random
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from support import CARILLON, CliTest, clean_environment, main, run
+
+PROBES = Path(os.environ["CLUSTER_PROBES"])
+KILLS = int(os.environ.get("SWITCH_KILLS", "4"))
+SEED = int(os.environ.get("SWITCH_SEED", "1"))
+
+
+def mpis():
+    rows = run("info", "--json").json["mpis"]
+    return [row["name"] for row in rows if row["interposer"] and row["launcher"]
+            and (PROBES / f"switch_probe-{row['name']}").exists()]
+
+
+MPIS = mpis()
+
+
+class SwitchTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.key = self.folder / "switch.key"
+        self.ok("switchd", "--new-key", self.key)
+
+    def switchd(self, at="127.0.0.1:0"):
+        process = subprocess.Popen(
+            [str(CARILLON), "switchd", "--key-file", str(self.key), "--listen", at, "--json"],
+            stdout=subprocess.PIPE, text=True, env=clean_environment({}))
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, json.loads(process.stdout.readline())["listening"]
+
+    def statistics(self, switchd):
+        switchd.send_signal(signal.SIGTERM)
+        said = json.loads(switchd.stdout.read())
+        self.assertEqual(switchd.wait(), 0)
+        return said
+
+    def start(self, mpi, nodes, at, rounds, *pipes, key=None):
+        ranks = sum(map(int, nodes.split(",")))
+        settings = {"CARILLON_NODE_RANKS": nodes, "CARILLON_SWITCH": at,
+                    "CARILLON_SWITCH_KEY": str(key or self.key), "CARILLON_NETWORK": "fabric"}
+        errors = tempfile.TemporaryFile("w+")
+        self.addCleanup(errors.close)
+        process = subprocess.Popen(
+            [str(CARILLON), "run", "--mpi", mpi, "-n", str(ranks),
+             str(PROBES / f"switch_probe-{mpi}"), str(rounds), *map(str, pipes)],
+            stdout=subprocess.PIPE, stderr=errors, text=True, env=clean_environment(settings))
+        process.errors = errors
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, ranks
+
+    def check(self, process, ranks, algorithm, before=""):
+        out = process.stdout.read()
+        process.wait()
+        process.errors.seek(0)
+        err = process.errors.read()
+        self.assertEqual(process.returncode, 0, out + err)
+        said = sorted(line for line in (before + out).splitlines() if line.startswith("rank "))
+        self.assertEqual(len(said), ranks, out + err)
+        for line in said:
+            self.assertRegex(line, rf"rank \d+ of {ranks}, errors 0, {algorithm}\Z")
+        return err
+
+    def test_it_goes_through_the_switch(self):
+        for mpi in MPIS:
+            for nodes in ("1,1,1", "2,1,2"):
+                with self.subTest(mpi=mpi, nodes=nodes):
+                    switchd, at = self.switchd()
+                    err = self.check(*self.start(mpi, nodes, at, 10), "allreduce.switch")
+                    self.assertEqual(err, "")
+                    said = self.statistics(switchd)
+                    # A leader's packets, and no other rank's: the trial, and each call's.
+                    self.assertEqual(said["packets"]["operands"] % 3, 0)
+                    self.assertGreater(said["packets"]["operands"], 3 * 10 * 18)
+                    self.assertEqual(said["packets"]["refused"], 0)
+                    self.assertEqual((said["jobs"], said["groups"]), (0, 0))
+
+    def test_without_a_switch_all_do_without(self):
+        for mpi in MPIS:
+            switchd, at = self.switchd()
+            switchd.kill()
+            switchd.wait()
+            err = self.check(*self.start(mpi, "1,1,1", at, 2), r"allreduce\.(?!switch).*")
+            self.assertEqual(err.count("the hosts do without a switch"), 1, err)
+
+    def test_a_job_without_the_key_gets_nothing(self):
+        for mpi in MPIS:
+            switchd, at = self.switchd()
+            other = self.folder / "other.key"
+            if not other.exists():
+                self.ok("switchd", "--new-key", other)
+            process, ranks = self.start(mpi, "1,1", at, 3)
+            stranger, strangers = self.start(mpi, "1,1,1", at, 2, key=other)
+            err = self.check(stranger, strangers, r"allreduce\.(?!switch).*")
+            self.assertIn("the hosts do without a switch", err)
+            self.check(process, ranks, "allreduce.switch")
+            self.assertGreater(self.statistics(switchd)["packets"]["bad_tag"], 0)
+
+    def test_two_jobs_share_a_switch(self):
+        for mpi in MPIS[:1]:
+            switchd, at = self.switchd()
+            both = [self.start(mpi, "1,1", at, 3), self.start(mpi, "1,1", at, 3)]
+            for process, ranks in both:
+                self.check(process, ranks, "allreduce.switch")
+            self.assertEqual(self.statistics(switchd)["jobs"], 0)
+
+    def test_who_computes_meanwhile_answers(self):
+        for mpi in MPIS:
+            go, end = (self.folder / f"{name}-{mpi}" for name in ("go", "end"))
+            os.mkfifo(go)
+            os.mkfifo(end)
+            switchd, at = self.switchd()
+            process, ranks = self.start(mpi, "1,1,1", at, 1, go, end)
+            self.assertEqual(process.stdout.readline(), "begun\n")
+            switchd.kill()
+            switchd.wait()
+            go.write_text("x")
+            self.check(process, ranks, "allreduce.switch")
+
+    def test_a_switch_that_is_killed_changes_no_result(self):
+        dice = random.Random(SEED)
+        for i in range(KILLS):
+            mpi = MPIS[i % len(MPIS)]
+            rounds, last = 30, dice.randrange(10)
+            again = i % 2 == 1
+            with self.subTest(mpi=mpi, seed=SEED, i=i, last=last, again=again):
+                switchd, at = self.switchd()
+                process, ranks = self.start(mpi, "2,1,1", at, rounds)
+                before = ""
+                while f"round {last}" not in before:
+                    line = process.stdout.readline()
+                    self.assertNotEqual(line, "", before)
+                    before += line
+                switchd.kill()
+                switchd.wait()
+                if again:
+                    self.switchd(at)
+                err = self.check(process, ranks, "allreduce.switch", before)
+                self.assertRegex(err, "the hosts do without a switch")
+
+
+if __name__ == "__main__":
+    if not MPIS:
+        raise SystemExit("no MPI to run with")
+    main()
