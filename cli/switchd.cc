@@ -33,7 +33,7 @@ struct Options {
   std::string key_file;
   std::string new_key;
   std::uint32_t number = 0;
-  std::uint32_t jobs = 64;
+  std::uint32_t jobs = 1024;
   std::uint32_t groups = 1024;
   std::uint64_t memory_mib = 256;
   std::int64_t idle_s = 600;

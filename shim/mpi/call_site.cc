@@ -19,7 +19,9 @@ std::string hex(std::uintptr_t number) {
 }
 
 bool is_of_mpi(const Dl_info& place, const void* own) {
-  return place.dli_fbase == own || std::strstr(place.dli_fname, "libmpi") != nullptr;
+  const char* const folder_end = std::strrchr(place.dli_fname, '/');
+  const char* const name = folder_end == nullptr ? place.dli_fname : folder_end + 1;
+  return place.dli_fbase == own || std::strncmp(name, "libmpi", 6) == 0;
 }
 
 }  // namespace

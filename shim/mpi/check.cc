@@ -235,10 +235,11 @@ bool is_over(const Channel& channel) {
 void move_all_on() {
   auto& channels = checks_made().channels;
   for (const auto& channel : channels) move_on(*channel);
-  for (const auto& channel : channels) {
-    if (is_over(*channel)) host().Comm_free(&channel->own);
-  }
-  std::erase_if(channels, [](const auto& channel) { return is_over(*channel); });
+  std::erase_if(channels, [](const auto& channel) {
+    if (!is_over(*channel)) return false;
+    host().Comm_free(&channel->own);
+    return true;
+  });
 }
 
 std::string missing_ranks(const Channel& channel) {
@@ -258,6 +259,27 @@ void say_who_is_missing(const Channel& channel, const std::string& how) {
   say("check: %s: %s without rank(s) %s\n  rank %d: %s",
       call_of(channel, channel.answered + 1).c_str(), how.c_str(), missing_ranks(channel).c_str(),
       static_cast<int>(made - channel.came.begin()), made->front().text.c_str());
+}
+
+// In MPI_Finalize: of calls that this process has not made, and will not. `all`: nor will others.
+void end_if_calls_are_missing(bool all = false) {
+  const std::lock_guard lock(checks_made().mutex);
+  bool some = false;
+  for (const auto& channel : checks_made().channels) {
+    if (channel->rank != 0 || !(all || channel->came[0].empty())) continue;
+    const bool whole = std::all_of(channel->came.begin(), channel->came.end(),
+                                   [](const auto& calls) { return calls.empty(); });
+    if (!whole) say_who_is_missing(*channel, "the program has ended");
+    some = some || !whole;
+  }
+  if (some) end_job();
+}
+
+// They may need this process for collectives that it has left already.
+void let_others_go_on() {
+  (void)crl_context_progress(process().context);
+  advance_flights();
+  sched_yield();
 }
 
 // Tells rank 0 of a call. Its number; 0: the communicator is not checked.
@@ -288,25 +310,37 @@ bool has_answer(Channel& channel, std::uint64_t number) {
 
 void wait_for_answer(Channel& channel, std::uint64_t number) {
   const auto say_at = Clock::now() + kSayAfter;
-  bool said = channel.rank != 0;
+  bool said = channel.rank > 1;
   while (advance_checks(), !has_answer(channel, number)) {
-    advance_flights();
-    sched_yield();
+    let_others_go_on();
     if (said || Clock::now() < say_at) continue;
     said = true;
     const std::lock_guard lock(checks_made().mutex);
-    say_who_is_missing(channel, "waits");
+    if (channel.rank == 0) {
+      say_who_is_missing(channel, "waits");
+    } else {
+      say("check: rank 1 has waited 10 s in %s for the others to come",
+          call_of(channel, number).c_str());
+    }
   }
 }
 
 }  // namespace
 
 CheckedCall::CheckedCall(std::size_t called, const Call& call) {
+  // For what is no communicator the host calls an error handler of the program's, which may not
+  // return.
+  void* value = nullptr;
+  int found = 0;
+  const bool good =
+      call.comm != g_host.comm_null &&
+      host().Comm_get_attr(call.comm, checks_made().keyval, &value, &found) == MPI_SUCCESS;
   t_checked = true;
-  if (call.comm == g_host.comm_null) return;
+  if (!good) return;
   Channel* channel = nullptr;
   const std::uint64_t number = tell(called, call, &channel);
   if (number != 0 && is_blocking(called)) wait_for_answer(*channel, number);
+  advance_checks();
 }
 
 CheckedCall::~CheckedCall() {
@@ -339,9 +373,9 @@ void finish_checking() {
                        [](const auto& channel) { return channel->out.empty(); });
   };
   const auto pause = [] {
-    advance_flights();
+    let_others_go_on();
     advance_checks();
-    sched_yield();
+    end_if_calls_are_missing();
   };
   while (!all_sent()) pause();
   MPI_Request request{};
@@ -349,16 +383,8 @@ void finish_checking() {
   for (int done = 0; done == 0; pause()) {
     require(host().Test(&request, &done, MPI_STATUS_IGNORE), "a barrier");
   }
+  end_if_calls_are_missing(true);
   g_checking = false;
-  bool some = false;
-  for (const auto& channel : all.channels) {
-    if (channel->rank != 0) continue;
-    const bool whole = std::all_of(channel->came.begin(), channel->came.end(),
-                                   [](const auto& calls) { return calls.empty(); });
-    if (!whole) say_who_is_missing(*channel, "the program has ended");
-    some = some || !whole;
-  }
-  if (some) end_job();
   host().Comm_free(&all.world);
 }
 

@@ -58,6 +58,9 @@ Signature signature_of_pair(MPI_Datatype type) {
 // as handles differ between processes.
 Signature signature_of_named(MPI_Datatype type) {
   if (type == g_host.packed) return kAny;
+  MPI_Count size = 0;
+  host().Type_size_x(type, &size);
+  if (size == 0) return {};  // a mark of a derived type's bounds
   constexpr std::uint64_t kKernels = 256, kClasses = 65536;
   if (const int row = find_predefined(type); row >= 0) {
     const Predefined known = predefined(row);

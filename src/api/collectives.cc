@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -242,6 +243,12 @@ crl_status_t run_surveyed(crl_team& team, const CallKey& key, const Buffers& buf
   return run.status().ok() ? CRL_OK : report(run.status());
 }
 
+// Its run may have memory of the network's, which is shared with the servlet.
+void forget_entry(crl_team& team, Place& entry) {
+  const Engine::Lock lock(*team.context->engine);
+  entry.reset();
+}
+
 crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buffers) {
   if (team.team->state() != Team::State::kReady) [[unlikely]] {
     if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
@@ -257,6 +264,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
       if (!wishes.ok()) return report(wishes.status());
       keeps = !wishes.value();
     }
+    forget_entry(team, entry);
     if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
       return report(status);
   }
@@ -267,6 +275,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
     const Buffers both = placed(call, buffers);
     run->bind_again(both.in, both.out);
   } else {
+    const Engine::Lock lock(*team.context->engine);  // it may take memory of the network's
     run = &bind_run(team, call, buffers);
   }
   if (call.planned.plan->learned.length > 0) [[unlikely]] {
@@ -279,7 +288,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   team.context->engine->run_to_end(*run);
   const crl_status_t status = run->status().ok() ? CRL_OK : report(run->status());
   if (!keeps) [[unlikely]]
-    entry.reset();
+    forget_entry(team, entry);
   return status;
 }
 
@@ -298,7 +307,8 @@ std::int64_t bytes_of(const crl_team& team, const CallKey& key, const Buffers& b
   const bool blocks = key.collective == Collective::kAlltoall ||
                       key.collective == Collective::kAllgather ||
                       key.collective == Collective::kReduceScatterBlock;
-  return blocks ? bytes * team.team->size() : bytes;
+  const std::int64_t ranks = blocks ? team.team->size() : 1;
+  return std::min(bytes, std::numeric_limits<std::int64_t>::max() / ranks) * ranks;
 }
 
 crl_request* new_request(crl_context& context) {
@@ -406,7 +416,7 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
     if (blocking) return run_blocking(*team, key, buffers);
     Engine& engine = *team->context->engine;
     Engine::Lock lock(engine);
-    const bool served = engine.serves(bytes_of(*team, key, buffers));
+    const bool served = engine.has_servlet() && engine.serves(bytes_of(*team, key, buffers));
     const crl_status_t status = start(*team, key, buffers, request_p, served);
     if (status == CRL_OK && served) engine.hand_over(lock);
     return status;
@@ -422,12 +432,13 @@ crl_status_t crl_request_test(crl_request_h* request_p) {
   return carillon::guarded([&] {
     crl_request& request = **request_p;
     carillon::Engine& engine = *request.context->engine;
-    if (!request.done()) {
-      const carillon::Engine::Lock lock(engine, std::try_to_lock);
-      if (lock.busy()) return CRL_IN_PROGRESS;
-      engine.progress_and_watch();
+    if (request.done()) {
+      const carillon::Engine::Lock lock(engine);
+      return carillon::finish(request_p);
     }
-    const carillon::Engine::Lock lock(engine);
+    const carillon::Engine::Lock lock(engine, std::try_to_lock);
+    if (lock.busy()) return CRL_IN_PROGRESS;
+    engine.progress_and_watch();
     return request.done() ? carillon::finish(request_p) : CRL_IN_PROGRESS;
   });
 }

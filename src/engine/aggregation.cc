@@ -247,7 +247,8 @@ bool TeamAggregation::control_is_over() {
   return true;
 }
 
-// An empty packet of everybody's, through the switch and back.
+// A packet of everybody's, as long as packets get, through the switch and back: the path may take
+// shorter ones only.
 void TeamAggregation::begin_trial() {
   const Verdict& allotted = exchanges_->verdicts.all().front();
   job_ = allotted.job;
@@ -261,7 +262,12 @@ void TeamAggregation::begin_trial() {
                               .path = {wish_.at},
                               .times = kStreamTimes},
       hosts_);
-  trial_ = member_->post({});
+  trial_data_.assign(aggregate::kBurstOperandBytes, std::byte{0});
+  trial_ = member_->post({.op = aggregate::Op::kSum,
+                          .type = aggregate::Type::kInt64,
+                          .input = trial_data_.data(),
+                          .output = trial_data_.data(),
+                          .count = trial_data_.size() / sizeof(std::int64_t)});
   trial_ends_ns_ = now_ns() + kTrialNs;
 }
 
@@ -272,9 +278,10 @@ bool TeamAggregation::trial_is_over() {
   if (!lost.ok()) {
     mine_ = lost;
   } else if (now_ns() > trial_ends_ns_) {
-    mine_ = Status(Code::kTimeout, "rank " + std::to_string(oob_.rank) +
-                                       " has heard nothing of the switch at " +
-                                       aggregate::text(wish_.at) + " for 2 s");
+    mine_ = Status(Code::kTimeout, "rank " + std::to_string(oob_.rank) + " has sent a packet of " +
+                                       std::to_string(trial_data_.size()) +
+                                       " bytes through the switch at " + aggregate::text(wish_.at) +
+                                       " and heard nothing for 2 s: do all packets get there?");
   }
   return !mine_.ok();
 }

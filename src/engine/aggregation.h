@@ -105,6 +105,7 @@ class TeamAggregation final : private aggregate::DatagramListener {
   bool removing_ = false;
   std::unique_ptr<aggregate::Member> member_;
   std::optional<std::uint64_t> trial_, farewell_;
+  std::vector<std::byte> trial_data_;
   std::int64_t trial_ends_ns_ = 0;
   std::uint64_t next_number_ = 0;  // to be taken,
   std::uint64_t next_posted_ = 0;  // and to be posted

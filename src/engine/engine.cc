@@ -372,16 +372,19 @@ void Engine::leave_network() {
 void Engine::progress(int polls, Mover mover) {
   const bool by_servlet = mover == Mover::kServlet;
   if (network_) progress_network();
+  bool begins = false;  // something may, that was started before its team was there
   if (!agreeing_.empty() && !by_servlet) {
     for (Team* team : agreeing_) team->progress_agreement();
-    std::erase_if(agreeing_, [](Team* team) { return team->state() != Team::State::kAgreeing; });
+    begins = std::erase_if(agreeing_,
+                           [](Team* team) { return team->state() != Team::State::kAgreeing; }) > 0;
   }
   if (deferred_ > 0) begin_deferred();
+  if (begins && servlet_has_work()) servlet_->wake();
   if (active_.empty()) return;
   // Runs that end may not disturb the walk: they leave the list afterwards.
   bool ended = false;
   for (Run* const run : active_) {
-    if (!by_servlet || !run->needs_caller()) ended |= move_on(*run, polls);
+    ended |= by_servlet && run->needs_caller() ? run->done() : move_on(*run, polls);
   }
   if (!ended) return;
   forget_ended();

@@ -146,7 +146,7 @@ class Engine {
     [[nodiscard]] bool busy() const { return busy_; }
     ~Lock() {
       if (!held_) return;
-      if (engine_.active_.empty()) engine_.locks_ = engine_.threaded_;
+      if (!engine_.threaded_ && engine_.active_.empty()) engine_.locks_ = false;
       engine_.mutex_.unlock();
     }
     Lock(const Lock&) = delete;
@@ -170,9 +170,10 @@ class Engine {
   void progress(int polls = 0, Mover mover = Mover::kProgram);
   /// For callers that poll: now and then looks for dead peers, too.
   void progress_and_watch(Mover mover = Mover::kProgram);
+  [[nodiscard]] bool has_servlet() const { return servlet_ != nullptr; }
   /// Whether the servlet moves a non-blocking call of so many bytes on, from its beginning.
   [[nodiscard]] bool serves(std::int64_t bytes) const {
-    return servlet_ != nullptr && bytes >= serves_from_bytes_;
+    return has_servlet() && bytes >= serves_from_bytes_;
   }
   /// What has been started is the servlet's.
   void hand_over(Lock& lock);

@@ -30,7 +30,7 @@ void Engine::set_up_servlet(const NodePlace& place) {
 }
 
 bool Engine::servlet_has_work() const {
-  if (!locks_ || waiting_ > 0) return false;
+  if (servlet_ == nullptr || !locks_ || waiting_ > 0) return false;
   return std::any_of(active_.begin(), active_.end(), [](const Run* run) {
     const bool begins =
         run->state() != Run::State::kDeferred || run->team().state() == Team::State::kReady;
@@ -41,17 +41,19 @@ bool Engine::servlet_has_work() const {
 void Engine::Lock::share() {
   if (!held_) engine_.mutex_.lock();
   held_ = true;
-  engine_.locks_ = true;
+  if (!engine_.locks_) engine_.locks_ = true;  // else others may be reading it
 }
 
 void Engine::hand_over(Lock& lock) {
   lock.share();
+  if (waiting_ > 0) progress();  // who waits may be asleep, and the servlet stands aside for it
   servlet_->wake();
 }
 
 Engine::Waiting::Waiting(Engine& engine) : engine_(engine) {
+  if (!engine.has_servlet()) return;
   const Lock lock(engine);
-  counts_ = engine.servlet_ != nullptr && engine.locks_;
+  counts_ = engine.locks_;
   if (counts_) ++engine.waiting_;
 }
 

@@ -9,7 +9,9 @@
 namespace carillon {
 
 void Team::begin_aggregation() {
-  if (!wants_aggregation_) return become_ready();
+  const bool fits = limits_.nodes != nullptr &&
+                    static_cast<std::size_t>(limits_.nodes->count()) <= aggregate::kMaxChildren;
+  if (!wants_aggregation_ || !fits) return become_ready();
   aggregation_ = std::make_unique<TeamAggregation>(oob_, *limits_.nodes, engine_.switch_wish());
 }
 

@@ -61,6 +61,7 @@ static void err(const char* mistake, MPI_Comm comm) {
   }
   if (is(mistake, "block")) counts[0] = 1;
   MPI_Alltoallv(in, counts, offsets, MPI_DOUBLE, out, counts, offsets, MPI_DOUBLE, comm);
+  if (!is(mistake, "early")) MPI_Barrier(comm);
   if (is(mistake, "last")) MPI_Ibarrier(comm, &request);
 }
 

@@ -74,6 +74,13 @@ class Check(CliTest):
                 self.assertIn(f"the program has ended without rank(s) {missing}", done.err)
                 self.assertIn(f"rank {odd}: MPI_Ibarrier", done.err)
 
+    def test_who_ends_before_the_others_call(self):
+        for mpi in MPIS:
+            done = self.probe(mpi, 3, "early", 0)
+            self.assertNotEqual(done.status, 0)
+            self.assertRegex(done.err, r"the program has ended without rank\(s\) 0\b")
+            self.assertRegex(done.err, "rank [12]: MPI_Barrier")
+
     def test_values_of_the_setting(self):
         done = run("run", "-n", 1, PROBES / f"check_probe-{MPIS[0]}", CARILLON_CHECK="maybe")
         self.assertNotEqual(done.status, 0)

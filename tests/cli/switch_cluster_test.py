@@ -34,7 +34,8 @@ class SwitchCluster(CliTest):
 
     def test_results_are_right(self):
         for shape in ("1,1,1,1,1", "3,1,2"):
-            said, _ = self.play(10, options=("--shape", shape, "--switch", self.key))
+            said, _ = self.play(10, options=("--shape", shape, "--switch", self.key),
+                                CARILLON_ALGORITHM="allreduce=switch")
             ranks = sum(map(int, shape.split(",")))
             self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
                              [f"rank {rank} of {ranks}, errors 0, allreduce.switch"
@@ -45,7 +46,8 @@ class SwitchCluster(CliTest):
         bytes_up, bytes_down = [], []
         for calls in (1, 11):
             _, summary = self.play("time", count, calls,
-                                   options=("--nodes", nodes, "--switch", self.key))
+                                   options=("--nodes", nodes, "--switch", self.key),
+                                   CARILLON_ALGORITHM="allreduce=switch")
             bytes_up.append(summary["wire_bytes"])
             bytes_down.append(summary["wire_bytes_down"])
         packets = -(-count * 8 // 1408)

@@ -51,7 +51,8 @@ class SwitchTest(CliTest):
     def start(self, mpi, nodes, at, rounds, *pipes, key=None):
         ranks = sum(map(int, nodes.split(",")))
         settings = {"CARILLON_NODE_RANKS": nodes, "CARILLON_SWITCH": at,
-                    "CARILLON_SWITCH_KEY": str(key or self.key), "CARILLON_NETWORK": "fabric"}
+                    "CARILLON_SWITCH_KEY": str(key or self.key), "CARILLON_NETWORK": "fabric",
+                    "CARILLON_ALGORITHM": "allreduce=switch"}
         errors = tempfile.TemporaryFile("w+")
         self.addCleanup(errors.close)
         process = subprocess.Popen(
@@ -136,7 +137,7 @@ class SwitchTest(CliTest):
         dice = random.Random(SEED)
         for i in range(KILLS):
             mpi = MPIS[i % len(MPIS)]
-            rounds, last = 30, dice.randrange(10)
+            rounds, last = 40, dice.randrange(10)
             again = i % 2 == 1
             with self.subTest(mpi=mpi, seed=SEED, i=i, last=last, again=again):
                 switchd, at = self.switchd()

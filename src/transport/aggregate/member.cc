@@ -9,6 +9,7 @@ namespace carillon::aggregate {
 namespace {
 
 constexpr std::int64_t kAskAgainNs = 20'000'000;
+constexpr std::int64_t kHostsWithinNs = 30'000'000'000;  // to hear of all
 
 // Hosts that make different calls: no other way of doing them would help.
 bool is_fatal(const Status& status) {
@@ -30,6 +31,12 @@ void Member::progress(std::int64_t now_ns, Output& output) {
   }
   if (group_ != nullptr) return stream_.progress(now_ns, output);
   if (asked_ns_ != 0 && now_ns - asked_ns_ < kAskAgainNs) return;
+  if (asked_ns_ == 0) fell_back_ns_ = now_ns;
+  if (now_ns - fell_back_ns_ > kHostsWithinNs) {
+    status_ = Status(Code::kTimeout,
+                     "aggregate: the switch is gone, and not all hosts answer each other by UDP");
+    return;
+  }
   asked_ns_ = now_ns;
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     if (!told_[host]) tell(host, true, output);

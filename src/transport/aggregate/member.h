@@ -51,7 +51,7 @@ class Member {
   Stream stream_;
   Status status_, reason_;
   std::vector<std::optional<std::uint32_t>> told_;  // by host, while stopped and after
-  std::int64_t asked_ns_ = 0;
+  std::int64_t asked_ns_ = 0, fell_back_ns_ = 0;
   std::unique_ptr<Group> group_;  // null: it has not gone on
   Counters counters_;
 };

@@ -112,7 +112,7 @@ std::int64_t Stream::retry_ns(const Record& record) const {
   const StreamTimes& times = config_.times;
   const std::int64_t once = smooth_ns_ == 0 ? times.first_retry_ns : smooth_ns_ + 4 * deviation_ns_;
   const std::int64_t doubled = std::max(once, times.least_retry_ns)
-                               << std::min(record.tries, kMostDoublings);
+                               << std::min(std::max(record.tries, probe_rounds_), kMostDoublings);
   return std::min(doubled, times.most_retry_ns);
 }
 
@@ -120,7 +120,7 @@ std::int64_t Stream::retry_ns(const Record& record) const {
 // last.
 std::int64_t Stream::due_ns(const Record& record) const {
   if (record.passed == kPassedMeansLost) return record.sent_ns;
-  return std::max(record.sent_ns, news_ns_) + retry_ns(record);
+  return std::max({record.sent_ns, news_ns_, probed_ns_}) + retry_ns(record);
 }
 
 void Stream::send_again(Record& record, std::int64_t now_ns, Output& output) {
@@ -138,15 +138,25 @@ void Stream::send_again(Record& record, std::int64_t now_ns, Output& output) {
   ++counts_.again;
 }
 
+// Where nothing is answered, mostly a host is late, and no packet lost: the oldest one finds out,
+// then twice as many each time. A whole window would fill the wires with what is there already.
+void Stream::send_again_what_is_due(std::int64_t now_ns, Output& output) {
+  std::uint32_t probes = 0;
+  for (std::uint32_t sequence = first_; sequence != next_; ++sequence) {
+    Record& one = record(sequence);
+    if (one.state != Record::State::kSent || due_ns(one) > now_ns) continue;
+    if (one.passed != kPassedMeansLost && probes++ >> probe_rounds_ != 0) continue;
+    send_again(one, now_ns, output);
+  }
+  if (probes == 0) return;
+  probed_ns_ = now_ns;
+  if (probe_rounds_ < kMostDoublings) ++probe_rounds_;
+}
+
 void Stream::progress(std::int64_t now_ns, Output& output) {
   if (!status_.ok()) return;
   while (may_send()) send_next(now_ns, output);
-  for (std::uint32_t sequence = first_; sequence != next_; ++sequence) {
-    Record& one = record(sequence);
-    if (one.state == Record::State::kSent && due_ns(one) <= now_ns) {
-      send_again(one, now_ns, output);
-    }
-  }
+  send_again_what_is_due(now_ns, output);
   look_after_switches(now_ns, output);
 }
 
@@ -214,7 +224,7 @@ bool Stream::take(const Endpoint& from, std::span<const std::byte> datagram, std
   const Header& header = packet->header;
   const bool first = from == owner(packet->header.sequence);
   bool news = false;
-  if (status_.ok() && header.kind == Kind::kRefuse) {
+  if (status_.ok() && !owned_ && header.kind == Kind::kRefuse) {
     news = first && take_refusal(header, datagram);
   } else if (status_.ok() && is_authentic(config_.key, datagram)) {
     news = header.kind == Kind::kLimits ||
@@ -246,6 +256,7 @@ bool Stream::take_result(const Packet& packet, std::int64_t now_ns) {
   answered.result_bytes = result.size();
   answered.state = Record::State::kAnswered;
   news_ns_ = now_ns;
+  probe_rounds_ = 0;
   if (answered.tries == 0) measure(now_ns - answered.sent_ns);
   notice_passed(header.sequence, answered.sent_ns);
   if (!answered.settled) --posted_[answered.ticket % kOperations].unanswered;

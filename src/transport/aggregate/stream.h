@@ -137,6 +137,7 @@ class Stream {
   [[nodiscard]] bool may_send() const;
   void send_next(std::int64_t now_ns, Output& output);
   void send_again(Record& record, std::int64_t now_ns, Output& output);
+  void send_again_what_is_due(std::int64_t now_ns, Output& output);
   void look_after_switches(std::int64_t now_ns, Output& output);
   void ask(Switch& one, std::int64_t now_ns, Output& output);
   [[nodiscard]] bool waits() const { return first_ != next_; }
@@ -160,7 +161,9 @@ class Stream {
   std::uint32_t first_ = 0;  // sequence of the first packet that is not answered
   std::uint32_t asked_ = 0;  // requests for a sign of life
   std::int64_t waiting_since_ns_ = 0;
-  std::int64_t news_ns_ = 0;                       // when the last result came
+  std::int64_t news_ns_ = 0;       // when the last result came
+  std::int64_t probed_ns_ = 0;     // when packets were last sent again though nothing had come
+  std::uint8_t probe_rounds_ = 0;  // such times in succession: 1, 2, 4, ... packets
   std::int64_t smooth_ns_ = 0, deviation_ns_ = 0;  // of round trips; 0: none measured
   Status status_;
   Counts counts_;
