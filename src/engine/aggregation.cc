@@ -96,7 +96,8 @@ TeamAggregation::TeamAggregation(const crl_oob_t& oob, const Nodes& nodes, const
   if (is_leader_) open_port();
   Place mine{.code = static_cast<std::int32_t>(mine_.code())};
   if (port_) mine.at = port_->at();
-  if (Status status = exchanges_->places.post(oob_, mine); !status.ok()) broken_ = status;
+  if (Status status = exchanges_->places.post(oob_, mine); !status.ok())
+    broken_ = std::move(status);
 }
 
 TeamAggregation::~TeamAggregation() {
@@ -128,7 +129,7 @@ void TeamAggregation::on_datagram(const Endpoint& from, std::span<const std::byt
 
 void TeamAggregation::move_port() {
   if (!port_) return;
-  if (Status status = port_->receive(*this); !status.ok() && mine_.ok()) mine_ = status;
+  if (Status status = port_->receive(*this); !status.ok() && mine_.ok()) mine_ = std::move(status);
   if (member_) member_->progress(now_ns(), *port_);
   if (jobs_) jobs_->progress(now_ns(), *port_);
   if (tree_) tree_->progress(now_ns(), *port_);
@@ -138,7 +139,7 @@ void TeamAggregation::move_port() {
 Result<bool> TeamAggregation::set_up() {
   if (!broken_.ok()) return broken_;
   move_port();
-  const auto over = move_on();
+  auto over = move_on();
   if (!over.ok() || !over.value()) return over;
   step_ = Step::kOver;
   if (!status_.ok() && jobs_) (void)group_is_freed();  // one packet: the switch forgets it anyway
