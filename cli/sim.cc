@@ -103,7 +103,7 @@ double cpu_seconds(const rusage& usage) {
 
 Limits limits_of(const Options& options, const machine::Machine& machine, Rank ranks) {
   Limits limits;
-  limits.aggregates = false;  // no machine has switches that reduce
+  limits.aggregates = machine.in_switch.ports > 0;
   if (!options.nodes.empty()) {
     const NodesOption nodes = parse_nodes(options.nodes, kMaxRanks);
     if (nodes.ranks() > 0 && nodes.ranks() != ranks) {

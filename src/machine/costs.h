@@ -135,6 +135,43 @@ constexpr std::int64_t deliver_ps(const Machine& m, Transfer message) {
   return datagrams(m, message.bytes) * m.datagram.deliver_ps;
 }
 
+/// Packets of a reduction of `bytes` in switches; one of nothing is a packet, too.
+constexpr std::int64_t packets(const InSwitch& s, std::int64_t bytes) {
+  return bytes == 0 ? 1 : (bytes - 1) / s.operand_bytes + 1;
+}
+/// The operand of packet `number` of them.
+constexpr std::int64_t operand_bytes(const InSwitch& s, std::int64_t bytes, std::int64_t number) {
+  return std::min(s.operand_bytes, bytes - number * s.operand_bytes);
+}
+
+/// A host's CPU time for a packet, and for a result.
+constexpr std::int64_t contribute_ps(const Machine& m, std::int64_t operand) {
+  return m.in_switch.send_ps + pack_ps(m, {.bytes = operand});
+}
+constexpr std::int64_t take_result_ps(const Machine& m, std::int64_t operand) {
+  return m.in_switch.receive_ps + pack_ps(m, {.bytes = operand});
+}
+
+/// Of a host's NIC and of a link, one after the other.
+constexpr std::int64_t to_switch_ps(const InSwitch& s) { return s.nic_ps + s.link_ps; }
+
+constexpr std::int64_t beats(const InSwitch& s, std::int64_t bytes) {
+  return (bytes + s.beat_bytes - 1) / s.beat_bytes;
+}
+/// In a switch: from when all contributions are there to the first byte of what it makes of them.
+constexpr std::int64_t combine_ps(const InSwitch& s, std::int64_t operand) {
+  std::int64_t levels = 0;
+  while (std::int64_t{1} << levels < s.ports) ++levels;
+  return s.cycle_ps * (s.up_cycles + levels * s.level_cycles + beats(s, operand) * s.beat_cycles);
+}
+constexpr std::int64_t forward_ps(const InSwitch& s) { return s.cycle_ps * s.down_cycles; }
+/// How long a packet keeps a switch's port, and its way to there, busy.
+constexpr std::int64_t packet_ps(const Machine& m, std::int64_t operand) {
+  const InSwitch& s = m.in_switch;
+  const std::int64_t bytes = s.header_bytes + operand;
+  return std::max(s.cycle_ps * beats(s, bytes), cost(bytes, m.network.per_byte_fs));
+}
+
 /// How far apart two nodes are: how many levels a message between them goes up beyond the first
 /// switch.
 inline std::int32_t levels_between(const Topology& topology, std::int64_t a, std::int64_t b) {

@@ -60,6 +60,10 @@ constexpr Field multicast(std::string_view key, Unit unit, std::string_view mean
   return row<&Machine::multicast, Member>("multicast", key, unit, kMust, meaning);
 }
 template <auto Member>
+constexpr Field in_switch(std::string_view key, Unit unit, std::string_view meaning) {
+  return row<&Machine::in_switch, Member>("switch", key, unit, kMust, meaning);
+}
+template <auto Member>
 constexpr Field node(std::string_view key, Unit unit, bool required, std::string_view meaning) {
   return row<&Machine::node, Member>("node", key, unit, required, meaning);
 }
@@ -150,6 +154,27 @@ constexpr std::array kFields = {
         "deliver_ns", kNs, "at a node, per datagram, for each process attached after the first"),
     multicast<&Multicast::replicate_ps>("replicate_ns", kNs, "in the switches, per level"),
     multicast<&Multicast::ack_ps>("ack_ns", kNs, "until the sender knows that all have it"),
+    in_switch<&InSwitch::ports>("ports", kCount, "children of a switch that reduces"),
+    in_switch<&InSwitch::window>("window", kCount, "packets of a host in flight"),
+    in_switch<&InSwitch::operand_bytes>("operand_bytes", kBytes, "longest operand of a packet"),
+    in_switch<&InSwitch::header_bytes>("header_bytes", kBytes,
+                                       "of a packet on the wire, beside its operand"),
+    in_switch<&InSwitch::send_ps>("send_ns", kNs, "a host's CPU time per packet"),
+    in_switch<&InSwitch::receive_ps>("receive_ns", kNs, "a host's CPU time per result"),
+    in_switch<&InSwitch::nic_ps>("nic_ns", kNs,
+                                 "between a host's memory and its link, in each direction"),
+    in_switch<&InSwitch::link_ps>("link_ns", kNs,
+                                  "delay of a wire with the MAC and PHY at its ends"),
+    in_switch<&InSwitch::cycle_ps>("cycle_ns", kNs, "of the switch's clock"),
+    in_switch<&InSwitch::beat_bytes>("beat_bytes", kCount, "bytes that a port moves in a cycle"),
+    in_switch<&InSwitch::up_cycles>("up_cycles", kCount,
+                                    "from the last contribution to what is made of it, beside "
+                                    "the next two"),
+    in_switch<&InSwitch::level_cycles>("level_cycles", kCount,
+                                       "per level of the tree of operators over the ports"),
+    in_switch<&InSwitch::beat_cycles>("beat_cycles", kCount,
+                                      "per beat of the operand, for the tag in front of it"),
+    in_switch<&InSwitch::down_cycles>("down_cycles", kCount, "of a result on its way down"),
     row<&Machine::topology, &Topology::hop_latency_ps>("topology", "hop_latency_ns", kNs, kMust,
                                                        "per switch after the first"),
     node<&Node::cores>("cores", kCount, kMust, "cores of a node"),
@@ -181,8 +206,14 @@ constexpr Limits limits_of(Unit unit) {
 std::string Field::name() const { return std::string(section) + "." + std::string(key); }
 double Field::scale() const { return limits_of(unit).scale; }
 double Field::most() const { return limits_of(unit).most; }
-// Nothing arrives before it was sent: the simulator's steps are as long as the latency.
-double Field::least() const { return key == "latency_ns" ? 1e-3 : limits_of(unit).least; }
+// Nothing arrives before it was sent: the simulator's steps are as long as the latency. A tree has
+// an end, and a packet something in it.
+double Field::least() const {
+  if (key == "latency_ns" || key == "link_ns") return 1e-3;
+  if (key == "ports") return 2;
+  if (key == "operand_bytes") return 1;
+  return limits_of(unit).least;
+}
 
 double Field::value(const Machine& machine) const {
   return static_cast<double>(get(machine)) / scale();
@@ -203,7 +234,7 @@ const Field* find_field(std::string_view name) {
 
 bool section_is_optional(std::string_view section) {
   return section == "bus" || section == "datagram" || section == "multicast" ||
-         section == "topology";
+         section == "switch" || section == "topology";
 }
 
 }  // namespace carillon::machine

@@ -139,6 +139,31 @@ struct Level {
   std::int64_t oversubscription_permille = 1000;
 };
 
+/// Switches that reduce, in a tree, and what a host gives them and takes of them
+/// (docs/switch-protocol.md). No ports: there are none.
+///
+///   host's CPU     send + the copy into a packet; at the end receive + the copy out
+///   host's NIC     header + operand at network.per_byte (and bus, as any message); nic, link
+///   switch, up     from the last byte of the last child: combine_ps(), then the packet leaves
+///   switch, down   from the last byte of the result: forward_ps(), then it leaves on all ports
+///   port           a packet takes packet_ps(), the next one network.gap later; then link
+struct InSwitch {
+  std::int32_t ports = 0;             ///< children of a switch; one more leads up
+  std::int32_t window = 64;           ///< packets of a host in flight
+  std::int64_t operand_bytes = 1408;  ///< of a packet, at most
+  std::int64_t header_bytes = 92;     ///< of a packet on the wire, beside its operand
+  std::int64_t send_ps = 0;           ///< CPU per packet
+  std::int64_t receive_ps = 0;        ///< CPU per result
+  std::int64_t nic_ps = 0;            ///< between the host's memory and its link, in each direction
+  std::int64_t link_ps = 200'000;     ///< of a wire with the MAC and PHY at its ends
+  std::int64_t cycle_ps = 6'400;      ///< of the switch's clock
+  std::int32_t beat_bytes = 8;        ///< that a port moves in a cycle
+  std::int32_t up_cycles = 1;         ///< of a contribution, beside the next two
+  std::int32_t level_cycles = 1;      ///< per level of the tree of operators over the ports
+  std::int32_t beat_cycles = 1;       ///< per beat of the operand: of the tag, which goes in front
+  std::int32_t down_cycles = 1;       ///< of a result, which is passed on as it is
+};
+
 /// A tree or fat tree. No levels: one switch that joins all.
 struct Topology {
   std::int64_t hop_latency_ps = 0;  ///< per switch after the first
@@ -165,6 +190,7 @@ struct Machine {
   SharedMemory shared_memory;
   Datagram datagram;
   Multicast multicast;
+  InSwitch in_switch;
   Topology topology;
   Node node;
 };

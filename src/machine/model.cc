@@ -52,6 +52,9 @@ constexpr std::array kModels = {
              "sum over i of 2 (S + F + R)(n/2^i) + A(n/2^i) + C(n/2^i); folded: 2 more of n", 0,
              allreduce_reduce_scatter_allgather_ps, half},
     ModelRow{"allreduce.ring", "(P-1) (2 (S + F + R) + A + C)(n/P)", 0, allreduce_ring_ps, block},
+    ModelRow{"allreduce.switch",
+             "S + H + L up, per level T and L, down the same; C; + (packets - 1) of the slowest", 0,
+             allreduce_switch_ps, none},
     ModelRow{"barrier.dissemination", "ceil(log2 P) (S + F + R)(0)", 0, barrier_dissemination_ps,
              none},
     ModelRow{"barrier.degree_k", "as allreduce.degree_k of 0 bytes without A and C", 1,
@@ -124,6 +127,13 @@ Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
   return {};
 }
 
+Status check_switches(const Machine& machine, const ModelCall& call) {
+  if (call.algorithm != "allreduce.switch") return {};
+  if (call.two_sided) return refuse(call, "it does not send and receive");
+  if (machine.in_switch.ports > 0) return {};
+  return refuse(call, fmt::format("machine {} has no switches that reduce", machine.name));
+}
+
 // Whether this is a case without contention.
 Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall& call) {
   const std::int64_t longest = row.longest(call);
@@ -134,14 +144,16 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
   if (call.two_sided && longest > machine.two_sided.eager_bytes) {
     return refuse(call, fmt::format("messages of {} bytes are not eager", longest));
   }
+  const bool in_switch = row.id == "allreduce.switch";
   const auto& levels = machine.topology.levels;
-  if (!levels.empty() && call.ranks > levels[0].radix) {
+  if (!in_switch && !levels.empty() && call.ranks > levels[0].radix) {
     return refuse(
         call, fmt::format("{} nodes are at several switches of {}", call.ranks, levels[0].radix));
   }
   const bool folded = power_of_two_below(call.ranks) != call.ranks;
   const bool is_short = call.bytes <= call.inline_bytes;
-  const bool both_ways = row.id == "bcast.scatter_allgather" || row.id == "alltoall.pairwise" ||
+  const bool both_ways = in_switch || row.id == "bcast.scatter_allgather" ||
+                         row.id == "alltoall.pairwise" ||
                          (row.id == "reduce_scatter_block.pairwise" && is_short) ||
                          (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
                          (row.id.starts_with("allreduce.re") && folded);
@@ -181,6 +193,7 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
   if (call.k < row->least_k || (row->least_k == 0 && call.k != 0)) {
     return Status(Code::kInvalidArgument, fmt::format("{} cannot have k = {}", row->id, call.k));
   }
+  if (Status status = check_switches(machine, call); !status.ok()) return status;
   const bool is_barrier = call.algorithm.starts_with("barrier.");
   if (call.bytes == 0 && !is_barrier) return std::int64_t{0};
   if (call.ranks == 1) {

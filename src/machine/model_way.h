@@ -90,8 +90,8 @@ class Way {
   bool overtaken_ = false;
 };
 
-// The closed forms (model_tree.cc, model_steps.cc, model_blocks.cc). Two ranks and, but for
-// barriers, one byte at least. Negative: messages overtake one another.
+// The closed forms (model_tree.cc, model_steps.cc, model_blocks.cc, model_switch.cc). Two ranks
+// and, but for barriers, one byte at least. Negative: messages overtake one another.
 std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_binomial_ps(const Machine& machine, const ModelCall& call);
@@ -103,6 +103,7 @@ std::int64_t allreduce_degree_k_ps(const Machine& machine, const ModelCall& call
 std::int64_t allreduce_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_reduce_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_ring_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_switch_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call);

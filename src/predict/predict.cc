@@ -45,10 +45,10 @@ Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options, const Local& local) {
   const Algorithm& algorithm = *choice.algorithm;
-  if (algorithm.traits.in_switch) {
-    return Status(Code::kUnsupported, std::string(algorithm.id) +
-                                          " cannot be simulated: machines have no switches that "
-                                          "reduce");
+  if (algorithm.traits.in_switch && machine.in_switch.ports == 0) {
+    return Status(Code::kUnsupported, std::string(algorithm.id) + " cannot be simulated: machine " +
+                                          machine.name +
+                                          " has no switches that reduce (section [switch])");
   }
   Result<Call> call = prepare(
       algorithm, {.shared = shared, .local = local, .limits = limits, .params = choice.params});

@@ -94,6 +94,7 @@ constexpr std::array kRows = {
     Row{"allreduce.recursive_doubling", hypercube},
     Row{"allreduce.reduce_scatter_allgather", hypercube_of_blocks},
     Row{"allreduce.ring", ring_of_blocks},
+    Row{"allreduce.switch", ring},
     Row{"allgather.ring", ring},
     Row{"alltoall.pairwise", pairwise},
 };

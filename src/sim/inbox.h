@@ -110,10 +110,7 @@ class Inboxes {
   }
 
   void move_to_crowd(Inbox* inbox, std::int64_t now) {
-    if (!inbox->crowd) {
-      inbox->crowd = std::make_unique<Inbox::Crowd>();
-      inbox->crowd->bits.resize((ranks_ + 63) / 64);
-    }
+    if (!inbox->crowd) inbox->crowd = std::make_unique<Inbox::Crowd>();
     Inbox::Crowd& crowd = *inbox->crowd;
     for (std::uint32_t* link = &inbox->first; *link != 0;) {
       const Place& place = places_[*link];
@@ -128,8 +125,9 @@ class Inboxes {
   }
 
   // Sets the peer's bit, if that tells all of the message.
-  static bool mark(Inbox* inbox, MessageKey key, const Arrived& arrived) {
+  bool mark(Inbox* inbox, MessageKey key, const Arrived& arrived) const {
     if (!key.is_plain() || inbox->mixed != 0 || arrived.path != 0) return false;
+    if (inbox->crowd->bits.empty()) inbox->crowd->bits.resize((ranks_ + 63) / 64);
     std::uint64_t& word = inbox->crowd->bits[key.peer() / 64];
     const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
     const bool is_new = (word & bit) == 0;
@@ -138,7 +136,7 @@ class Inboxes {
   }
 
   static std::optional<Arrived> take_from_crowd(Inbox::Crowd* crowd, MessageKey key) {
-    if (key.is_plain()) {
+    if (key.is_plain() && !crowd->bits.empty()) {
       std::uint64_t& word = crowd->bits[key.peer() / 64];
       const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
       if ((word & bit) != 0) {

@@ -228,7 +228,12 @@ Step Compiler::step_of(const Context& context, const Op& op) {
                                        op.kind);
       break;
     }
-    case OpKind::kAggregate: break;  // who simulates refuses such schedules
+    case OpKind::kAggregate:
+      step.channel = kFromSwitches;
+      step.link = src.empty() ? 0 : 1;
+      step.set_time(std::max(length_of(dst, tables), length_of(src, tables)));
+      step.transfer = transfers_.index({.bytes = step.time()}, op.kind);
+      return step;
     case OpKind::kSignal:
     case OpKind::kWait: step.transfer = transfers_.index({.entries = 0}, op.kind); break;
   }

@@ -16,6 +16,9 @@
 
 namespace carillon::sim {
 
+/// Of what switches send down: no channel of a schedule.
+inline constexpr auto kFromSwitches = static_cast<Channel>(kChannels);
+
 /// One op. Shapes are compared bytewise: there is no padding.
 struct Step {
   OpKind kind = OpKind::kCopy;
@@ -23,11 +26,13 @@ struct Step {
   std::uint16_t credited = 0;  ///< put, signal: the channel takes more messages than its window
   std::uint32_t peer = 0;      ///< place in the list of peers
   std::uint32_t transfer = 0;  ///< messages: which Transfer
-  std::uint32_t link = 0;      ///< wait: the step that releases the message; repeat: its body
-  /// Messages: the number, and how it moves per round. copy and reduce: how long (time()).
+  /// wait: the step that releases the message; repeat: its body; aggregate: whether it gives any.
+  std::uint32_t link = 0;
+  /// Messages: the number, and how it moves per round. copy and reduce: how long (time());
+  /// aggregate: the bytes of the result (time()).
   std::int32_t number = 0, stride = 0;
 
-  [[nodiscard]] std::int64_t time() const {  ///< copy, reduce: ps; repeat: rounds
+  [[nodiscard]] std::int64_t time() const {  ///< or of a repeat the rounds
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) << 32 |
                                      static_cast<std::uint32_t>(number));
   }

@@ -17,6 +17,7 @@
 #include "sim/emission.h"
 #include "sim/lessons.h"
 #include "sim/replay.h"
+#include "sim/switches.h"
 
 namespace carillon::sim {
 
@@ -26,6 +27,7 @@ struct Flight {
   Emission* emission = nullptr;
   std::uint32_t base = 0;               ///< the number of its first member
   std::optional<Lessons> lessons = {};  ///< once a rank has ended a stage that another one follows
+  std::unique_ptr<Switches> switches = {};  ///< once a leader has something for them
   // Of a replay:
   std::uint32_t team = 0, sequence = 0;
   const program::Call* first_call = nullptr;  ///< as the first rank that started it makes it,

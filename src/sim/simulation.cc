@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "sim/simulation_aggregate-inl.h"
 #include "sim/simulation_message-inl.h"
 #include "sim/simulation_rank-inl.h"
 #include "sim/simulation_replay-inl.h"
@@ -25,12 +26,16 @@ std::uint64_t random_of(std::uint64_t seed, std::uint64_t rank) {
 
 std::int32_t node_count(const Nodes* nodes) { return nodes != nullptr ? nodes->count() : 1; }
 
-// Windows no longer than the latency between nodes; within one host there is but one window.
+// Windows no longer than the latency between nodes, through switches that reduce, too; within one
+// host there is but one window.
 std::int32_t window_shift(std::int32_t hosts, const machine::Machine& machine) {
   if (hosts == 1) return 62;
-  const auto latency =
-      static_cast<std::uint64_t>(std::max<std::int64_t>(machine.network.latency_ps, 1));
-  return static_cast<std::int32_t>(std::bit_width(latency)) - 1;
+  std::int64_t latency = machine.network.latency_ps;
+  if (machine.in_switch.ports > 0) {
+    latency = std::min(latency, 2 * machine::to_switch_ps(machine.in_switch));
+  }
+  const auto longest = static_cast<std::uint64_t>(std::max<std::int64_t>(latency, 1));
+  return static_cast<std::int32_t>(std::bit_width(longest)) - 1;
 }
 
 }  // namespace
@@ -88,6 +93,9 @@ Status Simulation<kFull>::check() const {
   }
   if (node_count(nodes_) > 1 && machine_.network.latency_ps < 1) {
     return bad("machine " + machine_.name + ": a network without latency cannot be simulated");
+  }
+  if (node_count(nodes_) > 1 && machine_.in_switch.ports > 0 && machine_.in_switch.link_ps < 1) {
+    return bad("machine " + machine_.name + ": switches without delay cannot be simulated");
   }
   if (!options_.starts_ps.empty() && options_.starts_ps.size() != ranks_) {
     return bad(std::to_string(options_.starts_ps.size()) + " starting times for " +

@@ -95,7 +95,7 @@ class Simulation {
     std::uint32_t step = 0;
     std::uint32_t loop = 0;      // the repeat it is in,
     std::int64_t rounds = 0;     // of which so many are left, this one included (0: in none),
-    std::int32_t round = 0;      // and so many done
+    std::int32_t round = 0;      // and so many done; aggregate: what it has sent and taken
     State state = State::kDone;  // of a rank that has not begun, too
     bool posting = false;        // the CPU's part of the post it is at is done
   };
@@ -274,6 +274,19 @@ class Simulation {
                                           const Step& step) const {
     const std::uint64_t peer = has_readers(step.channel) ? 0xffffffff : peer_of(id, strand, step);
     return peer << 3 | static_cast<std::uint64_t>(step.channel);
+  }
+
+  // simulation_aggregate-inl.h: reductions in switches.
+  bool aggregate(std::uint32_t id, StrandState* strand, const Step& step);
+  bool begin_aggregate(std::uint32_t id);
+  bool contribute(std::uint32_t id, StrandState* strand, const Step& step, std::int64_t packet);
+  bool await_result(std::uint32_t id, StrandState* strand, const Step& step, std::int64_t packet);
+  void take_result(std::uint32_t id, StrandState* strand, const Step& step, const Arrived& arrived);
+  void next_packet(std::uint32_t id, StrandState* strand, const Step& step);
+  [[nodiscard]] std::uint32_t packet_transfer(std::int64_t operand) {
+    return transfers_.index(
+        {.bytes = machine_.in_switch.header_bytes + operand, .registered = true},
+        OpKind::kAggregate);
   }
 
   // simulation_replay-inl.h: programs.

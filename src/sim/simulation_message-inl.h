@@ -247,6 +247,7 @@ bool Simulation<kFull>::await(std::uint32_t id, StrandState* strand, const Step&
 template <bool kFull>
 void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Arrived& arrived) {
   const Step& step = strand->parts.part.shape->steps[strand->step];
+  if (step.kind == OpKind::kAggregate) return take_result(id, strand, step, arrived);
   const std::uint32_t peer = peer_of(id, *strand, step);
   const TransferTable::Costs& costs = transfers_[step.transfer];
   const bool is_recv = step.kind == OpKind::kRecv;

@@ -242,6 +242,7 @@ bool Simulation<kFull>::do_step(std::uint32_t id, StrandState* strand) {
     case OpKind::kWait:
     case OpKind::kReceive:
     case OpKind::kRecv: return await(id, strand, *step);
+    case OpKind::kAggregate: return aggregate(id, strand, *step);
     default: return post(id, strand, *step);
   }
 }
@@ -261,6 +262,7 @@ void Simulation<kFull>::spend(std::uint32_t id, StrandState* strand, std::int64_
   report_.activity_ps[static_cast<std::size_t>(activity)] += until - begin;
   if constexpr (kFull) {
     const bool has_peer = step.kind != OpKind::kCopy && step.kind != OpKind::kReduce &&
+                          step.kind != OpKind::kAggregate &&
                           !(has_readers(step.channel) && activity == Activity::kSend);
     if (options_.on_span) {
       options_.on_span(
@@ -297,9 +299,10 @@ void Simulation<kFull>::next_step(std::uint32_t id, StrandState* strand) {
   ++strand->round;
   if (--strand->rounds > 0) {
     strand->step = strand->loop + 1;
-  } else if (holds) {
-    release(id, index_of(state, strand), strand->loop, strand->ready);
+    return;
   }
+  strand->round = 0;
+  if (holds) release(id, index_of(state, strand), strand->loop, strand->ready);
 }
 
 template <bool kFull>

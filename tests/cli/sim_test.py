@@ -57,6 +57,22 @@ class Output(CliTest):
         self.assertLess(copying("selective", 64), packed)
         self.assertGreater(copying("pack", 1), packed)  # and copied again into registered memory
 
+    def test_switches_that_reduce(self):
+        def of(*options):
+            return self.ok("sim", "allreduce", "-a", "switch", "-m", "hu2013", *options,
+                           "--json").json
+        rows = of("--sweep", "ranks=2,16,17,4096", "bytes=8")["rows"]
+        self.assertEqual(rows[0]["latency_ps"], rows[1]["latency_ps"])
+        self.assertLess(rows[1]["latency_ps"], rows[2]["latency_ps"])
+        self.assertLess(rows[3]["latency_ps"] - rows[0]["latency_ps"], 2_000_000)
+        self.assertEqual([row["messages"] for row in rows], [2, 16, 17, 4096])
+        self.assertEqual(of("-n", 16, "-b", 1 << 20)["messages"], 16 * 745)
+        self.assertGreater(of("--nodes", "3,1,2", "-n", 6)["latency_ps"], rows[0]["latency_ps"])
+        model = self.ok("model", "allreduce", "-a", "switch", "-m", "hu2013", "-n", 4096,
+                        "--json").json["rows"][0]
+        self.assertEqual(model["latency_ps"], rows[3]["latency_ps"])
+        self.fails("machine edr has no switches that reduce", "sim", "allreduce", "-a", "switch")
+
     def test_a_radix_beyond_the_team_is_refused(self):
         for radix in [1, 9]:
             self.fails("a radix is from 2 to the number of ranks", "sim", "alltoall", "-a",

@@ -65,10 +65,29 @@ std::vector<ModelCall> calls_of(Rank ranks, std::int64_t bytes) {
   return calls;
 }
 
+// For machines that have none.
+InSwitch switches() {
+  return {.ports = 5,
+          .window = 3,
+          .operand_bytes = 1000,
+          .header_bytes = 83,
+          .send_ps = 211'000,
+          .receive_ps = 307'000,
+          .nic_ps = 401'000,
+          .link_ps = 203'000,
+          .cycle_ps = 6'400,
+          .beat_bytes = 8,
+          .up_cycles = 13,
+          .level_cycles = 8,
+          .beat_cycles = 2,
+          .down_cycles = 7};
+}
+
 TEST(ModelAndSimulator, AgreeOnEveryMachine) {
   std::map<std::string, int> agreed;
   for (const std::string& name : machine_names()) {
-    const Machine machine = load(name).value();
+    Machine machine = load(name).value();
+    if (machine.in_switch.ports == 0) machine.in_switch = switches();
     for (const Rank ranks : {1, 2, 3, 5, 7, 8, 12, 16, 17, 64, 100}) {
       for (const std::int64_t bytes : {0, 1, 4, 65, 4096, 6720, 50'000}) {
         for (const ModelCall& call : calls_of(ranks, bytes)) {
@@ -149,6 +168,21 @@ Machine any_machine() {
               .reduce_ps = ps(),
               .reduce_cached_fs = fs(),
               .reduce_byte_fs = fs()};
+  const auto count = [] { return *rc::gen::inRange(1, 40); };
+  m.in_switch = {.ports = count() + 1,
+                 .window = count(),
+                 .operand_bytes = *rc::gen::inRange<std::int64_t>(40, 3000),
+                 .header_bytes = *rc::gen::inRange<std::int64_t>(0, 200),
+                 .send_ps = ps(),
+                 .receive_ps = ps(),
+                 .nic_ps = ps(),
+                 .link_ps = ps() + 1,
+                 .cycle_ps = *rc::gen::inRange<std::int64_t>(0, 20'000),
+                 .beat_bytes = count(),
+                 .up_cycles = count(),
+                 .level_cycles = count(),
+                 .beat_cycles = count(),
+                 .down_cycles = count()};
   return m;
 }
 
@@ -175,6 +209,19 @@ TEST(ModelAndSimulator, AgreeOnAnyMachine) {
   EXPECT_GT(agreed, 1000);
 }
 
+// Trees of one level to four, packets that are and are not as many as the window, whole and not.
+TEST(ModelAndSimulator, AgreeOnSwitches) {
+  Machine machine = load("edr").value();
+  machine.in_switch = switches();
+  int agreed = 0;
+  for (const Rank ranks : {2, 3, 5, 7, 8, 13, 16, 26, 64, 126, 4096}) {
+    for (const std::int64_t bytes : {1, 8, 999, 1000, 1001, 3000, 4001, 65'536}) {
+      agreed += compare(machine, {.algorithm = "allreduce.switch", .ranks = ranks, .bytes = bytes});
+    }
+  }
+  EXPECT_EQ(agreed, 11 * 8);
+}
+
 TEST(Model, SaysWhyNot) {
   const Machine machine = load("hdr").value();
   const auto why = [&](const ModelCall& call) {
@@ -194,6 +241,7 @@ TEST(Model, SaysWhyNot) {
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .ranks = 3, .bytes = 16}), HasSubstr("equal"));
   EXPECT_THAT(why({.algorithm = "allgather.recursive_doubling", .ranks = 6}), HasSubstr("power"));
   EXPECT_THAT(why({.algorithm = "alltoall.pairwise", .bytes = 57}), HasSubstr("take turns"));
+  EXPECT_THAT(why({.algorithm = "allreduce.switch"}), HasSubstr("no switches that reduce"));
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .bytes = 6, .element_bytes = 4}),
               HasSubstr("whole number of elements"));
 }

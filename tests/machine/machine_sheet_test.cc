@@ -43,7 +43,7 @@ std::string line(const std::string& text, const std::string& start) {
 
 TEST(MachineFiles, AllLoad) {
   for (const char* const name :
-       {"clan_via", "infinihost_pcix", "infinihost_pcie", "qdr", "fdr", "edr", "hdr"}) {
+       {"clan_via", "infinihost_pcix", "infinihost_pcie", "qdr", "fdr", "edr", "hdr", "hu2013"}) {
     EXPECT_THAT(machine_names(), testing::Contains(name));
   }
   for (const std::string& name : machine_names()) {
@@ -83,6 +83,24 @@ TEST(MachineFiles, LevelsAreRead) {
   ASSERT_EQ(sheet.value().machine.topology.levels.size(), 1u);
   EXPECT_EQ(sheet.value().machine.topology.levels[0].radix, 18);
   EXPECT_EQ(sheet.value().machine.topology.levels[0].oversubscription_permille, 2500);
+}
+
+TEST(MachineFiles, SwitchesThatReduce) {
+  const std::string lines =
+      "[switch]\nports = {value = 16, source = \"osu\"}\nwindow = {value = 64, source = \"osu\"}\n";
+  EXPECT_THAT(error_of(edr() + lines), HasSubstr("switch.operand_bytes is missing"));
+  EXPECT_THAT(error_of(edr() + "[switch]\nports = {value = 1, source = \"osu\"}\n"),
+              HasSubstr("switch.ports: value is 1; it must be within 2"));
+  EXPECT_THAT(error_of(edr() + "[switch]\nradix = {value = 4, source = \"osu\"}\n"),
+              HasSubstr("section [switch] has no radix"));
+  EXPECT_EQ(load("edr").value().in_switch.ports, 0) << "it has none";
+  const Machine machine = load("hu2013").value();
+  EXPECT_EQ(machine.in_switch.ports, 16);
+  EXPECT_EQ(machine.in_switch.cycle_ps, 6'400);
+  EXPECT_EQ(machine.in_switch.link_ps, 200'000);
+  const Sheet sheet = load_sheet("hu2013").value();
+  ASSERT_NE(sheet.find("switch.up_cycles"), nullptr);
+  EXPECT_TRUE(sheet.find("switch.up_cycles")->estimate);
 }
 
 TEST(MachineFiles, ByPath) {

@@ -59,7 +59,7 @@ TEST_P(EveryAlgorithm, MoreBytesTakeNoLess) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm, testing::ValuesIn(simulated_algorithms()),
+INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm, testing::ValuesIn(all_algorithms()),
                          name_of_algorithm);
 
 }  // namespace

@@ -21,6 +21,7 @@ Machine with_cores(std::int32_t cores, std::int64_t switch_ps = kSwitch) {
   m.memory = {.copy_ps = kCopy, .copy_run_ps = 0, .copy_cached_fs = 0};
   m.shared_memory = {.latency_ps = kSeen, .overhead_ps = kOverhead, .line_ps = 0};
   m.node = {.cores = cores, .switch_ps = switch_ps};
+  m.in_switch = {.ports = 4, .send_ps = kOverhead, .receive_ps = kOverhead};
   return m;
 }
 
@@ -77,7 +78,7 @@ TEST(Cores, NodesOfOneHostShareThem) {
 TEST(Cores, EveryAlgorithm) {
   constexpr Rank kRanks = 7;
   const std::vector<std::int64_t> bytes(kRanks, 4096), zeros(kRanks, 0);
-  for (const Algorithm* each : test::simulated_algorithms()) {
+  for (const Algorithm* each : test::all_algorithms()) {
     const Algorithm& algorithm = *each;
     const Shared shared = predict::example_problem(algorithm.collective, kRanks, 4096);
     for (const Rank ppn : {1, 3, 7}) {

@@ -19,7 +19,11 @@ namespace {
 
 constexpr std::int64_t kPsPerNs = 1000;
 
-machine::Machine edr() { return machine::load("edr").value(); }
+machine::Machine edr() {
+  machine::Machine machine = machine::load("edr").value();
+  machine.in_switch = {.ports = 3, .send_ps = 100'000, .receive_ps = 50'000};
+  return machine;
+}
 
 sim::Replay replay_of(const program::Program& program, Rank ppn,
                       const std::string& overrides = "") {

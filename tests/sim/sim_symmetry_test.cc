@@ -44,7 +44,10 @@ void compare(const Algorithm& algorithm, const Case& c, std::int64_t whole_posit
   Result<sim::Job> job = job_of(algorithm, c);
   if (!job.ok()) return;  // not this k, or this operator
   if (job.value().symmetry.peers == Peers::kOwn) return;
-  const machine::Machine machine;
+  machine::Machine machine;
+  machine.in_switch.ports = 3;
+  machine.in_switch.window = 2;
+  machine.in_switch.operand_bytes = 100;
   const sim::Options options{.skew_ps = 3'000'000,
                              .whole_positions = whole_positions,
                              .window_positions = 3,
@@ -79,7 +82,7 @@ TEST_P(SymmetryOf, ChangesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, SymmetryOf, testing::ValuesIn(simulated_algorithms()),
+INSTANTIATE_TEST_SUITE_P(Registry, SymmetryOf, testing::ValuesIn(all_algorithms()),
                          name_of_algorithm);
 
 // Those that large simulations are made of share their parts: a tree of a million ranks has some

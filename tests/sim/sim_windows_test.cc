@@ -138,6 +138,7 @@ TEST_P(Windows, TogetherAreTheSchedule) {
 TEST_P(Windows, TakeAsLongAsTheWhole) {
   const Algorithm& algorithm = *GetParam();
   machine::Machine machine;
+  machine.in_switch = {.ports = 3, .window = 2, .operand_bytes = 100};
   for (const Rank ranks : {1, 2, 5, 8, 17}) {
     for (const std::int64_t count : counts()) {
       for (const Rank ppn : {1, 3, 17}) {

@@ -36,6 +36,20 @@ inline Machine paper() {
                      .line_ps = 2 * kNs,
                      .write_ps = 4 * kNs,
                      .per_byte_fs = 60'000};
+  m.in_switch = {.ports = 4,
+                 .window = 3,
+                 .operand_bytes = 40,
+                 .header_bytes = 20,
+                 .send_ps = 37 * kNs,
+                 .receive_ps = 41 * kNs,
+                 .nic_ps = 43 * kNs,
+                 .link_ps = 600 * kNs,
+                 .cycle_ps = 1 * kNs,
+                 .beat_bytes = 8,
+                 .up_cycles = 47,
+                 .level_cycles = 6,
+                 .beat_cycles = 2,
+                 .down_cycles = 53};
   return m;
 }
 

@@ -25,13 +25,6 @@ inline std::vector<const Algorithm*> one_stage_algorithms() {
   return list;
 }
 
-/// Those that the simulator has a machine for.
-inline std::vector<const Algorithm*> simulated_algorithms() {
-  std::vector<const Algorithm*> list = all_algorithms();
-  std::erase_if(list, [](const Algorithm* algorithm) { return algorithm->traits.in_switch; });
-  return list;
-}
-
 /// "allreduce_ring".
 inline std::string name_of_algorithm(const testing::TestParamInfo<const Algorithm*>& info) {
   std::string name(info.param->id);
