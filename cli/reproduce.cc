@@ -56,18 +56,20 @@ std::vector<std::string> assumptions(const Paper& paper, const Reproduction& rep
 double rounded(double value) { return std::round(value * 100) / 100; }
 
 Json row_json(const Figure& figure, const Reproduced& row, const std::string& assumed) {
-  Json json{{"what", figure.what}, {"bytes", row.bytes}, {"published", figure.published}};
+  Json json{{"what", figure.what}, {"bytes", row.bytes}, {"published", nullptr}};
+  if (!figure.unpublished) json["published"] = figure.published;
   if (figure.published_min < figure.published_max) {
     json["published_min"] = figure.published_min;
     json["published_max"] = figure.published_max;
   }
-  json["published_by"] = figure.measured ? "measurement" : "model";
+  json["published_by"] = figure.unpublished ? "nobody" : figure.measured ? "measurement" : "model";
   json["ours"] = rounded(row.ours);
   json["ours_min"] = rounded(row.ours_min);
   json["ours_max"] = rounded(row.ours_max);
   json["unit"] = predict::unit_of(figure.quantity);
   json["model"] = row.model ? Json(rounded(*row.model)) : Json();
-  json["deviation"] = rounded(predict::deviation(figure, row.ours));
+  json["deviation"] =
+      figure.unpublished ? Json() : Json(rounded(predict::deviation(figure, row.ours)));
   json["k"] = row.k > 0 ? Json(row.k) : Json();
   json["assumed"] = assumed;
   json["source"] = figure.source;
@@ -99,6 +101,7 @@ void print_json(const Paper& paper, const Reproduction& reproduction) {
 }
 
 std::string published_text(const Figure& figure) {
+  if (figure.unpublished) return "-";
   return figure.published_min < figure.published_max
              ? fmt::format("{:g} to {:g}", figure.published_min, figure.published_max)
              : fmt::format("{:g}", figure.published);
@@ -111,11 +114,13 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
   for (std::size_t i = 0; i < paper.figures.size(); ++i) {
     const Figure& figure = paper.figures[i];
     const Reproduced& row = reproduction.figures[i];
-    table.add({figure.what + (figure.measured ? "" : " (modelled)"), fmt::format("{}", row.bytes),
-               published_text(figure), number(row.ours), number(row.ours_min), number(row.ours_max),
+    const bool known = !figure.unpublished;
+    table.add({figure.what + (known && !figure.measured ? " (modelled)" : ""),
+               fmt::format("{}", row.bytes), published_text(figure), number(row.ours),
+               known ? number(row.ours_min) : "-", known ? number(row.ours_max) : "-",
                std::string(predict::unit_of(figure.quantity)), row.model ? number(*row.model) : "-",
                row.k > 0 ? fmt::format("{}", row.k) : "-",
-               fmt::format("{:+.1f}", predict::deviation(figure, row.ours))});
+               known ? fmt::format("{:+.1f}", predict::deviation(figure, row.ours)) : "-"});
   }
   std::printf("%s\n\n%s\nassumed:\n", paper.title.c_str(), table.text().c_str());
   for (const std::string& each : assumptions(paper, reproduction)) {

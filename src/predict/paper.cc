@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -17,8 +18,11 @@ using machine::TomlReader;
 struct QuantityRow {
   std::string_view name, unit;
 };
-constexpr std::array<QuantityRow, 4> kQuantities = {
-    {{"time_saved", "%"}, {"speedup", "times"}, {"latency", "us"}, {"copy_saved", "%"}}};
+constexpr std::array<QuantityRow, 5> kQuantities = {{{"time_saved", "%"},
+                                                     {"speedup", "times"},
+                                                     {"latency", "us"},
+                                                     {"copy_saved", "%"},
+                                                     {"growth", "us"}}};
 
 constexpr double kMostNumber = 1e12;
 
@@ -91,7 +95,7 @@ class PaperReader {
     }
     const toml::table& table = *node.as_table();
     const std::string where = "pair " + name;
-    toml_.require_known(table, where, {"collective", "base", "ours", "most_k"});
+    toml_.require_known(table, where, {"collective", "base", "ours", "most_k", "oversubscription"});
     const std::string collective = toml_.text(table, "collective", where);
     Pair pair{.name = name, .base = {}, .ours = {}};
     for (const auto& [key, choice] : {std::pair("base", &pair.base), {"ours", &pair.ours}}) {
@@ -104,6 +108,10 @@ class PaperReader {
     }
     if (table.contains("most_k")) {
       pair.most_k = static_cast<std::int32_t>(toml_.number(table, "most_k", where, 1, 1024));
+    }
+    if (table.contains("oversubscription")) {
+      pair.oversubscription_permille =
+          std::llround(toml_.number(table, "oversubscription", where, 1, 1000) * 1000);
     }
     if (pair.most_k > 0 && pair.ours.algorithm != nullptr && pair.ours.algorithm->k.max == 0) {
       toml_.fail(TomlReader::line_of(table), "{}: {} has no parameter k", where,
@@ -162,9 +170,10 @@ class PaperReader {
   }
 
   void read_figure(const toml::table& table) {
-    toml_.require_known(table, "a figure",
-                        {"what", "pair", "ranks", "ranks_per_node", "bytes", "quantity",
-                         "published", "published_min", "published_max", "measured", "source"});
+    toml_.require_known(
+        table, "a figure",
+        {"what", "pair", "ranks", "from_ranks", "ranks_per_node", "bytes", "quantity", "published",
+         "published_min", "published_max", "unpublished", "measured", "source"});
     Figure figure;
     figure.what = toml_.text(table, "what", "a figure");
     const std::string where = "figure \"" + figure.what + "\"";
@@ -227,15 +236,25 @@ class PaperReader {
         std::find_if(kQuantities.begin(), kQuantities.end(),
                      [&](const QuantityRow& row) { return row.name == name; });
     if (found == kQuantities.end()) {
-      toml_.fail(TomlReader::line_of(table),
-                 "{}: quantity must be time_saved, speedup, latency or copy_saved, not \"{}\"",
-                 where, name);
+      toml_.fail(
+          TomlReader::line_of(table),
+          "{}: quantity must be time_saved, speedup, latency, copy_saved or growth, not \"{}\"",
+          where, name);
       return;
     }
     figure->quantity = static_cast<Quantity>(found - kQuantities.begin());
     if (figure->quantity == Quantity::kCopySaved && paper_.candidates.empty()) {
       toml_.fail(TomlReader::line_of(table), "{}: copy_saved needs [combinations]", where);
     }
+    if (figure->quantity == Quantity::kGrowth) {
+      if (!paper_.candidates.empty()) {
+        toml_.fail(TomlReader::line_of(table), "{}: growth needs a pair", where);
+      }
+      figure->from_ranks =
+          static_cast<Rank>(toml_.number(table, "from_ranks", where, 1, figure->ranks));
+    }
+    figure->unpublished = table["unpublished"].value_or(false);
+    if (figure->unpublished && paper_.candidates.empty()) return;
     const auto published = [&](std::string_view key) {
       return toml_.number(table, key, where, -kMostNumber, kMostNumber);
     };

@@ -16,6 +16,7 @@ enum class Quantity : std::uint8_t {
   kSpeedup,    ///< base's time by ours
   kLatency,    ///< ours, in microseconds
   kCopySaved,  ///< percent of the time that the base's ranks spend copying that ours do not
+  kGrowth,     ///< ours with all ranks less that with from_ranks, in microseconds
 };
 
 /// An algorithm, and the one that the paper compares it with.
@@ -23,6 +24,8 @@ struct Pair {
   std::string name;
   AlgorithmChoice base, ours;
   std::int32_t most_k = 0;  ///< ours with the best k up to this; 0: as it is
+  /// Of each level of the machine's topology, in thousandths; 0: as the machine has it.
+  std::int64_t oversubscription_permille = 0;
 };
 
 /// One of several pairs that the paper's could be: it does not say enough to tell.
@@ -38,13 +41,15 @@ struct Figure {
   std::string what;
   std::size_t pair = 0;  ///< unused if the paper has candidates
   Rank ranks = 0;
-  Rank ppn = 1;  ///< ranks on a node; of candidates: theirs
+  Rank from_ranks = 1;  ///< of a growth
+  Rank ppn = 1;         ///< ranks on a node; of candidates: theirs
   std::vector<std::int64_t>
       lengths;  ///< bytes; of several, what the paper says is the most of them
   Quantity quantity = Quantity::kTimeSaved;
   double published = 0;  ///< the middle, where the paper gives a range
   double published_min = 0, published_max = 0;
-  bool measured = false;  ///< else the paper's own model
+  bool measured = false;     ///< else the paper's own model,
+  bool unpublished = false;  ///< or nothing, and ours is there for comparison
   std::string source;
 };
 

@@ -59,8 +59,17 @@ class Calculator {
   }
 
  private:
-  Value figure_at(const Machine& machine, const Figure& figure, std::int64_t bytes, By by) {
+  static Machine as_pair_has_it(Machine machine, const Pair& pair) {
+    if (pair.oversubscription_permille == 0) return machine;
+    for (machine::Level& level : machine.topology.levels) {
+      level.oversubscription_permille = pair.oversubscription_permille;
+    }
+    return machine;
+  }
+
+  Value figure_at(const Machine& given, const Figure& figure, std::int64_t bytes, By by) {
     const Pair& pair = paper_.pairs[figure.pair];
+    const Machine machine = as_pair_has_it(given, pair);
     Question question{
         .choice = pair.ours, .ranks = figure.ranks, .bytes = bytes, .ppn = figure.ppn};
     const Time best = pair.most_k > 0 ? with_best_k(machine, question, pair.most_k)
@@ -69,6 +78,11 @@ class Calculator {
     Value value{.bytes = bytes, .k = pair.most_k > 0 ? best.k : 0};
     const bool known = pair.most_k > 0 && by == By::kModel;
     const auto ours = static_cast<double>(known ? best.ps : time_ps(machine, question, by));
+    if (figure.quantity == Quantity::kGrowth) {
+      question.ranks = figure.from_ranks;
+      value.value = (ours - static_cast<double>(time_ps(machine, question, by))) / 1e6;
+      return value;
+    }
     question.choice = pair.base;
     const bool alone = figure.quantity == Quantity::kLatency;
     const auto base = alone ? 0.0 : static_cast<double>(time_ps(machine, question, by));
@@ -287,8 +301,11 @@ Result<Reproduction> reproduce(const Paper& paper,
                             machine::find_model(pair.base.algorithm->id) != nullptr &&
                             machine::find_model(pair.ours.algorithm->id) != nullptr;
     if (has_models) row.model = calculator.figure(machine, figure, By::kModel).value;
-    row.ours_min = extreme(calculator, sheet, machine, figure, -1);
-    row.ours_max = extreme(calculator, sheet, machine, figure, 1);
+    row.ours_min = row.ours_max = row.ours;
+    if (!figure.unpublished) {
+      row.ours_min = extreme(calculator, sheet, machine, figure, -1);
+      row.ours_max = extreme(calculator, sheet, machine, figure, 1);
+    }
     result.figures.push_back(row);
   }
   if (!calculator.status().ok()) return calculator.status();

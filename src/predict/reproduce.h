@@ -21,7 +21,8 @@ struct Fitted {
 struct Reproduced {
   double ours = 0;                    ///< by simulation, with the fitted numbers
   std::optional<double> model;        ///< by closed forms, if there are
-  double ours_min = 0, ours_max = 0;  ///< over the ranges of all the machine's numbers
+  double ours_min = 0, ours_max = 0;  ///< over the ranges of all the machine's numbers; of an
+                                      ///< unpublished figure ours
   std::int32_t k = 0;                 ///< the best one; 0: none was looked for
   std::int64_t bytes = 0;             ///< of the figure's lengths, that of `ours`
 };

@@ -174,6 +174,15 @@ class Reproduce(CliTest):
         for row in report["rows"]:
             self.assertEqual((row["unit"], row["model"], row["bytes"]), ("times", None, 8192))
 
+    def test_hu2013(self):
+        report = self.ok("reproduce", "hu2013", "--json").json
+        self.assertEqual(report["fitted"], [])
+        published = [row["published"] for row in report["rows"]]
+        self.assertEqual(published, [16, 1] + [None] * 7)
+        for row in report["rows"]:
+            self.assertEqual(row["deviation"] is None, row["published"] is None)
+        self.assertIn("nothing is fitted", self.ok("reproduce", "hu2013").out)
+
     def test_errors(self):
         self.fails("there is no paper \"gupta1812\"; there are gainaru2016, gupta2003", "reproduce", "gupta1812")
 

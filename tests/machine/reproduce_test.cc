@@ -164,6 +164,58 @@ TEST(Mamidala2006, ComesOutAsTheDocsSay) {
   }
 }
 
+TEST(Hu2013, ComesOutAsTheDocsSay) {
+  const Paper paper = load_paper("hu2013").value();
+  const Result<Reproduction> result = reproduce(paper);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result.value().fitted.empty());
+  const std::vector<double> documented = {20.1, 1.86, 3.3, 7.5, 9.2, 30.2, 37.1, 2.4, 4.3};
+  ASSERT_EQ(result.value().figures.size(), documented.size());
+  for (std::size_t i = 0; i < documented.size(); ++i) {
+    const Reproduced& row = result.value().figures[i];
+    EXPECT_NEAR(row.ours, documented[i], 0.06) << paper.figures[i].what;
+    EXPECT_EQ(row.model, row.ours) << paper.figures[i].what;
+    EXPECT_EQ(row.ours_min < row.ours && row.ours < row.ours_max, !paper.figures[i].unpublished)
+        << paper.figures[i].what;
+  }
+}
+
+// Each figure is the quotient or the difference of simulations one by one.
+TEST(Hu2013, FiguresAreOfTheSimulationsTheyName) {
+  const Paper paper = load_paper("hu2013").value();
+  const Reproduction result = reproduce(paper).value();
+  machine::Machine machine = machine::load("hu2013").value();
+  const auto us = [&](const char* choice, Rank ranks) {
+    const Question question{parse_choice(choice).value(), ranks, 8};
+    return static_cast<double>(simulated_ps(machine, question).value()) / 1e6;
+  };
+  const char* const in_switch = "allreduce.switch";
+  const char* const hosts = "allreduce.recursive_doubling";
+  EXPECT_NEAR(result.figures[1].ours, us(in_switch, 4096) - us(in_switch, 2), 1e-9);
+  EXPECT_NEAR(result.figures[3].ours, us(hosts, 4096) / us(in_switch, 4096), 1e-9);
+  EXPECT_NEAR(result.figures[5].ours, us(hosts, 4096) - us(hosts, 2), 1e-9);
+  for (machine::Level& level : machine.topology.levels) level.oversubscription_permille = 16'000;
+  EXPECT_NEAR(result.figures[4].ours, us(hosts, 4096) / us(in_switch, 4096), 1e-9);
+  EXPECT_NEAR(result.figures[6].ours, us(hosts, 4096) - us(hosts, 2), 1e-9);
+}
+
+TEST(Hu2013, MistakesAreTold) {
+  struct Case {
+    std::string from, to, message;
+  };
+  const Case cases[] = {
+      {"from_ranks = 2", "", "needs from_ranks"},
+      {"from_ranks = 2", "from_ranks = 5000", "from_ranks is 5000"},
+      {"oversubscription = 16", "oversubscription = 0", "oversubscription is 0"},
+      {"unpublished = true", "", "needs published"},
+  };
+  for (const Case& c : cases) {
+    const std::string error = error_of(edited("hu2013", c.from, c.to));
+    EXPECT_THAT(error, HasSubstr(c.message)) << c.from << " -> " << c.to;
+    EXPECT_THAT(error, testing::StartsWith("my.toml:"));
+  }
+}
+
 // Of several lengths the one with the most.
 TEST(Mamidala2006, IsTheMostOfItsLengths) {
   Paper paper = load_paper("mamidala2006").value();
