@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sends a frame: of a head and what follows it in a memory, or as it lies there.
+//
+// start_i, one cycle, when the one before is done. What is sent stays until done_o, which is 1 in the
+// cycle in which the last word is taken. word_at_o is the word of the frame that word_i is in the
+// next cycle; with raw_i, all of the frame's, else those behind its head. The port is an AXI4-Stream
+// as sw_parser's is: what is offered stays until it is taken.
+module sw_builder
+  import sw_switch_pkg::*;
+(
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 start_i,
+  input  logic                 raw_i,
+  input  head_t                head_i,
+  input  bytes_t               bytes_i,
+  output word_at_t             word_at_o,
+  input  word_t                word_i,
+  output logic                 m_valid_o,
+  input  logic                 m_ready_i,
+  output word_t                m_data_o,
+  output logic [WordBytes-1:0] m_keep_o,
+  output logic                 m_last_o,
+  output logic                 done_o
+);
+
+  word_t [HeadWords-1:0] head;  // the first word highest
+  word_at_t at_q, at_d;
+  logic runs_q;
+  bytes_t rest;  // bytes from this word on
+
+  assign head = head_i;
+  assign rest = bytes_i - bytes_t'({at_q, 3'b0});
+  assign at_d = start_i ? '0 : at_q + word_at_t'(m_valid_o && m_ready_i);
+  assign word_at_o = at_d;
+
+  assign m_valid_o = runs_q;
+  assign m_last_o = rest <= bytes_t'(WordBytes);
+  assign done_o = m_valid_o && m_ready_i && m_last_o;
+
+  always_comb begin
+    m_data_o = word_i;
+    for (int unsigned i = 0; i < HeadWords; ++i) begin
+      if (!raw_i && at_q == word_at_t'(i)) m_data_o = swapped(head[HeadWords-1-i]);
+    end
+    for (int unsigned i = 0; i < WordBytes; ++i) m_keep_o[i] = rest > bytes_t'(i);
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      runs_q <= 1'b0;
+    end else if (start_i) begin
+      runs_q <= 1'b1;
+    end else if (done_o) begin
+      runs_q <= 1'b0;
+    end
+  end
+  always_ff @(posedge clk_i) at_q <= at_d;
+
+  offered_stays :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) m_valid_o && !m_ready_i |=>
+      m_valid_o && $stable(m_data_o) && $stable(m_keep_o) && $stable(m_last_o));
+
+endmodule

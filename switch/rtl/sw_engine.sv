@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a switch does with a packet, from the first look to the last frame that it sends, one packet at
+// a time: tag, group, slot, reduction, answer. Frames for others go on as they are.
+//
+// packet_i stays from packet_valid_i to packet_done_o, which is 1 for one cycle; packet_word_i is the
+// word of its frame packet_word_at_o of the cycle before. Frames leave by m_port_o, an AXI4-Stream as
+// sw_parser's, in the order of what they answer, and to several children in that of their numbers.
+// Who does not take a frame stops all. Tables are written when control_valid_i and control_ready_o are
+// 1, between packets; a group that is written has all its slots before their first use.
+module sw_engine
+  import sw_protocol_pkg::*;
+  import sw_reduce_pkg::operation_t;
+  import sw_switch_pkg::*;
+#(
+  parameter  int unsigned Ports = 18,
+  parameter  int unsigned Children = 16,
+  parameter  int unsigned Jobs = 4,
+  parameter  int unsigned Groups = 4,
+  parameter  int unsigned ForwardEntries = 32,
+  parameter  int unsigned Window = 16,
+  parameter  int unsigned OperandBytes = BurstOperandBytes,
+  localparam int unsigned PortBits = $clog2(Ports)
+) (
+  input  logic                      clk_i,
+  input  logic                      rst_ni,
+  input  logic [47:0]               own_mac_i,
+  input  logic [31:0]               own_ip_i,
+  input  logic [15:0]               own_udp_port_i,
+  input  logic [7:0]                control_port_i,
+  input  logic                      control_valid_i,
+  output logic                      control_ready_o,
+  input  table_e                    control_table_i,
+  input  logic [15:0]               control_index_i,
+  input  logic [RecordBits-1:0]     control_record_i,
+  input  logic                      packet_valid_i,
+  input  packet_t                   packet_i,
+  input  logic [PortBits-1:0]       packet_port_i,
+  output logic                      packet_taken_o,  // its work begins
+  output logic                      packet_done_o,
+  output word_at_t                  packet_word_at_o,
+  input  word_t                     packet_word_i,
+  output logic                      m_valid_o,
+  input  logic                      m_ready_i,
+  output logic [PortBits-1:0]       m_port_o,
+  output word_t                     m_data_o,
+  output logic [WordBytes-1:0]      m_keep_o,
+  output logic                      m_last_o,
+  output logic [Counters-1:0][63:0] counters_o
+);
+
+  localparam int unsigned GroupBits = $clog2(Groups);
+  localparam int unsigned Slots = SlotsPerWindow * Window;
+  localparam int unsigned SlotAtBits = GroupBits + $clog2(Slots);
+  localparam int unsigned ChildBits = $clog2(Children);
+  localparam int unsigned Targets = MaxChildren;  // and no more ports
+  localparam int unsigned TargetBits = $clog2(Targets);
+
+  if (Children < 2 || Children > MaxChildren || Ports > Targets || Ports < 2) begin : g_bad_ports
+    $error("ports and children are 2 to 64");
+  end
+  if (Jobs < 2 || Groups < 2 || ForwardEntries < 2) begin : g_bad_tables
+    $error("tables have two entries at least");
+  end
+  if (OperandBytes % 8 != 0 || OperandBytes > MaxOperandBytes) begin : g_bad_operand
+    $error("operands are whole words of 64 bits, 8,192 bytes at most");
+  end
+
+  typedef enum logic [3:0] {
+    StIdle,
+    StInit,    // a group's slots
+    StLook,    // the tables, for what the header names
+    StSort,    // by verdict
+    StTag,     // of the packet
+    StRules,   // of its slot
+    StStore,   // its operand, or the result
+    StReduce,  // the operands of all children
+    StSeal,    // the tag of what is to be sent
+    StTarget,  // the next one that it goes to
+    StSend,    // one frame
+    StDone
+  } state_e;
+
+  typedef enum logic [1:0] {
+    ToPorts,  // the frame, as it is
+    ToSource,
+    ToParent,
+    ToChildren
+  } to_e;
+
+  state_e state_q, state_d;
+  logic enters_q;  // the first cycle in a state
+
+  // The packet, and what the tables know of it.
+  header_t header;
+  address_t source, child;
+  bytes_t payload_bytes;
+  logic job_found, group_found, job_found_q, group_found_q, authentic_q;
+  logic [127:0] key, key_q;
+  logic [GroupBits-1:0] group_at, group_at_q;
+  group_entry_t group, group_q;
+  logic [Ports-1:0] ports, ports_q;
+
+  // What is sent, and to whom.
+  to_e to_q;
+  header_t out_q;
+  bytes_t out_payload_q;
+  address_t address_q;
+  logic [Targets-1:0] targets_q;
+  logic [TargetBits-1:0] target;
+
+  // The slot.
+  logic [SlotAtBits-1:0] slot_at;
+  slot_t slot, slot_next, slot_q, slot_sealed;
+  action_e action, rule_action;
+  counter_e rule_counter, counter;
+  reason_e reason, rule_reason;
+  logic complete, rule_complete, complete_q, slots_busy, counts;
+
+  // The units that take more than a cycle.
+  logic tag_start, tag_valid, reduce_start, reduce_done, send_start, send_done;
+  logic [63:0] tag;
+  word_at_t tag_at, send_at, copy_q, copy_d, payload_words;
+  word_t sent_word;
+  head_t head;
+
+  assign header = packet_i.head.header;
+  assign source.port = 8'(packet_port_i);
+  assign source.mac = packet_i.head.source_mac;
+  assign source.ip = packet_i.head.source_ip;
+  assign source.udp_port = packet_i.head.source_port;
+  assign payload_bytes = packet_i.bytes - bytes_t'(HeadBytes);
+  assign payload_words = words_of(payload_bytes);
+
+  logic writes;
+  assign control_ready_o = state_q == StIdle;
+  assign writes = control_valid_i && control_ready_o;
+
+  sw_group_table #(
+    .Jobs(Jobs),
+    .Groups(Groups),
+    .Children(Children)
+  ) u_group_table (
+    .clk_i,
+    .rst_ni,
+    .write_i         (writes),
+    .table_i         (control_table_i),
+    .index_i         (control_index_i),
+    .record_i        (control_record_i),
+    .job_i           (header.job),
+    .group_i         (header.group),
+    .job_found_o     (job_found),
+    .key_o           (key),
+    .group_found_o   (group_found),
+    .group_at_o      (group_at),
+    .group_o         (group),
+    .child_group_at_i(group_at_q),
+    .child_i         (state_q == StTarget ? 16'(target) : header.child),
+    .child_o         (child)
+  );
+
+  sw_forward_table #(
+    .Ports(Ports),
+    .Entries(ForwardEntries)
+  ) u_forward_table (
+    .clk_i,
+    .rst_ni,
+    .write_i (writes && control_table_i == TableForward),
+    .index_i (control_index_i),
+    .record_i(control_record_i),
+    .own_mac_i,
+    .control_port_i,
+    .from_i  (packet_port_i),
+    .mac_i   (packet_i.head.destination_mac),
+    .ports_o (ports)
+  );
+
+  group_entry_t written_group;
+  logic init, unused_written;
+  assign written_group = control_record_i;
+  assign init = writes && control_table_i == TableGroups;
+  assign unused_written = ^written_group;
+
+  sw_slots #(
+    .Groups(Groups),
+    .Window(Window)
+  ) u_slots (
+    .clk_i,
+    .rst_ni,
+    .init_i       (init),
+    .init_group_i (GroupBits'(control_index_i)),
+    .init_window_i(written_group.window),
+    .busy_o       (slots_busy),
+    .group_at_i   (group_at_q),
+    .window_i     (group_q.window),
+    .sequence_i   (header.header_sequence[$clog2(Slots)-1:0]),
+    .at_o         (slot_at),
+    .slot_o       (slot),
+    .write_i      ((state_q == StRules && action inside {ActStore, ActTakeResult}) ||
+                   (state_q == StSeal && tag_valid && complete_q)),
+    .slot_i       (state_q == StRules ? slot_next : slot_sealed)
+  );
+
+  always_comb begin
+    slot_sealed = slot_q;
+    slot_sealed.tag = tag;
+  end
+  logic unused_slot;
+  assign unused_slot = ^slot_q.tag;
+
+  sw_slot_rules u_slot_rules (
+    .header_i   (header),
+    .authentic_i(authentic_q),
+    .group_i    (group_q),
+    .slots_i    (group_q.window * 16'(SlotsPerWindow)),
+    .slot_i     (slot),
+    .action_o   (rule_action),
+    .counter_o  (rule_counter),
+    .reason_o   (rule_reason),
+    .complete_o (rule_complete),
+    .slot_o     (slot_next)
+  );
+
+  // What comes before a slot's rules: who may say something about it at all.
+  logic is_child, is_parent, has_no_tag;
+  assign is_child = header.child < 16'(Children) &&
+      group_q.children[header.child[TargetBits-1:0]] && is_at(child, source);
+  assign is_parent = !group_q.root && is_at(group_q.parent, source);
+  assign has_no_tag = header.kind == KindRefuse && header.reason == ReasonUnknownJob;
+
+  always_comb begin
+    action = ActDrop;
+    counter = rule_counter;
+    reason = rule_reason;
+    complete = 1'b0;
+    if (!authentic_q && !has_no_tag) begin
+      counter = CountBadTag;
+    end else if (!group_found_q) begin
+      counter = CountUnknownGroup;
+      if (header.kind == KindContribute) begin
+        action = ActRefuse;
+        counter = CountRefused;
+        reason = ReasonUnknownGroup;
+      end
+    end else if (header.kind == KindContribute ? !is_child : !is_parent) begin
+      counter = CountWrongSource;
+    end else begin
+      action = rule_action;
+      complete = rule_complete;
+    end
+    counts = state_q == StRules;
+    if (state_q == StSort) begin
+      counts = 1'b1;
+      unique case (packet_i.verdict)
+        VerdictMalformed: counter = CountMalformed;
+        VerdictUndeliverable: counter = CountUndeliverable;
+        VerdictPacket: begin
+          counter = CountUnknownJob;
+          counts = !job_found_q;
+        end
+        default: counter = ports_q == '0 ? CountUndeliverable : CountForwarded;
+      endcase
+    end
+  end
+
+  assign head = head_to(
+      address_q, own_mac_i, own_ip_i, own_udp_port_i, out_q, 16'(out_payload_q));
+
+  assign tag_start = enters_q && state_q inside {StTag, StSeal};
+  assign reduce_start = enters_q && state_q == StReduce;
+  assign send_start = state_q == StTarget && state_d == StSend;
+
+  sw_tagger u_tagger (
+    .clk_i,
+    .rst_ni,
+    .start_i        (tag_start),
+    .key_i          (key_q),
+    .header_i       (state_q == StSeal ? out_q : header),
+    .payload_bytes_i(state_q == StSeal ? out_payload_q : payload_bytes),
+    .word_at_o      (tag_at),
+    .word_i         (state_q == StSeal ? sent_word : packet_word_i),
+    .tag_valid_o    (tag_valid),
+    .tag_o          (tag)
+  );
+
+  operation_t operation;
+  assign operation.op = slot_q.op;
+  assign operation.element = slot_q.element;
+
+  sw_reducer #(
+    .Children(Children),
+    .Slots((1 << GroupBits) * Slots),
+    .OperandWords(OperandBytes / WordBytes)
+  ) u_reducer (
+    .clk_i,
+    .rst_ni,
+    .slot_at_i  (slot_at),
+    .write_i    (state_q == StStore),
+    .sent_i     (header.kind == KindResult),
+    .child_i    (header.child[ChildBits-1:0]),
+    .write_at_i (copy_q),
+    .word_i     (packet_word_i),
+    .start_i    (reduce_start),
+    .words_i    (words_of(out_payload_q)),
+    .operation_i(operation),
+    .present_i  (slot_q.present[Children-1:0]),
+    .done_o     (reduce_done),
+    .read_at_i  ((state_q == StSeal ? tag_at : send_at) - word_at_t'(HeadWords)),
+    .sent_o     (sent_word)
+  );
+
+  sw_builder u_builder (
+    .clk_i,
+    .rst_ni,
+    .start_i  (send_start),
+    .raw_i    (to_q == ToPorts),
+    .head_i   (head),
+    .bytes_i  (to_q == ToPorts ? packet_i.bytes : bytes_t'(HeadBytes) + out_payload_q),
+    .word_at_o(send_at),
+    .word_i   (to_q == ToPorts ? packet_word_i : sent_word),
+    .m_valid_o,
+    .m_ready_i,
+    .m_data_o,
+    .m_keep_o,
+    .m_last_o,
+    .done_o   (send_done)
+  );
+  assign m_port_o = PortBits'(address_q.port);
+
+  assign copy_d = state_q == StStore ? copy_q + 1'b1 : '0;
+  always_comb begin
+    unique case (state_q)
+      StTag:            packet_word_at_o = tag_at;
+      StRules, StStore: packet_word_at_o = word_at_t'(HeadWords) + copy_d;
+      default:          packet_word_at_o = send_at;
+    endcase
+  end
+
+  always_comb begin
+    target = '0;
+    for (int unsigned i = Targets; i > 0; --i) if (targets_q[i-1]) target = TargetBits'(i - 1);
+  end
+
+  // After a contribution is there.
+  state_e after_store;
+  always_comb begin
+    after_store = StDone;
+    if (state_q == StRules) begin
+      if (complete) after_store = slot_next.present == '0 ? StSeal : StReduce;
+    end else if (complete_q) begin
+      after_store = StReduce;
+    end
+  end
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      StIdle: begin
+        if (init) begin
+          state_d = StInit;
+        end else if (packet_valid_i && !control_valid_i) begin
+          state_d = StLook;
+        end
+      end
+      StInit: if (!slots_busy) state_d = StIdle;
+      StLook: state_d = StSort;
+      StSort: begin
+        unique case (packet_i.verdict)
+          VerdictMalformed, VerdictUndeliverable: state_d = StDone;
+          VerdictPacket: begin
+            if (job_found_q) begin
+              state_d = StTag;
+            end else begin
+              state_d = header.kind == KindContribute ? StTarget : StDone;
+            end
+          end
+          default: state_d = ports_q == '0 ? StDone : StTarget;
+        endcase
+      end
+      StTag: if (tag_valid) state_d = StRules;
+      StRules: begin
+        unique case (action)
+          ActRefuse, ActPassRefusal: state_d = StSeal;
+          ActStore: state_d = header.flags[EmptyFlagBit] ? after_store : StStore;
+          ActTakeResult: state_d = header.flags[EmptyFlagBit] ? StTarget : StStore;
+          ActResendResult, ActResendPartial: state_d = StTarget;
+          default: state_d = StDone;
+        endcase
+      end
+      StStore: begin
+        if (copy_q == payload_words - 1'b1) begin
+          state_d = header.kind == KindResult ? StTarget : after_store;
+        end
+      end
+      StReduce: if (reduce_done) state_d = StSeal;
+      StSeal: if (tag_valid) state_d = StTarget;
+      StTarget: state_d = targets_q == '0 ? StDone : StSend;
+      StSend: if (send_done) state_d = StTarget;
+      default: state_d = StIdle;
+    endcase
+  end
+
+  assign packet_taken_o = state_q == StIdle && state_d == StLook;
+  assign packet_done_o = state_q == StDone;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      enters_q <= 1'b0;
+      counters_o <= '0;
+    end else begin
+      state_q <= state_d;
+      enters_q <= state_d != state_q;
+      if (counts) counters_o[counter] <= counters_o[counter] + 64'd1;
+    end
+  end
+
+  // Of a refusal, what it refuses, with another kind and a reason; or of what the slot has sent.
+  header_t refusal, slot_header;
+  always_comb begin
+    slot_header = header_of(slot_next, group_q, header.slot);
+    refusal = header;
+    refusal.kind = KindRefuse;
+    refusal.reason = job_found_q ? reason : ReasonUnknownJob;
+  end
+
+  always_ff @(posedge clk_i) begin
+    copy_q <= copy_d;
+    unique case (state_q)
+      StLook: begin
+        job_found_q <= job_found;
+        key_q <= key;
+        group_found_q <= group_found;
+        group_at_q <= group_at;
+        group_q <= group;
+        ports_q <= ports;
+        if (packet_i.verdict == VerdictControl) begin
+          ports_q <= Ports'(1) << control_port_i;
+          ports_q[packet_port_i] <= 1'b0;
+        end
+      end
+      StSort: begin
+        to_q <= packet_i.verdict == VerdictPacket ? ToSource : ToPorts;
+        targets_q <= packet_i.verdict == VerdictPacket ? Targets'(1) : Targets'(ports_q);
+        out_q <= refusal;
+        out_payload_q <= '0;
+      end
+      StTag: authentic_q <= tag == header.tag;
+      StRules: begin
+        slot_q <= slot_next;
+        complete_q <= complete;
+        targets_q <= Targets'(1);
+        out_payload_q <= '0;
+        unique case (action)
+          ActRefuse: out_q <= refusal;
+          ActPassRefusal: begin
+            out_q <= header;
+            out_q.child <= 16'(AllChildren);
+            to_q <= ToChildren;
+            targets_q <= group_q.children;
+          end
+          ActResendResult: begin
+            to_q <= ToChildren;
+            targets_q <= Targets'(1) << header.child[TargetBits-1:0];
+          end
+          ActResendPartial: to_q <= ToParent;
+          default: begin
+            to_q <= group_q.root || header.kind == KindResult ? ToChildren : ToParent;
+            targets_q <= group_q.root || header.kind == KindResult ? group_q.children : Targets'(1);
+          end
+        endcase
+        if (!(action inside {ActRefuse, ActPassRefusal})) begin
+          out_q <= slot_header;
+          if (!slot_next.empty) out_payload_q <= bytes_t'(operand_bytes(slot_header));
+        end
+      end
+      StSeal: begin
+        if (tag_valid) out_q.tag <= tag;
+      end
+      StTarget: begin
+        targets_q[target] <= 1'b0;
+        unique case (to_q)
+          ToSource:   address_q <= source;
+          ToParent:   address_q <= group_q.parent;
+          ToChildren: address_q <= child;
+          default:    address_q.port <= 8'(target);
+        endcase
+      end
+      default: ;
+    endcase
+  end
+
+endmodule

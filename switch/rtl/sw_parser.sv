@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What comes in at a port: keeps one frame, reads its head, and says what it is. The next frame is
+// taken when the reader is done with this one.
+//
+// The port is an AXI4-Stream of words of 64 bits: heads of packets are whole words of these, and the
+// tag is made of such. keep is all ones but in a frame's last word, where it has the frame's last
+// bytes in front. A frame that is longer than FrameBytes is taken to its end; only its head is kept.
+//
+// packet_valid_o holds, with packet_o, until done_i. word_o is the frame's word word_at_i of the
+// cycle before. A frame for this switch has its addresses and its port of UDP, is whole, and not one
+// of IPv4's fragments; it is malformed if lengths, IPv4's checksum or the fields of the protocol's
+// header are not as switch/protocol/packet.cc has them. UDP's checksum is not looked at: the tag,
+// which is checked elsewhere, covers more. Nothing of the head counts but where the verdict says so.
+module sw_parser
+  import sw_protocol_pkg::*;
+  import sw_switch_pkg::*;
+(
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic [47:0]          own_mac_i,
+  input  logic [31:0]          own_ip_i,
+  input  logic [15:0]          own_udp_port_i,
+  input  logic                 s_valid_i,
+  output logic                 s_ready_o,
+  input  word_t                s_data_i,
+  input  logic [WordBytes-1:0] s_keep_i,
+  input  logic                 s_last_i,
+  output logic                 packet_valid_o,
+  output packet_t              packet_o,
+  input  logic                 done_i,
+  input  word_at_t             word_at_i,
+  output word_t                word_o
+);
+
+  localparam word_at_t TooManyWords = word_at_t'(FrameWords + 1);
+
+  word_t frame[FrameWords];
+  word_t [HeadWords-1:0] head_q;  // the first word highest
+  word_at_t at_q;  // the next word; at most TooManyWords
+  bytes_t bytes_q;
+  logic whole_q;
+  logic takes;
+
+  assign s_ready_o = !whole_q;
+  assign takes = s_valid_i && s_ready_o;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      at_q <= '0;
+      whole_q <= 1'b0;
+    end else if (takes) begin
+      at_q <= s_last_i ? '0 : at_q == TooManyWords ? TooManyWords : at_q + 1'b1;
+      whole_q <= s_last_i;
+    end else if (done_i) begin
+      whole_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (takes) begin
+      if (at_q < word_at_t'(FrameWords)) frame[at_q] <= s_data_i;
+      for (int unsigned i = 0; i < HeadWords; ++i) begin
+        if (at_q == word_at_t'(i)) head_q[HeadWords-1-i] <= swapped(s_data_i);
+      end
+      bytes_q <= bytes_t'({at_q, 3'b0}) + bytes_t'($countones(s_keep_i));
+    end
+    word_o <= frame[word_at_i];
+  end
+
+  head_t head;
+  header_t header;
+  bytes_t payload_bytes;
+  assign head = head_q;
+  assign header = head.header;
+  assign payload_bytes = bytes_q - bytes_t'(HeadBytes);
+
+  logic is_own, is_whole, is_header, is_defined, has_operand, has_meaning, is_control;
+
+  assign is_own = bytes_q >= bytes_t'(FrameHeaderBytes) && head.destination_mac == own_mac_i &&
+      head.ether_type == EtherTypeIpv4 && head.version_length == Ipv4WithoutOptions &&
+      (head.fragment & ~DontFragment) == '0 && head.ip_protocol == ProtocolUdp &&
+      head.destination_ip == own_ip_i && head.destination_port == own_udp_port_i;
+
+  assign is_whole = bytes_q >= bytes_t'(HeadBytes) && bytes_q <= bytes_t'(FrameBytes) &&
+      ipv4_sum(head) == 16'hffff && head.total_length == 16'(bytes_q) - 16'(EthernetBytes) &&
+      head.udp_length == head.total_length - 16'(Ipv4Bytes);
+
+  assign is_header = header.version == 8'(Version) && header.zero == '0 &&
+      header.flags[7:4] == '0 && header.reason <= ReasonGroupDiffers;
+
+  assign is_defined = header.op <= OpXor && header.header_type <= TypeFloat64 &&
+      (header.op < OpAnd || header.header_type <= TypeInt64);
+
+  always_comb begin
+    has_operand = is_defined;
+    if (operand_bytes(header) > (header.flags[BurstFlagBit] ? 19'(MaxOperandBytes)
+                                                            : 19'(BlockOperandBytes))) begin
+      has_operand = 1'b0;
+    end
+    if (header.flags[EmptyFlagBit]) begin
+      has_operand &= payload_bytes == '0;
+    end else begin
+      has_operand &= header.count != '0 && 19'(payload_bytes) == operand_bytes(header);
+    end
+  end
+
+  always_comb begin
+    is_control = 1'b0;
+    unique case (header.kind)
+      KindContribute: begin
+        has_meaning = header.reason == ReasonNone && header.job != '0 &&
+            header.child < 16'(MaxChildren) && has_operand;
+      end
+      KindResult: begin
+        has_meaning = header.reason == ReasonNone && header.job != '0 &&
+            header.child == 16'(AllChildren) && !header.flags[AgainFlagBit] && has_operand;
+      end
+      KindRefuse: has_meaning = header.reason != ReasonNone && payload_bytes == '0;
+      KindFallBack, KindAskLimits, KindLimits, KindInstallJob, KindJobInstalled, KindRemoveJob,
+      KindJobRemoved, KindBuildGroup, KindGroupBuilt, KindFreeGroup, KindGroupFreed,
+      KindRefuseControl: begin
+        has_meaning = 1'b1;  // so far; the processor reads on
+        is_control = 1'b1;
+      end
+      default: has_meaning = 1'b0;
+    endcase
+  end
+
+  assign packet_valid_o = whole_q;
+  assign packet_o.head = head;
+  assign packet_o.bytes = bytes_q;
+  always_comb begin
+    if (!is_own) begin
+      packet_o.verdict = bytes_q < bytes_t'(EthernetBytes) || bytes_q > bytes_t'(FrameBytes) ?
+          VerdictUndeliverable : VerdictForward;
+    end else if (!is_whole || !is_header || !has_meaning) begin
+      packet_o.verdict = VerdictMalformed;
+    end else begin
+      packet_o.verdict = is_control ? VerdictControl : VerdictPacket;
+    end
+  end
+
+  keep_is_whole :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) s_valid_i |->
+      s_last_i ? s_keep_i[0] && (s_keep_i & (s_keep_i + 1'b1)) == '0 : &s_keep_i);
+  done_with_a_packet :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> packet_valid_o);
+
+endmodule

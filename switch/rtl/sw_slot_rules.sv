@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a packet makes of its slot, and the switch do: the table of docs/switch-protocol.md, as
+// switch/model/group.cc has it. Without a clock.
+//
+// The packet is one of the group's, from its child or its parent; slot_i is what the group has at
+// its sequence modulo slots_i. authentic_i: its tag was made with the job's key; only a refusal's
+// need not be. slot_o is what the slot is from now on, if action_o is ActStore or ActTakeResult; with
+// complete_o the stored contribution is the last one. counter_o is counted. Of a refusal of the
+// packet's, reason_o is why.
+module sw_slot_rules
+  import sw_protocol_pkg::*;
+  import sw_switch_pkg::*;
+(
+  input  header_t      header_i,
+  input  logic         authentic_i,
+  input  group_entry_t group_i,
+  input  logic [15:0]  slots_i,
+  input  slot_t        slot_i,
+  output action_e      action_o,
+  output counter_e     counter_o,
+  output reason_e      reason_o,
+  output logic         complete_o,
+  output slot_t        slot_o
+);
+
+  logic [31:0] ahead;
+  logic right_slot, same_message, arrived_before, from_our_parents_child;
+  logic [MaxChildren-1:0] child_bit;
+
+  assign ahead = header_i.header_sequence - slot_i.sequence_number;
+  assign right_slot = header_i.slot == (header_i.header_sequence[15:0] & (slots_i - 16'd1));
+  assign same_message = slot_i.burst == header_i.flags[BurstFlagBit] &&
+      slot_i.last == header_i.flags[LastFlagBit] && slot_i.op == header_i.op[2:0] &&
+      slot_i.element == header_i.header_type[1:0] && slot_i.count == header_i.count &&
+      slot_i.offset == header_i.offset;
+  assign child_bit = MaxChildren'(1) << header_i.child[$clog2(MaxChildren)-1:0];
+  assign arrived_before = (slot_i.arrived & child_bit) != '0;
+  assign from_our_parents_child = header_i.child == group_i.parent_child ||
+      header_i.child == 16'(AllChildren);
+
+  // A slot that is taken anew.
+  slot_t begun;
+  always_comb begin
+    begun = '0;
+    begun.state = SlotCollecting;
+    begun.burst = header_i.flags[BurstFlagBit];
+    begun.last = header_i.flags[LastFlagBit];
+    begun.op = header_i.op[2:0];
+    begun.element = header_i.header_type[1:0];
+    begun.count = header_i.count;
+    begun.offset = header_i.offset;
+    begun.sequence_number = header_i.header_sequence;
+  end
+
+  logic has_result;
+  assign has_result = slot_i.state inside {SlotResult, SlotBeforeFirst};
+
+  always_comb begin
+    action_o = ActDrop;
+    counter_o = CountStale;
+    reason_o = ReasonNone;
+    slot_o = slot_i;
+
+    unique case (header_i.kind)
+      KindContribute: begin
+        if (!right_slot) begin
+          action_o = ActRefuse;
+          reason_o = ReasonMismatch;
+        end else if (operand_bytes(header_i) > 19'(group_i.operand_bytes)) begin
+          action_o = ActRefuse;
+          reason_o = ReasonTooLarge;
+        end else if (ahead == 32'(slots_i) && has_result) begin
+          action_o = ActStore;
+          slot_o = begun;
+        end else if (ahead != '0) begin
+          counter_o = ahead[31] ? CountStale : CountPremature;
+        end else if (slot_i.state == SlotBeforeFirst) begin
+          counter_o = CountPremature;
+        end else if (slot_i.state == SlotResult) begin
+          action_o = ActResendResult;
+        end else if (slot_i.state == SlotSentUp) begin
+          action_o = ActResendPartial;
+        end else if (!same_message) begin
+          action_o = ActRefuse;
+          reason_o = ReasonMismatch;
+        end else if (arrived_before) begin
+          counter_o = CountDuplicates;
+        end else begin
+          action_o = ActStore;
+        end
+      end
+      KindResult: begin
+        if (!right_slot || ahead != '0 || slot_i.state != SlotSentUp) begin
+          // What was asked for twice comes twice.
+          counter_o = ahead == '0 && has_result ? CountDuplicates : CountStale;
+        end else if (!same_message) begin
+          counter_o = CountMismatched;
+        end else begin
+          action_o = ActTakeResult;
+        end
+      end
+      default: begin
+        if (ahead == '0 && slot_i.state == SlotSentUp && from_our_parents_child) begin
+          // A parent without the key repeats the tag of what was sent to it.
+          if (authentic_i || header_i.tag == slot_i.tag) begin
+            action_o = ActPassRefusal;
+          end else begin
+            counter_o = CountBadTag;
+          end
+        end
+      end
+    endcase
+
+    unique case (action_o)
+      ActRefuse:        counter_o = CountRefused;
+      ActStore:         counter_o = CountOperands;
+      ActResendResult:  counter_o = CountResentResults;
+      ActResendPartial: counter_o = CountResentPartials;
+      ActTakeResult:    counter_o = CountResults;
+      ActPassRefusal:   counter_o = CountRefusals;
+      default: ;
+    endcase
+
+    if (action_o == ActStore) begin
+      slot_o.arrived |= child_bit;
+      if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;
+    end
+    complete_o = action_o == ActStore && slot_o.arrived == group_i.children;
+    if (complete_o) begin
+      slot_o.state = group_i.root ? SlotResult : SlotSentUp;
+      slot_o.empty = slot_o.present == '0;
+    end
+    if (action_o == ActTakeResult) begin
+      slot_o.state = SlotResult;
+      slot_o.empty = header_i.flags[EmptyFlagBit];
+      slot_o.tag = header_i.tag;
+    end
+  end
+
+  logic unused_header;
+  assign unused_header = ^{header_i.version, header_i.zero, header_i.job, header_i.group,
+      header_i.reason, header_i.op[7:3], header_i.header_type[7:2], header_i.flags[7:4]};
+  logic unused_group;
+  assign unused_group = ^{group_i.valid, group_i.job, group_i.group, group_i.parent,
+      group_i.window};
+
+endmodule

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known of the slots of all groups, and the rules by which it changes. A group has
+// 2 * Window slots here, of which it uses twice its own window.
+//
+// slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
+// they stay. write_i puts slot_i there. init_i, with no packet under way, makes all slots of a group as
+// if the round before the first were over, and takes 2 * Window cycles, in which busy_o is 1.
+module sw_slots
+  import sw_protocol_pkg::*;
+  import sw_switch_pkg::*;
+#(
+  parameter  int unsigned Groups = 4,
+  parameter  int unsigned Window = 16,
+  localparam int unsigned Slots = SlotsPerWindow * Window,
+  localparam int unsigned SlotBits = $clog2(Slots),
+  localparam int unsigned GroupBits = $clog2(Groups),
+  localparam int unsigned AtBits = GroupBits + SlotBits
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  input  logic                 init_i,
+  input  logic [GroupBits-1:0] init_group_i,
+  input  logic [15:0]          init_window_i,
+  output logic                 busy_o,
+  input  logic [GroupBits-1:0] group_at_i,
+  input  logic [15:0]          window_i,
+  input  logic [SlotBits-1:0]  sequence_i,  // its low bits
+  output logic [AtBits-1:0]    at_o,
+  output slot_t                slot_o,
+  input  logic                 write_i,
+  input  slot_t                slot_i
+);
+
+  if (1 << SlotBits != Slots) begin : g_bad_window
+    $error("a window is a power of two");
+  end
+
+  slot_t slots[Groups * Slots];
+  logic busy_q;
+  logic [AtBits-1:0] init_at_q;
+  logic [15:0] init_slots_q;
+  slot_t fresh;
+
+  assign at_o = {group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)};
+  assign busy_o = busy_q;
+
+  always_comb begin
+    fresh = '0;
+    fresh.state = SlotBeforeFirst;
+    fresh.sequence_number = 32'(init_at_q[SlotBits-1:0]) - 32'(init_slots_q);
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      busy_q <= 1'b0;
+    end else if (init_i) begin
+      busy_q <= 1'b1;
+    end else if (&init_at_q[SlotBits-1:0]) begin
+      busy_q <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (init_i) begin
+      init_at_q <= {init_group_i, SlotBits'(0)};
+      init_slots_q <= init_window_i * 16'(SlotsPerWindow);
+    end else if (busy_q) begin
+      init_at_q <= init_at_q + 1'b1;
+    end
+    if (busy_q) begin
+      slots[init_at_q] <= fresh;
+    end else if (write_i) begin
+      slots[at_o] <= slot_i;
+    end
+    slot_o <= slots[at_o];
+  end
+
+  no_write_while_busy :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) busy_q |-> !write_i && !init_i);
+
+endmodule

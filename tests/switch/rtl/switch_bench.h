@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ports of the switch in hardware: frames go in and come out word by word, with pauses on
+// either side as the test wants.
+#pragma once
+
+#include <SwitchRtl.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "switch/rtl/frames.h"
+#include "switch/rtl/module.h"
+#include "switch/rtl/operands.h"
+
+namespace carillon::rtl {
+
+inline constexpr std::size_t kPorts = 7, kChildren = 5;  // as CMakeLists.txt has it
+inline constexpr std::size_t kCounters = 17;
+inline constexpr std::uint8_t kControlPort = 6;
+inline constexpr Address kSwitch = {
+    .port = kControlPort, .mac = 0x0200000000fe, .endpoint = {0x0a0000fe, aggregate::kUdpPort}};
+
+/// Of 100 cycles, those in which a port has nothing for the switch, and those in which it takes
+/// nothing of it.
+struct Pauses {
+  unsigned idle = 0;
+  unsigned stall = 0;
+};
+
+class SwitchBench {
+ public:
+  using Handler = std::function<void(std::size_t port, const Bytes& frame)>;
+
+  /// `taken`: the switch begins with a frame; `sent`: one has left it.
+  SwitchBench(std::uint64_t seed, Handler taken, Handler sent)
+      : taken_(std::move(taken)), sent_(std::move(sent)), random_(seed) {
+    switch_->own_mac_i = kSwitch.mac;
+    switch_->own_ip_i = kSwitch.endpoint.ip;
+    switch_->own_udp_port_i = kSwitch.endpoint.port;
+    switch_->control_port_i = kControlPort;
+    switch_->control_valid_i = 0;
+    switch_->s_valid_i = 0;
+    switch_->m_ready_i = 0;
+    reset(*switch_);
+    // Assertions look back by a cycle.
+    switch_->rst_ni = 0;
+    rise(*switch_);
+    fall(*switch_);
+    switch_->rst_ni = 1;
+  }
+
+  void set_pauses(std::size_t port, const Pauses& pauses) { ports_[port].pauses = pauses; }
+  void send(std::size_t port, Bytes frame) { ports_[port].in.push_back(std::move(frame)); }
+  [[nodiscard]] std::size_t waiting(std::size_t port) const { return ports_[port].in.size(); }
+  [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
+  [[nodiscard]] std::uint64_t counter(std::size_t i) const {
+    return std::uint64_t{switch_->counters_o[2 * i + 1]} << 32 | switch_->counters_o[2 * i];
+  }
+
+  /// Waits until the switch has taken it.
+  void write(Table table, std::size_t index, const Record& record) {
+    switch_->control_table_i = static_cast<std::uint8_t>(table);
+    switch_->control_index_i = static_cast<std::uint16_t>(index);
+    for (std::size_t i = 0; i < Record::kBits / 32; ++i) {
+      switch_->control_record_i[i] = record.word(i);
+    }
+    // What lies above the record's bits is none of a port's.
+    switch_->control_record_i[Record::kBits / 32 - 1] &= (1U << (282 % 32)) - 1;
+    switch_->control_valid_i = 1;
+    for (int i = 0;; ++i) {
+      ASSERT_LT(i, 1'000'000) << "takes no record";
+      cycle();
+      if (wrote_) break;
+    }
+    switch_->control_valid_i = 0;
+  }
+
+  void cycle() {
+    for (std::size_t i = 0; i < kPorts; ++i) offer(i);
+    switch_->eval();
+    wrote_ = switch_->control_valid_i != 0 && switch_->control_ready_o != 0;
+    const auto ready = switch_->s_ready_o, valid = switch_->m_valid_o;
+    if (switch_->taken_o != 0) {
+      auto& begun = ports_[switch_->taken_port_o].begun;
+      ASSERT_FALSE(begun.empty());
+      taken_(switch_->taken_port_o, begun.front());
+      begun.pop_front();
+    }
+    for (std::size_t i = 0; i < kPorts; ++i) {
+      if (ports_[i].offers && (ready >> i & 1) != 0) advance(ports_[i]);
+      if ((valid >> i & 1) != 0 && (switch_->m_ready_i >> i & 1) != 0) collect(i);
+    }
+    rise(*switch_);
+    fall(*switch_);
+    ++cycles_;
+  }
+
+ private:
+  struct Port {
+    Pauses pauses;
+    std::deque<Bytes> in;  // to be sent; of the first, at bytes have been taken
+    std::size_t at = 0;
+    bool offers = false;
+    std::deque<Bytes> begun;  // taken, but the switch has not begun with them
+    Bytes out;                // of a frame that comes
+  };
+
+  void set_bit(std::uint8_t& bits, std::size_t i, bool value) {
+    bits = static_cast<std::uint8_t>((bits & ~(1U << i)) | unsigned{value} << i);
+  }
+
+  void offer(std::size_t i) {
+    Port& port = ports_[i];
+    // What has been offered stays until it is taken.
+    if (!port.offers) port.offers = !port.in.empty() && random_.below(100) >= port.pauses.idle;
+    set_bit(switch_->s_valid_i, i, port.offers);
+    set_bit(switch_->m_ready_i, i, random_.below(100) >= port.pauses.stall);
+    if (!port.offers) return;
+    const Bytes& frame = port.in.front();
+    const std::size_t bytes = std::min<std::size_t>(8, frame.size() - port.at);
+    std::uint64_t word = random_.below(~std::uint64_t{0});
+    std::memcpy(&word, &frame[port.at], bytes);
+    switch_->s_data_i[2 * i] = static_cast<std::uint32_t>(word);
+    switch_->s_data_i[2 * i + 1] = static_cast<std::uint32_t>(word >> 32);
+    switch_->s_keep_i &= ~(std::uint64_t{0xff} << (8 * i));
+    switch_->s_keep_i |= std::uint64_t{(1U << bytes) - 1} << (8 * i);
+    set_bit(switch_->s_last_i, i, port.at + bytes == frame.size());
+  }
+
+  static void advance(Port& port) {
+    port.offers = false;
+    port.at += 8;
+    if (port.at < port.in.front().size()) return;
+    port.begun.push_back(std::move(port.in.front()));
+    port.in.pop_front();
+    port.at = 0;
+  }
+
+  void collect(std::size_t i) {
+    Bytes& out = ports_[i].out;
+    for (std::size_t byte = 0; byte < 8; ++byte) {
+      if ((switch_->m_keep_o >> byte & 1) == 0) continue;
+      out.push_back(static_cast<std::byte>(switch_->m_data_o >> (8 * byte)));
+    }
+    if (switch_->m_last_o == 0) return;
+    sent_(i, out);
+    out.clear();
+  }
+
+  Handler taken_, sent_;
+  Operands random_;
+  std::unique_ptr<SwitchRtl> switch_ = make_module<SwitchRtl>();
+  std::array<Port, kPorts> ports_;
+  std::uint64_t cycles_ = 0;
+  bool wrote_ = false;
+};
+
+}  // namespace carillon::rtl
