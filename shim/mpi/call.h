@@ -31,8 +31,13 @@ enum class Collective : std::uint8_t {
   kScan,
   kExscan,
   kAlltoallw,
+  kNeighborAllgather,
+  kNeighborAllgatherv,
+  kNeighborAlltoall,
+  kNeighborAlltoallv,
+  kNeighborAlltoallw,
 };
-inline constexpr std::size_t kCollectives = 17;
+inline constexpr std::size_t kCollectives = 22;
 
 /// Of each collective: MPI_Bcast, MPI_Ibcast and MPI_Bcast_init.
 enum class Form : std::uint8_t { kBlocking, kStarted, kPersistent };
@@ -55,11 +60,12 @@ enum class Reason : std::uint8_t {
   kOtherWorld,  // the communicator has processes of another MPI_COMM_WORLD
   kNotServed,   // the team agreed that carillon cannot serve it (several nodes, versions)
   kReduction,   // an operator and type that only the host may know
+  kBothWays,    // a neighbour in both directions of a dimension, of which hosts differ
   kNested,      // the host called it while carillon called the host
   kSuspect,     // wrong arguments: the host answers
   kObserved,    // it is taken or left elsewhere, and recorded or checked
 };
-inline constexpr std::size_t kReasons = 10;
+inline constexpr std::size_t kReasons = 11;
 
 /// What became of a call: taken, with its MPI error code, or left to the host, with the reason.
 struct Outcome {
@@ -69,7 +75,8 @@ struct Outcome {
 
 constexpr Outcome leave(Reason reason) { return {MPI_SUCCESS, reason}; }
 
-/// How its arguments are looked at. kLists: both sides list a block per rank; kOneList: one does.
+/// How its arguments are looked at. kLists: both sides list a block per rank; kOneList: one does;
+/// kNeighbours: blocks are those of a topology's neighbours.
 enum class Kind : std::uint8_t {
   kBarrier,
   kData,
@@ -77,6 +84,7 @@ enum class Kind : std::uint8_t {
   kReduceScatter,
   kLists,
   kOneList,
+  kNeighbours,
 };
 
 /// On which ranks a buffer counts.
@@ -85,7 +93,8 @@ enum class At : std::uint8_t { kNone, kAll, kRoot, kNotRoot };
 /// Which buffer MPI_IN_PLACE may stand for.
 enum class InPlace : std::uint8_t { kNever, kInput, kOutput };
 
-/// One side of a call: where it counts, and whether it holds one block or one per rank.
+/// One side of a call: where it counts, and whether it holds one block or one per rank, or
+/// neighbour.
 struct Side {
   At at = At::kNone;
   bool block_per_rank = false;
@@ -223,6 +232,11 @@ inline constexpr Rule kRules[kCollectives] = {
      nullptr,
      reduce_for_all<crl_exscan, crl_iexscan>},
     {"Alltoallw", Kind::kLists, false, {At::kAll, true}, {At::kAll, true}, InPlace::kInput},
+    {"Neighbor_allgather", Kind::kNeighbours, false, {At::kAll}, {At::kAll, true}},
+    {"Neighbor_allgatherv", Kind::kNeighbours, false, {At::kAll}, {At::kAll, true}},
+    {"Neighbor_alltoall", Kind::kNeighbours, false, {At::kAll, true}, {At::kAll, true}},
+    {"Neighbor_alltoallv", Kind::kNeighbours, false, {At::kAll, true}, {At::kAll, true}},
+    {"Neighbor_alltoallw", Kind::kNeighbours, false, {At::kAll, true}, {At::kAll, true}},
 };
 
 constexpr const Rule& rule_of(Collective collective) {
@@ -240,20 +254,25 @@ struct Buffer {
   MPI_Datatype type{};
 };
 
-/// The counts and displacements of a call with one block per rank, in int or in MPI_Count.
+/// The counts and displacements of a call with one block per rank, or neighbour, in int or in
+/// MPI_Count.
 struct Blocks {
   const void* counts = nullptr;
   const void* offsets = nullptr;
   bool wide = false;
   const MPI_Datatype* types = nullptr;  // of each block; its displacement is then in bytes
+  bool wide_offsets = wide;
+  std::int64_t stride = 0;  // elements from block to block, where there are no offsets
 
-  [[nodiscard]] std::int64_t count(int rank) const { return at(counts, rank); }
-  [[nodiscard]] std::int64_t offset(int rank) const { return at(offsets, rank); }
+  [[nodiscard]] std::int64_t count(int block) const { return at(counts, block, wide); }
+  [[nodiscard]] std::int64_t offset(int block) const {
+    return offsets != nullptr ? at(offsets, block, wide_offsets) : block * stride;
+  }
 
  private:
-  [[nodiscard]] std::int64_t at(const void* array, int rank) const {
-    return wide ? static_cast<const std::int64_t*>(array)[rank]
-                : static_cast<const int*>(array)[rank];
+  [[nodiscard]] static std::int64_t at(const void* array, int block, bool wide) {
+    return wide ? static_cast<const std::int64_t*>(array)[block]
+                : static_cast<const int*>(array)[block];
   }
 };
 

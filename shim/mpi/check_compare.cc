@@ -7,6 +7,7 @@
 
 #include "call_site.h"
 #include "datatype.h"
+#include "neighbours.h"
 #include "predefined.h"
 #include "stats.h"
 
@@ -66,6 +67,20 @@ std::vector<Signature> signatures_of(const Buffer& buffer, const Blocks& blocks,
     Buffer block = buffer;
     if (blocks.types != nullptr) block.type = blocks.types[rank];
     all[static_cast<std::size_t>(rank)] = block_signature(block, blocks.count(rank));
+  }
+  return all;
+}
+
+// By rank, of what goes to it in order. Nothing: whoever is no neighbour.
+std::vector<Signature> signatures_of(const Buffer& buffer, const Blocks& blocks,
+                                     const Neighbours::End& end, int size) {
+  std::vector<Signature> all(static_cast<std::size_t>(size));
+  for (const int i : end.order) {
+    const auto rank = static_cast<std::size_t>(end.ranks[static_cast<std::size_t>(i)]);
+    Buffer block = buffer;
+    if (blocks.types != nullptr) block.type = blocks.types[i];
+    const bool listed = blocks.counts != nullptr;
+    all[rank] = join(all[rank], block_signature(block, listed ? blocks.count(i) : buffer.count));
   }
   return all;
 }
@@ -147,8 +162,14 @@ Description describe_call(std::size_t called, const Call& call, int rank, int si
   const bool place_out = rule.in_place == InPlace::kOutput && call.out.address == MPI_IN_PLACE;
   const bool has_in = counts_at(rule.in.at, is_root) && (!place_in || reduces(rule));
   const bool has_out = counts_at(rule.out.at, is_root) && !place_out;
-  if (has_in) made.in = signatures_of(call.in, call.in_blocks, size);
-  if (has_out && !reduces(rule)) made.out = signatures_of(call.out, call.out_blocks, size);
+  if (rule.kind == Kind::kNeighbours) {
+    const Neighbours found = find_neighbours(call.comm, rank);
+    made.in = signatures_of(call.in, call.in_blocks, found.destinations, size);
+    made.out = signatures_of(call.out, call.out_blocks, found.sources, size);
+  } else {
+    if (has_in) made.in = signatures_of(call.in, call.in_blocks, size);
+    if (has_out && !reduces(rule)) made.out = signatures_of(call.out, call.out_blocks, size);
+  }
   made.text = text_of(rule, made, call, has_in, has_out);
   return made;
 }

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "bootstrap.h"
 #include "call.h"
+#include "neighbours.h"
 #include "reduction.h"
 #include "thread_cache.h"
 
@@ -32,6 +34,7 @@ struct Communicator {
   const Communicator* sibling_of = nullptr;  // it is one (make_sibling), while that one is there
   HostReduction host_reduction;              // of one call at a time
   std::vector<std::int64_t> tables;          // of byte counts and offsets, for one call at a time
+  std::unique_ptr<const Neighbours> neighbours;   // once it has had a neighbourhood collective
   std::atomic<std::uint64_t> taken[kCalls] = {};  // one writer at a time
 
   void count(std::size_t call) {

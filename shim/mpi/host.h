@@ -34,17 +34,17 @@ void* host_data(const char* symbol);
 // Every function of the host that is ever called, but for the intercepted collectives.
 // clang-format off
 #define CARILLON_HOST_FUNCTIONS(X)                                                             \
-  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Cancel)     \
+  X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Cancel) X(Cart_get) X(Cart_shift) X(Cartdim_get) \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval)   \
   X(Comm_get_attr) X(Comm_get_name) X(Comm_group) X(Comm_idup) X(Comm_rank) X(Comm_set_attr)                    \
-  X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Free_mem) X(Get_count) X(Get_library_version)    \
+  X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_create_adjacent) X(Dist_graph_neighbors) X(Dist_graph_neighbors_count) X(Free_mem) X(Get_count) X(Get_library_version) X(Graph_neighbors) X(Graph_neighbors_count)    \
   X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe)     \
   X(Imrecv) X(Init) X(Init_thread) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Mprobe)   \
   X(Mrecv) X(Op_commutative) X(Op_free) X(Pack) X(Probe) X(Query_thread) X(Recv) X(Recv_init)               \
   X(Reduce_local) X(Request_free) X(Request_get_status) X(Rsend) X(Send) X(Sendrecv) X(Ssend) X(Start) X(Startall)  \
   X(Status_set_cancelled) X(Status_set_elements) X(T_cvar_get_index) X(T_cvar_handle_alloc)    \
   X(T_cvar_handle_free) X(T_cvar_read) X(T_finalize) X(T_init_thread) X(Test) X(Testall)       \
-  X(Testany) X(Testsome) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
+  X(Testany) X(Testsome) X(Topo_test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
   X(Type_create_struct) X(Type_free) X(Type_get_contents) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_name) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x) X(Wait)           \
   X(Waitall) X(Waitany) X(Waitsome) X(Win_test)

@@ -146,6 +146,23 @@ void describe_tables(const Rule& rule, const Communicator& communicator, const C
   bytes[rule.rooted ? static_cast<std::size_t>(call.root) : self] = own;
 }
 
+// An alltoallv in which most blocks are empty.
+void describe_neighbours(const Communicator& communicator, const Call& call, program::Call& made) {
+  const Neighbours found = find_neighbours(communicator.handle, communicator.rank);
+  const auto table = [&](const Buffer& buffer, const Blocks& blocks, const Neighbours::End& end) {
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(communicator.size));
+    for (const int i : end.order) {
+      const MPI_Datatype type = blocks.types != nullptr ? blocks.types[i] : buffer.type;
+      const std::int64_t count = blocks.counts != nullptr ? blocks.count(i) : buffer.count;
+      const int rank = end.ranks[static_cast<std::size_t>(i)];
+      bytes[static_cast<std::size_t>(rank)] += count * size_of(type);
+    }
+    return bytes;
+  };
+  made.send_bytes = table(call.in, call.in_blocks, found.destinations);
+  made.recv_bytes = table(call.out, call.out_blocks, found.sources);
+}
+
 // The size of an element is that of its reduction.
 void describe_reduction(const Call& call, std::int64_t count, program::Call& made) {
   int commutes = 1;
@@ -168,7 +185,12 @@ carillon::Collective name_of(Collective collective) {
     case Collective::kScatter: return carillon::Collective::kScatter;
     case Collective::kAlltoall: return carillon::Collective::kAlltoall;
     case Collective::kAlltoallv:
-    case Collective::kAlltoallw: return carillon::Collective::kAlltoallv;
+    case Collective::kAlltoallw:
+    case Collective::kNeighborAllgather:
+    case Collective::kNeighborAllgatherv:
+    case Collective::kNeighborAlltoall:
+    case Collective::kNeighborAlltoallv:
+    case Collective::kNeighborAlltoallw: return carillon::Collective::kAlltoallv;
     case Collective::kAllgatherv: return carillon::Collective::kAllgatherv;
     case Collective::kGatherv: return carillon::Collective::kGatherv;
     case Collective::kScatterv: return carillon::Collective::kScatterv;
@@ -198,6 +220,7 @@ program::Call describe(Collective collective, const Communicator& communicator, 
     case Kind::kReduceScatter: describe_reduction(call, 0, made); [[fallthrough]];
     case Kind::kLists:
     case Kind::kOneList: describe_tables(rule, communicator, call, made); break;
+    case Kind::kNeighbours: describe_neighbours(communicator, call, made); break;
     case Kind::kBarrier: break;
   }
   return made;

@@ -89,6 +89,9 @@ Outcome run_lists(Collective collective, Communicator& communicator, const Call&
                   Flight* flight);
 Outcome run_one_list(Collective collective, Communicator& communicator, const Call& call,
                      Flight* flight);
+/// Where the blocks are those of neighbours.
+Outcome run_neighbours(Collective collective, Communicator& communicator, const Call& call,
+                       Flight* flight);
 /// For run_reduction_by_host: the counts stand in the tables, in.count is all of them, out.count
 /// this rank's.
 Outcome run_reduce_scatter(Communicator& communicator, const Call& call, Flight* flight);
@@ -277,6 +280,8 @@ inline Outcome run(Communicator& communicator, const Call& call, Flight* flight)
     return run_lists(kCollective, communicator, call, flight);
   } else if constexpr (kRule.kind == Kind::kOneList) {
     return run_one_list(kCollective, communicator, call, flight);
+  } else if constexpr (kRule.kind == Kind::kNeighbours) {
+    return run_neighbours(kCollective, communicator, call, flight);
   } else {
     return run_reduce_scatter(communicator, call, flight);
   }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who a rank's neighbours are, on a communicator with a topology.
+#pragma once
+
+#include <vector>
+
+#include "call.h"
+
+namespace carillon::shim {
+
+struct Communicator;
+
+struct Neighbours {
+  /// Those it sends to, or receives from, as MPI orders their blocks.
+  struct End {
+    std::vector<int> ranks;  // MPI_PROC_NULL: nobody is there
+    std::vector<int> order;  // of the blocks that are somebody's: by rank, each rank's as they come
+    bool once = true;        // nobody is there twice
+  };
+  End sources, destinations;
+  End backwards;  // the sources, the blocks of each in reverse order
+
+  /// As the host has it for this collective, where somebody is a source twice: which of the blocks
+  /// is the first one's differs between hosts, and in MPICH between collectives.
+  [[nodiscard]] const End& sources_of(Collective collective) const;
+  Reason left = Reason::kNone;  // why their collectives are left to the host; the same on all ranks
+};
+
+/// Local. `rank`: this one's. kSuspect: there is no topology.
+Neighbours find_neighbours(MPI_Comm comm, int rank);
+/// The same, kept; gives the communicator's tables room for the blocks of neighbours behind those
+/// of the ranks. By who calls a collective on it.
+const Neighbours& neighbours_of(Communicator& communicator);
+
+}  // namespace carillon::shim
