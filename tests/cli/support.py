@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -31,11 +32,42 @@ def clean_environment(extra):
     return environment
 
 
+def stands_alone(pid):
+    """Whether it is a launcher of Open MPI's, and none of its processes is alive any more."""
+    try:
+        if not Path(f"/proc/{pid}/comm").read_text().startswith("mpirun"):
+            return False
+        children = " ".join(p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children"))
+        states = [Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+                  for child in children.split()]
+        return all(state in "ZX" for state in states)
+    except OSError:  # something has just ended
+        return False
+
+
 def run(*words, cli=CARILLON, cwd=None, **environment):
-    """Runs carillon with these arguments and extra variables."""
-    process = subprocess.run([str(cli), *map(str, words)], env=clean_environment(environment),
-                             cwd=cwd, capture_output=True, text=True, timeout=120)
-    return Done(process)
+    """Runs carillon with these arguments and extra variables.
+
+    When a job ends by an error, Open MPI 4.1's mpirun may hang in the end of its own PMIx server,
+    waiting for a lock, or crash there: all has been said and all ranks have ended by then. One that
+    hangs is ended."""
+    process = subprocess.Popen([str(cli), *map(str, words)], env=clean_environment(environment),
+                               cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    alone_until = None
+    while True:
+        try:
+            out, err = process.communicate(timeout=1)
+            return Done(subprocess.CompletedProcess(process.args, process.returncode, out, err))
+        except subprocess.TimeoutExpired:
+            now = time.monotonic()
+            alone_until = (alone_until or now + 10) if stands_alone(process.pid) else None
+            if now > deadline:
+                process.kill()
+                process.communicate()
+                raise
+            if alone_until is not None and now > alone_until:
+                process.kill()
 
 
 CAPABILITIES = 1 << 12 | 1 << 21  # CAP_NET_ADMIN, CAP_SYS_ADMIN
