@@ -11,6 +11,7 @@
 #include "bench_job.h"
 #include "bench_nodes.h"
 #include "bench_overlap.h"
+#include "bench_surveys.h"
 #include "command.h"
 #include "schedule/problem.h"
 #include "support/failure.h"
@@ -25,6 +26,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kSizes = "8,4K,64K,1M";
 constexpr const char* kBreakdownSizes = "8,64,512,4K";
+constexpr const char* kSurveysSizes = "8,64,256";
+constexpr int kRounds = 15;
 constexpr const char* kNodesSizes = "4,64,1K,4K,16K,64K";
 
 struct Options {
@@ -32,6 +35,8 @@ struct Options {
   NodesBench between_nodes;
   bool breakdown = false;
   bool overlap = false;
+  bool surveys = false;
+  int rounds = 0;
   int tests = 0;
   std::string rate;
   std::vector<std::string> algorithms;
@@ -155,6 +160,18 @@ int run_of_breakdown(const Options& options) {
   return run_breakdown(std::move(job), options.algorithms);
 }
 
+int run_of_surveys(const Options& options) {
+  if (options.job.collectives != std::vector<std::string>{"alltoallv"}) {
+    throw Failure("--surveys measures alltoallv: say carillon bench alltoallv --surveys",
+                  kWrongUse);
+  }
+  NodesBench job = options.between_nodes;
+  job.sizes = parse_sizes(options.sizes_given ? options.sizes : kSurveysSizes);
+  job.iterations = options.job.iterations;
+  job.json = options.json;
+  return run_surveys_bench(std::move(job), options.rounds > 0 ? options.rounds : kRounds);
+}
+
 void complete(BenchJob& job, const Options& options) {
   job.sizes = parse_sizes(options.sizes);
   job.counter = options.clock == "tsc";
@@ -188,6 +205,10 @@ int run_of_overlap(Options options) {
 
 int run(Options options) {
   require_settings();
+  if (options.rounds > 0 && !options.surveys) {
+    throw Failure("--rounds goes with --surveys", kWrongUse);
+  }
+  if (options.surveys) return run_of_surveys(options);
   if (options.breakdown) return run_of_breakdown(options);
   if (options.overlap) return run_of_overlap(std::move(options));
   if (!options.rate.empty() || options.tests > 0) {
@@ -241,7 +262,7 @@ void define_between_nodes(CLI::App& app, NodesBench& job) {
                  "sendrecv,rdma: the same trees by both, between --nodes nodes")
       ->delimiter(',');
   app.add_option("--nodes", job.nodes,
-                 "with --compare, --breakdown or --overlap: nodes of a virtual cluster");
+                 "with --compare, --breakdown, --overlap or --surveys: nodes of a virtual cluster");
   app.add_option("--ppn", job.ranks_per_node, "with --nodes: ranks on each node")
       ->check(ranks_range())
       ->capture_default_str();
@@ -275,6 +296,12 @@ Action define_bench(CLI::App& app) {
       "of alltoall or alltoallv: where the time goes (pack, unpack, rotate, reduce, post, wait)");
   app.add_flag("--overlap", options->overlap,
                "of the non-blocking forms: how much of their time a computation hides");
+  app.add_flag(
+      "--surveys", options->surveys,
+      "of alltoallv, between --nodes nodes: pairwise exchange, two phases, and what surveys "
+      "of the tables choose and cost");
+  app.add_option("--rounds", options->rounds, "with --surveys: how often each is measured, in turn")
+      ->check(CLI::Range(1, 10000));
   app.add_option("--rate", options->rate,
                  "with --overlap --nodes: of each node's wire, e.g. 500mbit; default: no limit");
   app.add_option("--tests", options->tests,

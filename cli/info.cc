@@ -8,9 +8,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/config.h"
 #include "carillon/carillon.h"
 #include "command.h"
 #include "mpi/launcher.h"
+#include "predict/predict.h"
+#include "select/select.h"
 #include "support/failure.h"
 #include "support/machine.h"
 #include "support/settings.h"
@@ -90,6 +93,49 @@ std::string network_text() {
       memory["mib_per_rank_all_to_all"].get<double>());
 }
 
+// From how many ranks on, on nodes of `ppn`, teams with a core for each rank survey the tables of
+// their alltoallvs; null: never.
+Json least_surveyed(const Rules& rules, Rank ppn) {
+  constexpr Rank kMost = 1024;
+  for (Rank ranks = 2 * ppn; ranks <= kMost; ranks += ppn) {
+    Limits limits;
+    limits.nodes = predict::even_nodes(ranks, ppn);
+    const Shared shared{.collective = Collective::kAlltoallv, .ranks = ranks};
+    if (!why_no_surveys(shared, limits, rules)) return ranks;
+  }
+  return nullptr;
+}
+
+// With the settings in force; null if they cannot be read.
+Json surveys_json() {
+  const auto settings = read_config();
+  if (!settings.ok()) return nullptr;
+  auto rules = parse_rules(settings.value().algorithm);
+  if (!rules.ok()) return nullptr;
+  rules.value().surveys = survey_policy(settings.value().surveys);
+  return {{"setting", settings.value().surveys},
+          {"from_ranks_one_on_a_node", least_surveyed(rules.value(), 1)},
+          {"from_ranks_four_on_a_node", least_surveyed(rules.value(), 4)}};
+}
+
+std::string surveys_text() {
+  const Json surveys = surveys_json();
+  const std::string head = "alltoallv between nodes: ";
+  if (surveys.is_null()) return head + "see the settings";
+  const std::string tail =
+      fmt::format(" (CARILLON_SURVEYS={})", surveys["setting"].get<std::string>());
+  const Json& one = surveys["from_ranks_one_on_a_node"];
+  const Json& four = surveys["from_ranks_four_on_a_node"];
+  if (one.is_null() || four.is_null()) return head + "tables are not surveyed" + tail;
+  return head +
+         fmt::format(
+             "tables are surveyed in teams of {} ranks and more, of {} with four on "
+             "a node{}",
+             one.get<int>(), four.get<int>(),
+             surveys["setting"] == "auto" ? ", if each has a core" : "") +
+         tail;
+}
+
 void print_mpis() {
   Table table({"MPI", "interposer", "launcher"});
   for (const Installed& mpi : installed_mpis()) {
@@ -115,6 +161,7 @@ int run(const Options& options) {
                          {"memory_mib", memory_mib},
                          {"topology", to_json(find_topology())}};
       json["network_memory"] = network_json();
+      json["surveys"] = surveys_json();
     }
     std::printf("%s\n", json.dump(2).c_str());
     return 0;
@@ -127,7 +174,7 @@ int run(const Options& options) {
               processor_name().c_str(), usable_cores(), memory_mib,
               to_text(find_topology()).c_str());
   print_mpis();
-  std::printf("\n%s\n\n", network_text().c_str());
+  std::printf("\n%s\n%s\n\n", network_text().c_str(), surveys_text().c_str());
   print_settings();
   return 0;
 }

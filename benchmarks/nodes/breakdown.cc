@@ -16,11 +16,10 @@
 // the bytes that were copied to be sent to other nodes ("sent_copied_bytes").
 #include "engine/breakdown.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 
+#include "exchange.h"
 #include "ranks.h"
 #include "sides.h"
 
@@ -36,82 +35,6 @@ struct Options {
   std::vector<std::size_t> sizes;
   std::vector<std::string> algorithms;
   int iterations = 100;
-};
-
-std::uint8_t byte_of(int from, int to, std::int64_t i) {
-  return static_cast<std::uint8_t>((i * 7 + from * 31 + to * 13) % 251);
-}
-
-// Input, output and tables of an alltoall or alltoallv.
-class Exchange {
- public:
-  Exchange(crl_context_h context, const Bootstrap& bootstrap, std::size_t bytes, bool uneven)
-      : context_(context), rank_(bootstrap.rank()), uneven_(uneven), bytes_(bytes) {
-    std::size_t in_bytes = 0, out_bytes = 0;
-    for (int peer = 0; peer < bootstrap.ranks(); ++peer) {
-      send_.add(length(rank_, peer), in_bytes);
-      recv_.add(length(peer, rank_), out_bytes);
-    }
-    in_ = static_cast<std::uint8_t*>(crl_alloc(context, std::max<std::size_t>(in_bytes, 1)));
-    out_ = static_cast<std::uint8_t*>(crl_alloc(context, std::max<std::size_t>(out_bytes, 1)));
-    if (in_ == nullptr || out_ == nullptr) give_up("no memory from crl_alloc for the buffers");
-  }
-  ~Exchange() {
-    crl_free(context_, in_);
-    crl_free(context_, out_);
-  }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  void call(crl_team_h team) {
-    if (uneven_) {
-      check(crl_alltoallv(team, in_, send_.bytes.data(), send_.offsets.data(), out_,
-                          recv_.bytes.data(), recv_.offsets.data()),
-            "alltoallv");
-    } else {
-      check(crl_alltoall(team, in_, out_, bytes_), "alltoall");
-    }
-  }
-  void call_checked(crl_team_h team) {
-    const auto each = [](const Table& table, std::uint8_t* memory, auto body) {
-      for (std::size_t peer = 0; peer < table.bytes.size(); ++peer) {
-        for (std::int64_t i = 0; i < table.bytes[peer]; ++i) {
-          body(static_cast<int>(peer), i, memory[table.offsets[peer] + i]);
-        }
-      }
-    };
-    each(send_, in_,
-         [&](int to, std::int64_t i, std::uint8_t& byte) { byte = byte_of(rank_, to, i); });
-    call(team);
-    each(recv_, out_, [&](int from, std::int64_t i, const std::uint8_t& byte) {
-      if (byte != byte_of(from, rank_, i)) {
-        give_up("a wrong answer (a defect of carillon: please report it)");
-      }
-    });
-  }
-
- private:
-  struct Table {
-    std::vector<std::int64_t> bytes, offsets;
-    void add(std::int64_t length, std::size_t& end) {
-      bytes.push_back(length);
-      offsets.push_back(static_cast<std::int64_t>(end));
-      end += static_cast<std::size_t>(length);
-    }
-  };
-  // Of an alltoallv: nothing, the bytes, or twice as many.
-  [[nodiscard]] std::int64_t length(int from, int to) const {
-    const int times = uneven_ ? (from * 5 + to * 7) % 3 : 1;
-    return times * static_cast<std::int64_t>(bytes_);
-  }
-
-  crl_context_h context_;
-  int rank_;
-  bool uneven_;
-  std::size_t bytes_;
-  Table send_, recv_;
-  std::uint8_t* in_ = nullptr;
-  std::uint8_t* out_ = nullptr;
 };
 
 class Job {
@@ -146,7 +69,7 @@ class Job {
 };
 
 void Job::measure(crl_team_h team, const std::string& algorithm, std::size_t bytes) {
-  Exchange exchange(context_, bootstrap_, bytes, algorithm.starts_with("alltoallv."));
+  Exchange exchange(context_, bootstrap_, bytes, algorithm.starts_with("alltoallv.") ? 1 : 0);
   for (int i = 0; i < kWarmUp; ++i) exchange.call_checked(team);
   const std::string used = crl_team_last_algorithm(team);
   Engine& engine = *context_->engine;

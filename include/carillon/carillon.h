@@ -128,6 +128,17 @@ CRL_API int crl_team_size(crl_team_h team);
 /* Id of the algorithm of the team's last started collective, e.g. "allreduce.flat"; "" if none. */
 CRL_API const char* crl_team_last_algorithm(crl_team_h team);
 
+/* So many of a team's calls were done by one algorithm, for one reason. */
+typedef struct crl_decision {
+  const char* algorithm; /* its id */
+  const char* reason;    /* a few words for people; stays where it is, as the id does */
+  uint64_t calls;
+} crl_decision_t;
+/* How the team's alltoallvs were done so far: which algorithm suits depends on tables that no rank
+ * knows of the others, and so on what surveys of them say. Writes the first `room` of the
+ * decisions, and returns how many there are. Local. */
+CRL_API int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room);
+
 /* Memory that all processes of the node can read directly, which spares a copy when it is the
  * input of bcast and its like. Such a collective is complete at the root only when all others have
  * read it: from other memory the root may be done as soon as it has written its copy. NULL if the

@@ -15,6 +15,7 @@
 #include "flight.h"
 #include "process.h"
 #include "record.h"
+#include "stats.h"
 
 namespace carillon::shim {
 namespace {
@@ -73,6 +74,7 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
 }
 
 void destroy(Communicator& communicator) {
+  if (communicator.team != nullptr) count_decisions(communicator.team);
   crl_team_destroy(communicator.team);
   communicator.bootstrap.release();
 }

@@ -7,6 +7,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "communicator.h"
 #include "process.h"
@@ -18,6 +22,16 @@ std::atomic<std::uint64_t> g_left[kCalls][kReasons];
 std::string& where() {
   static std::string& path = *new std::string();
   return path;
+}
+
+// By algorithm and reason; of teams that are gone.
+struct Decisions {
+  std::mutex mutex;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
+};
+Decisions& decisions() {
+  static Decisions& all = *new Decisions();
+  return all;
 }
 
 const char* text_of(Reason reason) {
@@ -39,6 +53,29 @@ const char* text_of(Reason reason) {
 
 std::uint64_t left(std::size_t collective, std::size_t reason) {
   return g_left[collective][reason].load(std::memory_order_relaxed);
+}
+
+std::string decisions_text() {
+  std::string text;
+  const std::lock_guard lock(decisions().mutex);
+  for (const auto& [why, calls] : decisions().calls) {
+    if (text.empty()) text = "  how each alltoallv was done, and why:\n";
+    char line[256];
+    std::snprintf(line, sizeof(line), "%12llu  %-26s%s\n", static_cast<unsigned long long>(calls),
+                  why.first.c_str(), why.second.c_str());
+    text += line;
+  }
+  return text;
+}
+
+void write_decisions(std::FILE* file) {
+  const char* comma = "";
+  const std::lock_guard lock(decisions().mutex);
+  for (const auto& [why, calls] : decisions().calls) {
+    std::fprintf(file, "%s\n{\"algorithm\":\"%s\",\"reason\":\"%s\",\"calls\":%llu}", comma,
+                 why.first.c_str(), why.second.c_str(), static_cast<unsigned long long>(calls));
+    comma = ",";
+  }
 }
 
 void print_table() {
@@ -64,6 +101,7 @@ void print_table() {
     }
     text += '\n';
   }
+  text += decisions_text();
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -92,6 +130,8 @@ void write_file() {
     }
     std::fputs("}}", file);
   }
+  std::fputs("],\"alltoallv\":[", file);
+  write_decisions(file);
   std::fputs("]}\n", file);
   std::fclose(file);
 }
@@ -119,6 +159,16 @@ std::uint64_t left_calls(std::size_t call) {
     sum += left(call, reason);
   }
   return sum;
+}
+
+void count_decisions(crl_team_h team) {
+  std::vector<crl_decision_t> all(static_cast<std::size_t>(crl_team_decisions(team, nullptr, 0)));
+  const int count = crl_team_decisions(team, all.data(), static_cast<int>(all.size()));
+  const std::lock_guard lock(decisions().mutex);
+  for (int i = 0; i < count && static_cast<std::size_t>(i) < all.size(); ++i) {
+    const crl_decision_t& each = all[static_cast<std::size_t>(i)];
+    decisions().calls[{each.algorithm, each.reason}] += each.calls;
+  }
 }
 
 void set_stats(const std::string& destination) { where() = destination; }

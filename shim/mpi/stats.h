@@ -7,11 +7,14 @@
 #include <string>
 
 #include "call.h"
+#include "carillon/carillon.h"
 
 namespace carillon::shim {
 
 void count_left(std::size_t call, Reason reason);
 std::uint64_t left_calls(std::size_t call);
+/// How and why the team's alltoallvs were done; of a team that does no more.
+void count_decisions(crl_team_h team);
 
 /// Empty: none; "1": rank 0 prints a table on stderr; else each rank writes <prefix>.<rank>.json.
 void set_stats(const std::string& destination);

@@ -214,6 +214,24 @@ const char* crl_team_last_algorithm(crl_team_h team) {
   return team->last_algorithm == nullptr ? "" : team->last_algorithm->id.data();
 }
 
+int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room) {
+  int count = 0;
+  (void)carillon::guarded([&] {
+    const Engine::Lock lock(*team->context->engine);
+    if (!team->watch) return CRL_OK;
+    for (const carillon::TableWatch::Decision& each : team->watch->decisions()) {
+      if (count < room) {
+        decisions[count] = {.algorithm = each.algorithm->id.data(),
+                            .reason = carillon::text_of(each.why),
+                            .calls = each.calls};
+      }
+      ++count;
+    }
+    return CRL_OK;
+  });
+  return count;
+}
+
 void* crl_alloc(crl_context_h context, size_t bytes) {
   void* memory = nullptr;
   (void)carillon::guarded([&] {

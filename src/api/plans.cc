@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "schedule/uneven_tables.h"
 #include "schedule/verify.h"
 
@@ -82,6 +85,23 @@ Limits limits_for(const Params& params, const Limits& agreed) {
   return limits;
 }
 
+// What was asked for with a radix beyond the team is done by something else: rank 0 says so, once
+// for each size of team.
+void tell_of_radix(const Rules& rules, const Shared& shared, Rank rank) {
+  static std::mutex mutex;
+  static std::set<std::string>& told = *new std::set<std::string>();
+  for (const AlgorithmChoice& choice : rules.overrides) {
+    if (rank != 0 || choice.algorithm->collective != shared.collective) continue;
+    if (!choice.algorithm->traits.radix || choice.params.k <= std::max(shared.ranks, 2)) continue;
+    const Status status = check(*choice.algorithm, shared, choice.params);
+    if (status.ok()) continue;
+    const std::lock_guard lock(mutex);
+    const std::string text =
+        "CARILLON_ALGORITHM: " + std::string(status.message()) + "; another algorithm does it";
+    if (told.insert(text).second) log(LogLevel::kWarning, text);
+  }
+}
+
 }  // namespace
 
 std::size_t PlanCache::Hash::operator()(const Key& key) const {
@@ -107,6 +127,7 @@ Result<std::unique_ptr<PlanCache>> PlanCache::create(const Config& settings) {
     return Status(rules.status().code(),
                   "CARILLON_ALGORITHM: " + std::string(rules.status().message()));
   }
+  rules.value().surveys = survey_policy(settings.surveys);
   return std::make_unique<PlanCache>(std::move(rules.value()), settings.verify != 0);
 }
 
@@ -132,6 +153,7 @@ Result<PlannedCall> PlanCache::find(const Shared& shared, const Local& local, Ra
   }
   const std::lock_guard lock(mutex_);
   if (const auto found = cache_.find(key); found != cache_.end()) return found->second;
+  tell_of_radix(rules_of(terms), shared, rank);
   const AlgorithmChoice choice = choose(shared, terms);
   const Call call{.shared = shared,
                   .local = known,

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -57,9 +58,14 @@ class PlanCache {
   };
   Result<StagePlan> next_stage(const Algorithm& algorithm, const Shared& shared, bool in_place,
                                Rank rank, const TeamTerms& terms, const Stage& stage);
-  /// Whether such a team's alltoallvs are to be surveyed.
-  [[nodiscard]] bool needs_surveys(const Shared& shared, const TeamTerms& terms) const {
-    return carillon::needs_surveys(shared, terms.limits, rules_of(terms));
+  /// Why such a team's alltoallvs are not surveyed; none: they are.
+  [[nodiscard]] std::optional<Why> why_no_surveys(const Shared& shared,
+                                                  const TeamTerms& terms) const {
+    return carillon::why_no_surveys(shared, terms.limits, rules_of(terms));
+  }
+  /// What does it, if nothing is known of tables.
+  [[nodiscard]] const Algorithm& algorithm_of(const Shared& shared, const TeamTerms& terms) const {
+    return *choose(shared, terms).algorithm;
   }
   [[nodiscard]] const TableCosts& table_costs() const { return rules_.table_costs; }
 

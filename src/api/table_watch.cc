@@ -6,11 +6,17 @@
 namespace carillon {
 
 bool TableWatch::surveys(const PlanCache& plans, const Shared& shared, const TeamTerms& terms) {
-  if (!decided_ && plans.needs_surveys(shared, terms)) {
-    surveys_.emplace(shared.ranks, terms.limits, plans.table_costs());
+  if (surveys_) return true;
+  if (unsurveyed_.algorithm == nullptr) {
+    const std::optional<Why> why_not = plans.why_no_surveys(shared, terms);
+    if (!why_not) {
+      surveys_.emplace(shared.ranks, terms.limits, plans.table_costs());
+      return true;
+    }
+    unsurveyed_ = {.algorithm = &plans.algorithm_of(shared, terms), .why = *why_not, .calls = 0};
   }
-  decided_ = true;
-  return surveys_.has_value();
+  ++unsurveyed_.calls;
+  return false;
 }
 
 Result<TableWatch::Next> TableWatch::next(PlanCache& plans, const Shared& shared,
@@ -28,6 +34,21 @@ Result<TableWatch::Next> TableWatch::next(PlanCache& plans, const Shared& shared
   }
   place->note = surveys_->note();
   return *place;
+}
+
+std::vector<TableWatch::Decision> TableWatch::decisions() const {
+  std::vector<Decision> all;
+  if (unsurveyed_.calls > 0) all.push_back(unsurveyed_);
+  for (std::size_t i = 0; surveys_ && i < kWhys; ++i) {
+    if (surveys_->calls()[i] == 0) continue;
+    const Why why = static_cast<Why>(i);
+    all.push_back({.algorithm = find_algorithm(why == Why::kSurvey ? "alltoallv.survey"
+                                               : why == Why::kPays ? "alltoallv.bruck_two_phase"
+                                                                   : "alltoallv.pairwise"),
+                   .why = why,
+                   .calls = surveys_->calls()[i]});
+  }
+  return all;
 }
 
 }  // namespace carillon

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "api/plans.h"
 #include "select/surveys.h"
@@ -14,7 +15,8 @@ namespace carillon {
 
 class TableWatch {
  public:
-  /// Whether such a team's alltoallvs are surveyed; the first answer holds.
+  /// Whether such a team's alltoallvs are surveyed; the first answer holds. Of each call that is
+  /// not, once: it is counted here.
   bool surveys(const PlanCache& plans, const Shared& shared, const TeamTerms& terms);
   /// The plan of the call that begins now, and of which choice it is. Only if surveys() says so.
   struct Next {
@@ -24,11 +26,19 @@ class TableWatch {
   };
   Result<Next> next(PlanCache& plans, const Shared& shared, const Local& local, Rank rank,
                     const TeamTerms& terms);
+  /// How the calls so far were done, and why.
+  struct Decision {
+    const Algorithm* algorithm;
+    Why why;
+    std::uint64_t calls;
+  };
+  [[nodiscard]] std::vector<Decision> decisions() const;
   /// Null: there are none.
   [[nodiscard]] Surveys* surveys() { return surveys_ ? &*surveys_ : nullptr; }
 
  private:
-  bool decided_ = false;
+  // Of a team that is not surveyed: all calls are done alike. Its algorithm is null before.
+  Decision unsurveyed_{.algorithm = nullptr, .why = Why::kUnknown, .calls = 0};
   std::optional<Surveys> surveys_;
   std::array<Next, 3> known_;  // of pairwise, survey and bruck_two_phase, the newest first
 };

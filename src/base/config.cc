@@ -101,6 +101,10 @@ constexpr std::array kRows = {
         "File for what is posted to the network between nodes and what arrives, in the format of "
         "Chrome's trace viewer.",
         &Config::trace, nullptr, 0, 0},
+    Row{"CARILLON_SURVEYS", "text",
+        "Of which teams the tables of alltoallv are surveyed, to see whether two phases suit them: "
+        "auto, where they can pay; on, all between nodes; off, none.",
+        &Config::surveys, nullptr, 0, 0},
     Row{"CARILLON_SERVLET", "text",
         "Whether a thread moves non-blocking collectives on while the program computes: off, on, "
         "or auto, for long ones where ranks have a core each.",
@@ -176,6 +180,10 @@ Result<Config> read_config() {
   if (config.servlet != "off" && config.servlet != "on" && config.servlet != "auto") {
     return Status(Code::kInvalidArgument,
                   "CARILLON_SERVLET=" + config.servlet + " is none of off, on and auto");
+  }
+  if (config.surveys != "auto" && config.surveys != "on" && config.surveys != "off") {
+    return Status(Code::kInvalidArgument,
+                  "CARILLON_SURVEYS=" + config.surveys + " is none of auto, on and off");
   }
   constexpr std::array<std::string_view, 5> kLevels = {"off", "error", "warning", "info", "debug"};
   for (const std::string_view level : kLevels) {

@@ -33,6 +33,7 @@ struct Config {
   std::string in_switch;              ///< CARILLON_SWITCH
   std::string switch_key;             ///< CARILLON_SWITCH_KEY
   std::string node_ranks;             ///< CARILLON_NODE_RANKS
+  std::string surveys = "auto";       ///< CARILLON_SURVEYS
   std::string servlet = "off";        ///< CARILLON_SERVLET
   std::string watchdog;               ///< CARILLON_WATCHDOG
   std::int64_t watchdog_ms = 0;       ///< the same in milliseconds; 0: none

@@ -58,7 +58,8 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
   mine.reproducible = engine.settings().reproducible != 0 ? 1 : 0;
   mine.gather_entries = engine.gather_entries();
   mine.entry_ps = engine.entry_ps();
-  mine.settings_hash = std::hash<std::string>()(engine.settings().algorithm);
+  const Config& settings = engine.settings();
+  mine.settings_hash = std::hash<std::string>()(settings.algorithm + '\n' + settings.surveys);
   if (Status status = gather_->post(oob, mine); !status.ok()) {
     gather_.reset();
     fail(std::move(status));

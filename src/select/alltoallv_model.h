@@ -43,6 +43,10 @@ class AlltoallvModel {
   [[nodiscard]] std::int64_t longest_by_bruck(Rank radix) const {
     return longest_[static_cast<std::size_t>(radix)];
   }
+  /// Whether there is a radix for such blocks.
+  [[nodiscard]] bool takes(std::int64_t longest_bytes) const {
+    return longest_bytes <= *std::max_element(longest_.begin(), longest_.end());
+  }
   /// bruck_two_phase with the best radix, if it takes a tenth less than pairwise exchange.
   [[nodiscard]] AlgorithmChoice choose(const AgreedTables& tables) const;
 

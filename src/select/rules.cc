@@ -233,6 +233,11 @@ Rules built_in() {
 
 }  // namespace
 
+SurveyPolicy survey_policy(std::string_view text) {
+  if (text == "on") return SurveyPolicy::kOn;
+  return text == "off" ? SurveyPolicy::kOff : SurveyPolicy::kAuto;
+}
+
 const Rules& default_rules() {
   static const Rules kRules = built_in();
   return kRules;

@@ -34,10 +34,18 @@ struct Rule {
   bool by_model = false;
 };
 
+/// CARILLON_SURVEYS: which teams' alltoallvs are surveyed (surveys.h): where that can pay, all
+/// between nodes, none.
+enum class SurveyPolicy : std::uint8_t { kAuto, kOn, kOff };
+
+/// "on", "off", else kAuto.
+SurveyPolicy survey_policy(std::string_view text);
+
 struct Rules {
   std::vector<AlgorithmChoice> overrides;  ///< first; of one collective the last one given
   std::vector<Rule> rules;                 ///< then the first that holds and can do the problem
   TableCosts table_costs;
+  SurveyPolicy surveys = SurveyPolicy::kAuto;
 };
 
 /// The built-in rules. For every collective the last ones can do any problem.

@@ -45,12 +45,16 @@ AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& 
   return &rules == &default_rules() ? AlgorithmChoice{} : select(shared, limits, default_rules());
 }
 
-bool needs_surveys(const Shared& shared, const Limits& limits, const Rules& rules) {
-  if (shared.collective != Collective::kAlltoallv || find_override(shared, limits, rules)) {
-    return false;
-  }
+std::optional<Why> why_no_surveys(const Shared& shared, const Limits& limits, const Rules& rules) {
+  if (find_override(shared, limits, rules) != nullptr) return Why::kOverride;
+  if (rules.surveys == SurveyPolicy::kOff) return Why::kSurveysOff;
+  if (limits.one_node()) return Why::kOneNode;
+  if (rules.surveys == SurveyPolicy::kOn) return std::nullopt;
+  if (limits.crowded) return Why::kSharedCores;
   const Rule* const rule = find_rule(shared, limits, rules);
-  return rule != nullptr && rule->by_model && surveys_pay(shared.ranks, limits, rules.table_costs);
+  const bool by_model = rule != nullptr && rule->by_model;
+  if (!by_model || !surveys_pay(shared.ranks, limits, rules.table_costs)) return Why::kFewRanks;
+  return std::nullopt;
 }
 
 }  // namespace carillon

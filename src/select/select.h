@@ -3,6 +3,9 @@
 // Choosing an algorithm. Only what is equal on all ranks is seen here, so that all decide alike.
 #pragma once
 
+#include <optional>
+
+#include "select/decisions.h"
 #include "select/rules.h"
 
 namespace carillon {
@@ -12,7 +15,7 @@ namespace carillon {
 /// any problem whose elements fit in a slot.
 AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules);
 
-/// Whether the team's alltoallvs go by model, and surveys of their tables can pay (surveys.h).
-bool needs_surveys(const Shared& shared, const Limits& limits, const Rules& rules);
+/// Why the tables of the team's alltoallvs are not surveyed (surveys.h); none: they are.
+std::optional<Why> why_no_surveys(const Shared& shared, const Limits& limits, const Rules& rules);
 
 }  // namespace carillon

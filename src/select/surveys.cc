@@ -55,9 +55,22 @@ std::int64_t Surveys::fresh_percent(std::uint64_t tables_hash) const {
   return std::find(seen_.begin(), seen_.end(), tables_hash) == seen_.end() ? kAll : 0;
 }
 
+// Of what the model has chosen.
+Why Surveys::reason(const AgreedTables& tables) const {
+  const auto pays = [](const AlgorithmChoice& choice) {
+    return choice.algorithm->id == "alltoallv.bruck_two_phase";
+  };
+  if (pays(usual_)) return Why::kPays;
+  if (!model_.takes(tables.longest_bytes)) return Why::kLongBlocks;
+  AgreedTables repeated = tables;
+  repeated.fresh_percent = 0;
+  return pays(model_.choose(repeated)) ? Why::kNewTables : Why::kSlower;
+}
+
 const AlgorithmChoice& Surveys::next(const Tables& tables) {
   ++calls_;
   const bool due = is_due();
+  ++counts_[static_cast<std::size_t>(due ? Why::kSurvey : why_)];
   if (!due && calls_ > 1) return usual_;
   const std::uint64_t hash = hash_of(tables);
   note_ = fresh_percent(hash);
@@ -68,7 +81,9 @@ const AlgorithmChoice& Surveys::next(const Tables& tables) {
 
 void Surveys::learn(const AlgorithmChoice& choice, std::span<const std::int64_t> learned) {
   if (choice == survey_) {
-    usual_ = model_.choose(agreed(learned));
+    const AgreedTables tables = agreed(learned);
+    usual_ = model_.choose(tables);
+    why_ = reason(tables);
     return;
   }
   // bruck_two_phase: first come all ranks' longest blocks.
@@ -76,7 +91,9 @@ void Surveys::learn(const AlgorithmChoice& choice, std::span<const std::int64_t>
   const bool is_long = std::any_of(longest.begin(), longest.end(), [&](std::int64_t bytes) {
     return bytes > model_.longest_by_bruck(choice.params.k);
   });
-  if (is_long) usual_ = {.algorithm = find_algorithm("alltoallv.pairwise"), .params = {}};
+  if (!is_long) return;
+  usual_ = {.algorithm = find_algorithm("alltoallv.pairwise"), .params = {}};
+  why_ = Why::kGrown;
 }
 
 bool surveys_pay(Rank ranks, const Limits& limits, const TableCosts& costs) {

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "select/alltoallv_model.h"
+#include "select/decisions.h"
 
 namespace carillon {
 
@@ -31,14 +32,20 @@ class Surveys {
     if (choice != survey_) ++(is_new ? new_plans_ : old_plans_);
   }
 
+  /// How many calls were done why, so far.
+  [[nodiscard]] const std::array<std::uint64_t, kWhys>& calls() const { return counts_; }
+
  private:
   [[nodiscard]] bool is_due() const;
+  [[nodiscard]] Why reason(const AgreedTables& tables) const;
   [[nodiscard]] std::int64_t fresh_percent(std::uint64_t tables_hash) const;
 
   Rank ranks_;
   AlltoallvModel model_;
   AlgorithmChoice survey_, usual_;
+  Why why_ = Why::kUnknown;  // the usual one
   std::uint64_t calls_ = 0;
+  std::array<std::uint64_t, kWhys> counts_{};
   std::int64_t note_ = 0;
   std::array<std::uint64_t, 8> seen_{};  // hashes of tables at surveys, and of the first call's
   std::size_t oldest_seen_ = 0;

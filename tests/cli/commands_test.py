@@ -218,6 +218,20 @@ class Info(CliTest):
         self.assertGreaterEqual(topology["threads"], topology["cores"])
         self.assertGreaterEqual(topology["numa_nodes"], 1)
 
+    def test_surveys(self):
+        def surveys(**settings):
+            return self.ok("info", "--json", **settings).json["surveys"]
+        auto = surveys()
+        self.assertEqual(auto["setting"], "auto")
+        self.assertGreater(auto["from_ranks_one_on_a_node"], 16)
+        self.assertLess(auto["from_ranks_four_on_a_node"], 128)
+        self.assertEqual(surveys(CARILLON_SURVEYS="on"),
+                         {"setting": "on", "from_ranks_one_on_a_node": 2,
+                          "from_ranks_four_on_a_node": 8})
+        for settings in ({"CARILLON_SURVEYS": "off"}, {"CARILLON_ALGORITHM": "alltoallv=pairwise"}):
+            self.assertIsNone(surveys(**settings)["from_ranks_one_on_a_node"])
+            self.assertIn("tables are not surveyed", self.ok("info", **settings).out)
+
     def test_settings_in_force(self):
         out = self.ok("info", "--config", CARILLON_SPIN_US="7").out
         self.assertRegex(out, r"CARILLON_SPIN_US +7 ")
@@ -292,6 +306,40 @@ class Bench(CliTest):
                                CARILLON_GATHER_BYTES="1").json["results"]:
                 self.assertEqual(row["gathered"], lists)
                 self.assertEqual(row["us"]["pack"] > 0, lists == 0)
+
+    def test_a_radix_beyond_the_team_is_told_once(self):
+        done = self.ok("bench", "alltoall", "--breakdown", "-n", 3, "--sizes", "8,64", "--iterations", 2,
+                       "-a", "alltoall.bruck_inplace:k=9", "alltoall.bruck_inplace:k=3")
+        told = "k=9 in a team of 3 ranks; a radix is from 2 to the number of ranks"
+        self.assertEqual(done.err.count(told), 1, done.err)
+        self.assertNotIn("k=3", done.err)
+        self.assertIn("alltoall.bruck_inplace:k=9 does not suit", done.out)
+
+    def test_surveys(self):
+        words = ["bench", "alltoallv", "--surveys"]
+        self.fails("alltoallv --surveys", "bench", "alltoall", "--surveys", status=2)
+        self.fails("how many nodes", *words, status=2)
+        self.fails("goes with --surveys", "bench", "--rounds", 3, status=2)
+        self.fails("--rounds", *words, "--nodes", 2, "--rounds", 0, status=2)
+        answer = self.ok(*words, "--nodes", 3, "--one-machine", "--sizes", "8", "--rounds", 2,
+                         "--iterations", 64, "--json").json
+        ways = ["pairwise", "two_phase", "survey", "surveyed"]
+        self.assertEqual([(row["tables"], row["way"]) for row in answer["results"]],
+                         [("same", way) for way in ways] + [("new", way) for way in ways])
+        for row in answer["results"]:
+            self.assertEqual((row["bytes"], row["ranks"], len(row["us"])), (8, 3, 2))
+            low, high = row["over_pairwise"]["interval"]
+            self.assertTrue(0 < low <= row["over_pairwise"]["median"] <= high, row)
+            calls = {(each["algorithm"], each["reason"]): each["calls"] for each in row["decisions"]}
+            forced = "as CARILLON_ALGORITHM says"
+            if row["way"] == "surveyed":  # at 2, 4, 8, 16, 32, 64, 128 and 192
+                self.assertEqual(calls["alltoallv.survey", "a survey of the tables"], 8)
+                self.assertEqual(sum(calls.values()), 3 * 64)
+            else:
+                way = {"two_phase": "bruck_two_phase"}.get(row["way"], row["way"])
+                self.assertEqual(calls, {(f"alltoallv.{way}", forced): 3 * 64})
+        self.assertIn("more than pairwise", self.ok(*words, "--nodes", 2, "--one-machine", "--sizes",
+                                                    "8", "--rounds", 1, "--iterations", 2).out)
 
     def test_between_nodes(self):
         answer = self.ok("bench", "bcast,allreduce", "--compare", "sendrecv,rdma", "--nodes", 2,

@@ -122,6 +122,28 @@ class Launch(unittest.TestCase):
                 self.assertEqual(stats["collectives"],
                                  [{"collective": "Allreduce", "taken": 1, "left": {}}])
 
+    def test_stats_say_how_each_alltoallv_was_done(self):
+        nodes = {"CARILLON_NODE_RANKS": "2,1,2", "CARILLON_CROWDED": "0"}
+        unknown = "nothing known before the first survey"
+        surveyed = [{"algorithm": "alltoallv.pairwise", "reason": unknown, "calls": 1},
+                    {"algorithm": "alltoallv.pairwise", "reason": "two phases would not be faster",
+                     "calls": 5},
+                    {"algorithm": "alltoallv.survey", "reason": "a survey of the tables", "calls": 3}]
+        few = "no surveys: two phases cannot pay for so few ranks"
+        for setting, decided in (
+                ("on", surveyed),
+                ("auto", [{"algorithm": "alltoallv.pairwise", "reason": few, "calls": 9}])):
+            with self.subTest(setting), tempfile.TemporaryDirectory() as folder:
+                done = launch(part(5, "alltoallv", "9", settings={
+                    "CARILLON_STATS": f"{folder}/stats", "CARILLON_SURVEYS": setting, **nodes}))
+                self.assertEqual(done.lines, expected(5, 1, 0))
+                for rank in range(5):
+                    stats = json.loads(Path(folder, f"stats.{rank}.json").read_text())
+                    self.assertEqual(stats["alltoallv"], decided)
+        done = launch(part(3, "alltoallv", "4", settings={"CARILLON_STATS": "1"}))
+        self.assertIn("  how each alltoallv was done, and why:\n           4  alltoallv.pairwise"
+                      "        no surveys: the ranks are on one node\n", done.stderr)
+
     def test_other_mpi(self):
         if not ARGS.other:
             self.skipTest("only one interposer is built")

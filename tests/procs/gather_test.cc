@@ -179,6 +179,23 @@ TEST_P(Bruck, PostsItsListsAndCopiesNothing) {
   }
 }
 
+// A send is one message: a list longer than agreed, as the first one of 8 ranks is, is copied.
+TEST_P(Bruck, SendsItsListsAndCopiesOnlyTheLongest) {
+  const int ranks = GetParam();
+  run(ranks, "alltoall=bruck_inplace:memory=gather,transfer=sendrecv", [&](const Member& member) {
+    Exchange(member, ranks, true).call(0);
+    std::uint64_t lists = 0, entries = 0;
+    for (const std::uint64_t count : bruck_runs(ranks)) {
+      if (count > 3) continue;
+      ++lists;
+      entries += count;
+    }
+    EXPECT_EQ(member.counters().gathered, lists);
+    EXPECT_EQ(member.counters().gathered_entries, entries);
+    EXPECT_EQ(member.counters().sent_copied_bytes, ranks < 8 ? 0 : ranks / 2 * kBlock);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Bruck, testing::Values(2, 3, 5, 7, 8, 13),
                          testing::PrintToStringParamName());
 

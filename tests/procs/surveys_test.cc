@@ -233,6 +233,88 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SurveyedCalls,
                                          Ranks{"3,1,3", 7}, Ranks{"rr:2", 8}, Ranks{"4,4,5", 13}),
                          [](const auto& test) { return std::to_string(test.param.ranks); });
 
+// What crl_team_decisions says: the reason, and how many calls; by algorithm and reason.
+std::string decided(crl_team_h team) {
+  std::vector<crl_decision_t> all(static_cast<std::size_t>(crl_team_decisions(team, nullptr, 0)));
+  const int room = static_cast<int>(all.size());
+  EXPECT_EQ(crl_team_decisions(team, all.data(), room), room);
+  std::string text;
+  for (const crl_decision_t& each : all) {
+    text += std::to_string(each.calls) + " " + each.algorithm + ": " + each.reason + "\n";
+  }
+  return text;
+}
+
+TEST_P(SurveyedCalls, AreCountedWithTheirReasons) {
+  on_processes([](crl_team_h team) {
+    EXPECT_EQ(decided(team), "");
+    one_by_one(team);
+    if (crl_team_size(team) <= 2) {
+      EXPECT_EQ(decided(team),
+                std::string("20 alltoallv.pairwise: no surveys: ") +
+                    (crl_team_size(team) == 1 ? "the ranks are on one node\n"
+                                              : "two phases cannot pay for so few ranks\n"));
+      return;
+    }
+    // "pSpSbbbSbppppppSbbbb": the tables are new at the first survey; call 10 is the first after
+    // the long block.
+    EXPECT_EQ(decided(team),
+              "4 alltoallv.survey: a survey of the tables\n"
+              "8 alltoallv.bruck_two_phase: short blocks in tables that repeat\n"
+              "1 alltoallv.pairwise: nothing known before the first survey\n"
+              "1 alltoallv.pairwise: two phases would pay if tables repeated\n"
+              "6 alltoallv.pairwise: a block has grown too long since the survey\n");
+    crl_decision_t first{};
+    EXPECT_EQ(crl_team_decisions(team, &first, 1), 5) << "room for one";
+    EXPECT_STREQ(first.algorithm, "alltoallv.survey");
+  });
+}
+
+// The setting, as it comes to a team of few ranks that share cores: one rank that has another one
+// ends it for all.
+TEST(Surveyed, WhereTheSettingSaysSo) {
+  constexpr int kRanks = 5;
+  const std::string shared = "20 alltoallv.pairwise: no surveys: ranks share cores\n";
+  struct Case {
+    const char *all, *rank_3, *letters;
+    std::string decided;
+  };
+  const Case cases[] = {
+      {"on", "on", "pSpSpppSpppppppSpppp",
+       "4 alltoallv.survey: a survey of the tables\n"
+       "1 alltoallv.pairwise: nothing known before the first survey\n"
+       "15 alltoallv.pairwise: two phases would not be faster\n"},
+      {"auto", "auto", "pppppppppppppppppppp", shared},
+      {"on", "off", "pppppppppppppppppppp", shared},
+      {"off", "off", "pppppppppppppppppppp",
+       "20 alltoallv.pairwise: no surveys: CARILLON_SURVEYS=off\n"},
+  };
+  setenv("CARILLON_NODE_RANKS", "2,1,2", 1);
+  setenv("CARILLON_CROWDED", "1", 1);
+  for (const Case& each : cases) {
+    Meeting world(kRanks), meeting(kRanks);
+    expect_processes_ok(kRanks, [&](int rank) {
+      setenv("CARILLON_SURVEYS", rank == 3 ? each.rank_3 : each.all, 1);
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      EXPECT_EQ(one_by_one(team), each.letters);
+      EXPECT_EQ(decided(team), each.decided);
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+  unsetenv("CARILLON_NODE_RANKS");
+  unsetenv("CARILLON_CROWDED");
+}
+
+TEST(Surveyed, AnUnknownSettingIsRefused) {
+  setenv("CARILLON_SURVEYS", "sometimes", 1);
+  const auto config = read_config();
+  unsetenv("CARILLON_SURVEYS");
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.status().message(), "CARILLON_SURVEYS=sometimes is none of auto, on and off");
+}
+
 // On one node no rule goes by surveys.
 TEST(Surveyed, NotOnOneNode) {
   constexpr int kRanks = 4;

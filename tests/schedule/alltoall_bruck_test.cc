@@ -137,7 +137,10 @@ TEST_P(Layouts, BlocksAreCopiedEachWhereAsked) {
 }
 
 TEST_P(Layouts, AThousandRanksAreProved) {
-  test::verify_trial({algorithm(), {problem(1024, 1), false}, between_nodes(1024, 32, 30), {}});
+  for (const std::string_view memory : kMemories) {
+    test::verify_trial(
+        {algorithm(), {problem(1024, 1), false}, between_nodes(1024, 32, 30), {.memory = memory}});
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Bruck, Layouts, testing::ValuesIn(kLayouts), [](const auto& test) {

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "select/select.h"
@@ -68,6 +70,16 @@ class Team {
     for (int i = 0; i < calls; ++i) surveys_.front().count_plan(bruck, are_new);
   }
   [[nodiscard]] int calls() const { return calls_; }
+  /// What was counted, the same on all ranks.
+  [[nodiscard]] std::vector<std::pair<Why, std::uint64_t>> counts() const {
+    std::vector<std::pair<Why, std::uint64_t>> all;
+    for (std::size_t i = 0; i < kWhys; ++i) {
+      const std::uint64_t calls = surveys_.front().calls()[i];
+      if (calls > 0) all.emplace_back(static_cast<Why>(i), calls);
+      for (const Surveys& own : surveys_) EXPECT_EQ(own.calls()[i], calls);
+    }
+    return all;
+  }
 
  private:
   using Numbers = std::vector<std::int64_t>;
@@ -159,25 +171,69 @@ TEST(Surveys, PlansThatAreMadeAnewTellOfFreshTables) {
 }
 
 TEST(Surveys, AreMadeWhereTheyCanPay) {
-  const auto needs = [](const Limits& limits, Rank ranks, const Rules& rules = default_rules()) {
-    return needs_surveys({.collective = Collective::kAlltoallv, .ranks = ranks}, limits, rules);
+  const auto why_not = [](const Limits& limits, Rank ranks, const Rules& rules = default_rules()) {
+    return why_no_surveys({.collective = Collective::kAlltoallv, .ranks = ranks}, limits, rules);
   };
-  EXPECT_TRUE(needs(singles(kMany), kMany));
-  for (const Rank ranks : {1, 2, 3, 5, 7, 8, 13, 16}) EXPECT_FALSE(needs(singles(ranks), ranks));
-  EXPECT_FALSE(needs({}, kMany)) << "one node";
+  EXPECT_EQ(why_not(singles(kMany), kMany), std::nullopt);
+  for (const Rank ranks : {2, 3, 5, 7, 8, 13, 16}) {
+    EXPECT_EQ(why_not(singles(ranks), ranks), Why::kFewRanks);
+  }
+  EXPECT_EQ(why_not({}, kMany), Why::kOneNode);
   Limits crowded = singles(kMany);
   crowded.crowded = true;
-  EXPECT_FALSE(needs(crowded, kMany));
+  EXPECT_EQ(why_not(crowded, kMany), Why::kSharedCores);
   const auto overridden = parse_rules("alltoallv=pairwise");
   ASSERT_TRUE(overridden.ok());
-  EXPECT_FALSE(needs(singles(kMany), kMany, overridden.value()));
-  EXPECT_FALSE(needs_surveys({.collective = Collective::kAlltoall, .ranks = kMany}, singles(kMany),
-                             default_rules()));
+  EXPECT_EQ(why_not(singles(kMany), kMany, overridden.value()), Why::kOverride);
   // As long as nothing is known.
   EXPECT_EQ(select({.collective = Collective::kAlltoallv, .ranks = kMany}, singles(kMany),
                    default_rules())
                 .algorithm->id,
             "alltoallv.pairwise");
+}
+
+TEST(Surveys, AreMadeWhereTheyAreAskedFor) {
+  Rules rules = default_rules();
+  rules.surveys = SurveyPolicy::kOn;
+  const auto why_not = [&](const Limits& limits, Rank ranks) {
+    return why_no_surveys({.collective = Collective::kAlltoallv, .ranks = ranks}, limits, rules);
+  };
+  Limits crowded = singles(kMany);
+  crowded.crowded = true;
+  EXPECT_EQ(why_not(crowded, kMany), std::nullopt);
+  for (const Rank ranks : {2, 3, 5, 7, 8, 13}) {
+    EXPECT_EQ(why_not(singles(ranks), ranks), std::nullopt);
+  }
+  EXPECT_EQ(why_not({}, kMany), Why::kOneNode);
+  rules.surveys = SurveyPolicy::kOff;
+  EXPECT_EQ(why_not(singles(kMany), kMany), Why::kSurveysOff);
+}
+
+// Every call is counted under one reason.
+using Counts = std::vector<std::pair<Why, std::uint64_t>>;
+
+Counts counts_after(int calls, const Lengths& lengths, Rank ranks = kMany) {
+  Team team(ranks, singles(ranks));
+  letters(team, lengths, calls);
+  return team.counts();
+}
+
+TEST(Surveys, SayWhy) {
+  using enum Why;
+  const Lengths short_ones = [](Rank from, Rank to, int) { return (from + to) % 17; };
+  EXPECT_EQ(counts_after(20, short_ones), (Counts{{kSurvey, 4}, {kPays, 15}, {kUnknown, 1}}));
+  const Lengths long_ones = [](Rank from, Rank to, int) { return 300 + from + to; };
+  EXPECT_EQ(counts_after(9, long_ones), (Counts{{kSurvey, 3}, {kUnknown, 1}, {kLongBlocks, 5}}));
+  const Lengths new_ones = [](Rank from, Rank to, int call) {
+    return (from * 31 + to * 17 + call * 7) % 23;
+  };
+  EXPECT_EQ(counts_after(9, new_ones), (Counts{{kSurvey, 3}, {kUnknown, 1}, {kNewTables, 5}}));
+  EXPECT_EQ(counts_after(9, short_ones, 5), (Counts{{kSurvey, 3}, {kUnknown, 1}, {kSlower, 5}}));
+  const Lengths growing = [](Rank from, Rank to, int call) {
+    return call >= 6 && from == 5 && to == 9 ? std::int64_t{100000} : std::int64_t{8};
+  };
+  EXPECT_EQ(counts_after(9, growing),
+            (Counts{{kSurvey, 3}, {kPays, 3}, {kUnknown, 1}, {kLongBlocks, 1}, {kGrown, 1}}));
 }
 
 // What comes over the network may be anything.
