@@ -20,6 +20,7 @@
 #include "support/failure.h"
 #include "support/options.h"
 #include "support/sim_call.h"
+#include "transport/aggregate/one_switch.h"
 
 namespace carillon::cli {
 namespace {
@@ -118,6 +119,10 @@ Limits limits_of(const Options& options, const machine::Machine& machine, Rank r
     }
     limits.nodes = even_nodes(ranks, ppn);
   }
+  // A tree of switches is simulated where -a asks for it; the library makes none.
+  limits.aggregation_pays =
+      limits.aggregates &&
+      aggregate::one_switch_joins(limits.nodes->count(), machine.in_switch.ports);
   limits.gather_entries = options.gather_entries;
   limits.list_costs = predict::list_costs(machine);
   return limits;

@@ -17,6 +17,7 @@
 
 #include "team/bootstrap.h"
 #include "transport/aggregate/key_file.h"
+#include "transport/aggregate/one_switch.h"
 #include "transport/aggregate/text.h"
 
 namespace carillon {
@@ -203,7 +204,7 @@ Status TeamAggregation::take_places() {
     }
     hosts_.push_back(place.at);
   }
-  if (hosts_.size() <= aggregate::kMaxChildren) return {};
+  if (aggregate::one_switch_joins(static_cast<std::int64_t>(hosts_.size()))) return {};
   return {Code::kUnsupported, "a switch has " + std::to_string(aggregate::kMaxChildren) +
                                   " ports, and the team " + std::to_string(hosts_.size()) +
                                   " nodes"};

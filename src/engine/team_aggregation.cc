@@ -5,12 +5,12 @@
 
 #include "engine/engine.h"
 #include "engine/team.h"
+#include "transport/aggregate/one_switch.h"
 
 namespace carillon {
 
 void Team::begin_aggregation() {
-  const bool fits = limits_.nodes != nullptr &&
-                    static_cast<std::size_t>(limits_.nodes->count()) <= aggregate::kMaxChildren;
+  const bool fits = limits_.nodes != nullptr && aggregate::one_switch_joins(limits_.nodes->count());
   if (!wants_aggregation_ || !fits) return become_ready();
   aggregation_ = std::make_unique<TeamAggregation>(oob_, *limits_.nodes, engine_.switch_wish());
 }

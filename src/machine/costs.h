@@ -135,6 +135,11 @@ constexpr std::int64_t deliver_ps(const Machine& m, Transfer message) {
   return datagrams(m, message.bytes) * m.datagram.deliver_ps;
 }
 
+/// Times beyond it are refused: what comes next, which is shorter, could not be told in 63 bits.
+inline constexpr std::int64_t kLastPs = INT64_MAX / 4;
+
+/// A reduction in switches of more packets is refused: the simulator's messages have numbers.
+inline constexpr std::int64_t kMostPackets = std::int64_t{1} << 27;
 /// Packets of a reduction of `bytes` in switches; one of nothing is a packet, too.
 constexpr std::int64_t packets(const InSwitch& s, std::int64_t bytes) {
   return bytes == 0 ? 1 : (bytes - 1) / s.operand_bytes + 1;
@@ -158,7 +163,8 @@ constexpr std::int64_t to_switch_ps(const InSwitch& s) { return s.nic_ps + s.lin
 constexpr std::int64_t beats(const InSwitch& s, std::int64_t bytes) {
   return (bytes + s.beat_bytes - 1) / s.beat_bytes;
 }
-/// In a switch: from when all contributions are there to the first byte of what it makes of them.
+/// In a switch at line rate, whose ports, tags and operators each take a beat a cycle: from when
+/// all contributions are there to the first byte of what it makes of them.
 constexpr std::int64_t combine_ps(const InSwitch& s, std::int64_t operand) {
   std::int64_t levels = 0;
   while (std::int64_t{1} << levels < s.ports) ++levels;

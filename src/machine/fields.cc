@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "switch/protocol/protocol.h"
+
 namespace carillon::machine {
 namespace {
 
@@ -205,7 +207,18 @@ constexpr Limits limits_of(Unit unit) {
 
 std::string Field::name() const { return std::string(section) + "." + std::string(key); }
 double Field::scale() const { return limits_of(unit).scale; }
-double Field::most() const { return limits_of(unit).most; }
+// Of switches as the protocol has it; and so that what a packet costs, in a tree of twenty levels
+// and a byte a cycle, is less than kLastPs.
+double Field::most() const {
+  if (section != "switch") return limits_of(unit).most;
+  if (key == "ports") return aggregate::kMaxChildren;
+  if (key == "window") return aggregate::kMaxWindow;
+  if (key == "operand_bytes" || key == "header_bytes") return aggregate::kMaxOperandBytes;
+  if (key == "cycle_ns") return 1e5;
+  if (key.ends_with("_cycles")) return 1 << 16;
+  return limits_of(unit).most;
+}
+bool Field::is_power_of_two() const { return section == "switch" && key == "window"; }
 // Nothing arrives before it was sent: the simulator's steps are as long as the latency. A tree has
 // an end, and a packet something in it.
 double Field::least() const {

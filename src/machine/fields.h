@@ -31,6 +31,8 @@ struct Field {
   /// What the value must be within, in the file's unit: more or less is a slip.
   [[nodiscard]] double least() const;
   [[nodiscard]] double most() const;
+  /// Whether only powers of two can be its values.
+  [[nodiscard]] bool is_power_of_two() const;
   /// In the file's unit.
   [[nodiscard]] double value(const Machine& machine) const;
   /// Sets it to a value in the file's unit, rounded to the machine's.

@@ -130,7 +130,14 @@ Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
 Status check_switches(const Machine& machine, const ModelCall& call) {
   if (call.algorithm != "allreduce.switch") return {};
   if (call.two_sided) return refuse(call, "it does not send and receive");
-  if (machine.in_switch.ports > 0) return {};
+  if (machine.in_switch.ports > 0) {
+    const std::int64_t count = packets(machine.in_switch, call.bytes);
+    if (count <= kMostPackets) return {};
+    return {Code::kUnsupported,
+            fmt::format("{} bytes are {} packets of machine {}'s switches: more than {} of one "
+                        "reduction are neither simulated nor modelled",
+                        call.bytes, count, machine.name, kMostPackets)};
+  }
   return refuse(call, fmt::format("machine {} has no switches that reduce", machine.name));
 }
 
@@ -208,6 +215,10 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
   if (Status status = check_alone(*row, machine, call); !status.ok()) return status;
   const std::int64_t time_ps = row->time_ps(machine, call);
   if (time_ps < 0) return refuse(call, "messages overtake one another");
+  if (time_ps > kLastPs) {
+    return Status(Code::kUnsupported,
+                  fmt::format("{} of {} bytes takes longer than can be told", row->id, call.bytes));
+  }
   return time_ps;
 }
 

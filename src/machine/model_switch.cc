@@ -53,22 +53,27 @@ std::int64_t allreduce_switch_ps(const Machine& machine, const ModelCall& call) 
   way.begin(&host, call.bytes);
   Tree tree(machine, call.ranks);
   const std::int64_t count = packets(s, call.bytes);
-  std::vector<std::int64_t> seen;  // when each result is in memory
+  const std::int64_t window = std::min<std::int64_t>(s.window, count);
+  // When the result of each packet in flight is in memory.
+  std::vector<std::int64_t> seen(static_cast<std::size_t>(window));
+  const auto seen_of = [&](std::int64_t packet) -> std::int64_t& {
+    return seen[static_cast<std::size_t>(packet % window)];
+  };
   std::int64_t taken = 0;
   const auto take = [&] {
     const std::int64_t operand = operand_bytes(s, call.bytes, taken);
-    host.cpu_ps = std::max(host.cpu_ps, seen[static_cast<std::size_t>(taken)]) +
-                  take_result_ps(machine, operand);
+    host.cpu_ps = std::max(host.cpu_ps, seen_of(taken)) + take_result_ps(machine, operand);
     ++taken;
   };
   for (std::int64_t packet = 0; packet < count; ++packet) {
-    if (packet >= s.window) take();
+    if (packet >= window) take();
+    if (host.cpu_ps > kLastPs) return host.cpu_ps;
     const std::int64_t operand = operand_bytes(s, call.bytes, packet);
     host.cpu_ps = host.queue.room(machine, host.cpu_ps) + contribute_ps(machine, operand);
     const Occupancy busy = occupancy(machine, {.bytes = s.header_bytes + operand}, 0, false);
     const Injection sent = inject(machine, &host.nic, &host.bus, host.cpu_ps, busy);
     if (sent.waited) host.queue.add(sent.begin_ps);
-    seen.push_back(land(machine, &host.nic, &host.bus, tree.pass(sent.end_ps, operand), busy));
+    seen_of(packet) = land(machine, &host.nic, &host.bus, tree.pass(sent.end_ps, operand), busy);
   }
   while (taken < count) take();
   way.end(&host, call.bytes);

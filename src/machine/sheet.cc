@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "machine/sheet.h"
 
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -122,6 +123,11 @@ class SheetReader {
     if (table.contains("min") || table.contains("max")) {
       number.min = toml_.number(table, "min", name, field.least(), number.value);
       number.max = toml_.number(table, "max", name, number.value, field.most());
+    }
+    for (const double one : {number.value, number.min, number.max}) {
+      if (!field.is_power_of_two() || std::has_single_bit(static_cast<std::uint64_t>(one)))
+        continue;
+      toml_.fail(TomlReader::line_of(table), "{} must be a power of two, not {}", name, one);
     }
     read_source(name, table, &number.source, &number.estimate);
     if (number.estimate && !number.has_range() && field.unit != Unit::kFlag) {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/embedded.h"
+#include "machine/sheet.h"
 #include "machine/toml_reader.h"
 
 namespace carillon::predict {
@@ -109,9 +110,15 @@ class PaperReader {
     if (table.contains("most_k")) {
       pair.most_k = static_cast<std::int32_t>(toml_.number(table, "most_k", where, 1, 1024));
     }
-    if (table.contains("oversubscription")) {
+    if (const toml::node* const over = table.get("oversubscription"); over != nullptr) {
       pair.oversubscription_permille =
           std::llround(toml_.number(table, "oversubscription", where, 1, 1000) * 1000);
+      const Result<machine::Machine> machine = machine::load(paper_.machine);
+      if (machine.ok() && machine.value().topology.levels.empty()) {
+        toml_.fail(TomlReader::line_of(*over),
+                   "{}: oversubscription is that of [[topology.levels]], and machine {} has none",
+                   where, paper_.machine);
+      }
     }
     if (pair.most_k > 0 && pair.ours.algorithm != nullptr && pair.ours.algorithm->k.max == 0) {
       toml_.fail(TomlReader::line_of(table), "{}: {} has no parameter k", where,
@@ -189,7 +196,7 @@ class PaperReader {
     }
     read_lengths(table, where, &figure);
     read_quantity(table, where, &figure);
-    figure.measured = table["measured"].value_or(false);
+    figure.measured = flag(table, "measured", where);
     const std::string source = toml_.text(table, "source", where);
     figure.source = toml_.root()["sources"][source].value_or(std::string());
     if (figure.source.empty()) {
@@ -252,19 +259,52 @@ class PaperReader {
       }
       figure->from_ranks =
           static_cast<Rank>(toml_.number(table, "from_ranks", where, 1, figure->ranks));
+    } else {
+      refuse_beside(table, where, "a quantity that is no growth", {"from_ranks"});
     }
-    figure->unpublished = table["unpublished"].value_or(false);
-    if (figure->unpublished && paper_.candidates.empty()) return;
-    const auto published = [&](std::string_view key) {
-      return toml_.number(table, key, where, -kMostNumber, kMostNumber);
+    figure->unpublished = flag(table, "unpublished", where);
+    if (!figure->unpublished) return read_published(table, where, figure);
+    refuse_beside(table, where, "unpublished",
+                  {"measured", "published", "published_min", "published_max"});
+    if (!paper_.candidates.empty()) {
+      toml_.fail(TomlReader::line_of(table), "{}: combinations are compared with what is published",
+                 where);
+    }
+  }
+
+  void read_published(const toml::table& table, const std::string& where, Figure* figure) {
+    const auto number = [&](std::string_view key, double least) {
+      return toml_.number(table, key, where, least, kMostNumber);
     };
-    if (table.contains("published_min")) {
-      figure->published_min = published("published_min");
-      figure->published_max = published("published_max");
+    if (table.contains("published_min") || table.contains("published_max")) {
+      refuse_beside(table, where, "a range", {"published"});
+      figure->published_min = number("published_min", -kMostNumber);
+      figure->published_max = number("published_max", figure->published_min);
       figure->published = (figure->published_min + figure->published_max) / 2;
     } else {
-      figure->published = published("published");
+      figure->published = number("published", -kMostNumber);
       figure->published_min = figure->published_max = figure->published;
+    }
+  }
+
+  // False where there is none.
+  bool flag(const toml::table& table, std::string_view key, const std::string& where) {
+    const toml::node* const node = table.get(key);
+    if (node == nullptr) return false;
+    if (!node->is_boolean()) {
+      toml_.fail(TomlReader::line_of(*node), "{}: {} must be true or false", where, key);
+    }
+    return node->value_or(false);
+  }
+
+  // What would be read by nobody.
+  void refuse_beside(const toml::table& table, const std::string& where, std::string_view what,
+                     std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys) {
+      const toml::node* const node = table.get(key);
+      if (node != nullptr) {
+        toml_.fail(TomlReader::line_of(*node), "{}: {} has no {}", where, what, key);
+      }
     }
   }
 

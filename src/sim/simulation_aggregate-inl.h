@@ -34,10 +34,13 @@ inline PacketAction packet_action(std::int64_t done, std::int64_t packets, std::
 template <bool kFull>
 bool Simulation<kFull>::aggregate(std::uint32_t id, StrandState* strand, const Step& step) {
   if (strand->round == 0 && !strand->posting && !begin_aggregate(id)) return false;
-  constexpr std::int64_t kMostPackets = std::int64_t{1} << 27;  // as messages have numbers
   const std::int64_t packets = machine::packets(machine_.in_switch, step.time());
-  if (packets > kMostPackets) {
+  if (packets > machine::kMostPackets) {
     fail({Code::kUnsupported, "a reduction in switches of so many packets cannot be simulated"});
+    return false;
+  }
+  if (strand->ready > machine::kLastPs) {
+    fail({Code::kUnsupported, "a reduction in switches takes longer than can be told"});
     return false;
   }
   const PacketAction next = packet_action(strand->round, packets, machine_.in_switch.window);

@@ -164,7 +164,7 @@ bool Simulation<kFull>::stretch(std::uint32_t rank) {
 template <bool kFull>
 void Simulation<kFull>::next_action(std::uint32_t rank) {
   using program::StepKind;
-  constexpr std::int64_t kOften = 4096, kPsPerNs = 1000, kLastPs = INT64_MAX / 4;
+  constexpr std::int64_t kOften = 4096, kPsPerNs = 1000;
   Actor& actor = replay_->actors[rank];
   const std::vector<program::Step>& steps = actor.body->steps;
   std::int64_t& clock = clock_of(rank);
@@ -198,7 +198,7 @@ void Simulation<kFull>::next_action(std::uint32_t rank) {
         const double scale = step.kind == StepKind::kOther ? 1 : replay_->replay.compute_scale;
         const double ps = static_cast<double>(step.value * kPsPerNs) * scale;
         actor.inside = false;
-        if (static_cast<double>(clock) + ps > static_cast<double>(kLastPs)) {
+        if (static_cast<double>(clock) + ps > static_cast<double>(machine::kLastPs)) {
           return fail(replay_->replay.program.error(step.line, "this ends after 26 days"));
         }
         actor.memory_busy_ps = network_.memory_busy_ps(node_of(rank), clock);

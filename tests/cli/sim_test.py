@@ -73,6 +73,17 @@ class Output(CliTest):
         self.assertEqual(model["latency_ps"], rows[3]["latency_ps"])
         self.fails("machine edr has no switches that reduce", "sim", "allreduce", "-a", "switch")
 
+    # As the library chooses: from 256 KiB and 3 nodes on, where one switch has a port for each node.
+    def test_selection_chooses_the_switch_as_the_library_does(self):
+        def chosen(nodes, size, machine="hu2013", ppn=1):
+            return self.ok("sim", "allreduce", "-n", nodes * ppn, "--ppn", ppn, "-b", size, "-m",
+                           machine, "--json").json["algorithm"]
+        for nodes, ppn in [(3, 1), (5, 3), (16, 1)]:
+            self.assertEqual(chosen(nodes, 1 << 18, ppn=ppn), "allreduce.switch")
+        for nodes, size in [(2, 1 << 18), (17, 1 << 18), (16, (1 << 18) - 8)]:
+            self.assertNotIn("switch", chosen(nodes, size))
+        self.assertNotIn("switch", chosen(16, 1 << 18, "edr"))
+
     def test_a_radix_beyond_the_team_is_refused(self):
         for radix in [1, 9]:
             self.fails("a radix is from 2 to the number of ranks", "sim", "alltoall", "-a",

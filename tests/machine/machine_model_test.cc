@@ -8,6 +8,7 @@
 
 #include <map>
 
+#include "machine/fields.h"
 #include "machine/model.h"
 #include "machine/sheet.h"
 #include "predict/predict.h"
@@ -222,6 +223,27 @@ TEST(ModelAndSimulator, AgreeOnSwitches) {
   EXPECT_EQ(agreed, 11 * 8);
 }
 
+// All of a switch's numbers as large as a file may have them: what is told is no overflow.
+TEST(ModelAndSimulator, AgreeOnTheSlowestSwitches) {
+  Machine machine = load("hu2013").value();
+  for (const Field& field : fields()) {
+    if (field.section == "switch") field.set_value(machine, field.most());
+  }
+  machine.in_switch.beat_bytes = 1;
+  for (const std::int32_t ports : {2, 64}) {
+    machine.in_switch.ports = ports;
+    const ModelCall call{.algorithm = "allreduce.switch", .ranks = 4096, .bytes = 8192};
+    EXPECT_EQ(compare(machine, call), 1);
+    const std::int64_t per_level = 100'000'000 * (std::int64_t{8192} * 65536);
+    EXPECT_GT(model_ps(machine, call).value(), (ports == 2 ? 12 : 2) * per_level);
+    const ModelCall longer{.algorithm = "allreduce.switch", .ranks = 2, .bytes = 1LL << 40};
+    machine.in_switch.window = 1;
+    EXPECT_THAT(std::string(model_ps(machine, longer).status().message()),
+                testing::HasSubstr("takes longer than can be told"));
+    machine.in_switch.window = 1024;
+  }
+}
+
 TEST(Model, SaysWhyNot) {
   const Machine machine = load("hdr").value();
   const auto why = [&](const ModelCall& call) {
@@ -242,6 +264,13 @@ TEST(Model, SaysWhyNot) {
   EXPECT_THAT(why({.algorithm = "allgather.recursive_doubling", .ranks = 6}), HasSubstr("power"));
   EXPECT_THAT(why({.algorithm = "alltoall.pairwise", .bytes = 57}), HasSubstr("take turns"));
   EXPECT_THAT(why({.algorithm = "allreduce.switch"}), HasSubstr("no switches that reduce"));
+  Machine reducing = load("hu2013").value();
+  reducing.in_switch.operand_bytes = 8;
+  const ModelCall many{.algorithm = "allreduce.switch", .bytes = (1LL << 30) + 4};
+  const Result<std::int64_t> refused = model_ps(reducing, many);
+  EXPECT_EQ(refused.status().code(), Code::kUnsupported);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("134217729 packets of machine hu2013's switches: more than 134217728"));
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .bytes = 6, .element_bytes = 4}),
               HasSubstr("whole number of elements"));
 }

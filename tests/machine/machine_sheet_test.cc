@@ -103,6 +103,51 @@ TEST(MachineFiles, SwitchesThatReduce) {
   EXPECT_TRUE(sheet.find("switch.up_cycles")->estimate);
 }
 
+// hu2013 with one of the values of [switch] replaced by another, and the end of its range.
+std::string switch_with(const std::string& key, const std::string& value) {
+  std::string text;
+  for (const EmbeddedFile& file : machine_files()) {
+    if (file.name == "hu2013") text = file.text;
+  }
+  const std::string start = key + " = {value = ";
+  const std::size_t at = text.find("\n" + start, text.find("[switch]")) + 1;
+  EXPECT_NE(at, 0U) << key;
+  const std::string end = ", source = \"protocol\"}";
+  return text.replace(at, text.find('\n', at) - at, start + value + end);
+}
+
+// Sums of a packet's costs have room in 64 bits, and switches are as the protocol has them.
+TEST(MachineFiles, SwitchesAreWithinTheProtocolsLimits) {
+  struct Limit {
+    std::string key, most, beyond;
+  };
+  const Limit limits[] = {
+      {"ports", "64", "65"},
+      {"window", "1024", "2048"},
+      {"operand_bytes", "8192", "8193"},
+      {"header_bytes", "8192", "8193"},
+      {"cycle_ns", "100000", "100001"},
+      {"up_cycles", "65536", "65537"},
+      {"level_cycles", "65536", "65537"},
+      {"beat_cycles", "65536", "65537"},
+      {"down_cycles", "65536", "65537"},
+  };
+  for (const Limit& limit : limits) {
+    EXPECT_EQ(error_of(switch_with(limit.key, limit.most)), "no error") << limit.key;
+    const std::string text = switch_with(limit.key, limit.beyond);
+    const auto line = std::count(text.begin(), text.begin() + text.find(limit.beyond + ","), '\n');
+    EXPECT_THAT(error_of(text),
+                testing::StartsWith("my.toml:" + std::to_string(line + 1) + ": switch." +
+                                    limit.key + ": value is " + limit.beyond));
+  }
+  for (const char* const window :
+       {"3", "63", "1000", "64, min = 48, max = 64", "64, min = 64, max = 96"}) {
+    EXPECT_THAT(error_of(switch_with("window", window)),
+                HasSubstr("switch.window must be a power of two, not "));
+  }
+  EXPECT_EQ(error_of(switch_with("window", "64, min = 32, max = 128")), "no error");
+}
+
 TEST(MachineFiles, ByPath) {
   const std::string path = testing::TempDir() + "carillon_machine_test.toml";
   std::ofstream(path) << edr();

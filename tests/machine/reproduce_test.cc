@@ -91,6 +91,11 @@ TEST(Papers, MistakesInCombinationsAreTold) {
       {"bytes = 8", "bytes = 8\npair = \"one\"", "has no pair"},
       {"bytes = 8", "bytes = 8\nranks_per_node = 2", "no ranks_per_node"},
       {"bytes = 8", "bytes = [8, 16]", "has one length"},
+      {"bytes = 8", "bytes = 8\nfrom_ranks = 2", "has no from_ranks"},
+      {"bytes = 8", "bytes = 8\noversubscription = 2", "has no oversubscription"},
+      {"ranks_per_node = [1, 32]", "ranks_per_node = [1, 32]\noversubscription = 2",
+       "has no oversubscription"},
+      {"measured = true", "unpublished = true", "unpublished has no published"},
       {"bytes = 8", "bytes = []", "a number or a list"},
       {"bytes = 8", "bytes = [-1]", "a number or a list"},
       {"[combinations]",
@@ -208,12 +213,34 @@ TEST(Hu2013, MistakesAreTold) {
       {"from_ranks = 2", "from_ranks = 5000", "from_ranks is 5000"},
       {"oversubscription = 16", "oversubscription = 0", "oversubscription is 0"},
       {"unpublished = true", "", "needs published"},
+      {"unpublished = true", "unpublished = 1", "unpublished must be true or false"},
+      {"unpublished = true", "unpublished = \"no\"", "unpublished must be true or false"},
+      {"unpublished = true", "unpublished = false", "needs published"},
+      {"unpublished = true", "unpublished = true\nmeasured = true", "unpublished has no measured"},
+      {"unpublished = true", "unpublished = true\nmeasured = false", "unpublished has no measured"},
+      {"unpublished = true", "unpublished = true\npublished = 3", "unpublished has no published"},
+      {"unpublished = true", "unpublished = true\npublished_max = 3", "has no published_max"},
+      {"measured = true", "measured = 1", "measured must be true or false"},
+      {"published_min = 0", "published_min = 3", "published_max is 2; it must be within 3"},
+      {"published_min = 0", "", "needs published_min"},
+      {"published_min = 0", "published_min = 0\npublished = 1", "a range has no published"},
+      {"quantity = \"speedup\"", "quantity = \"speedup\"\nfrom_ranks = 2", "has no from_ranks"},
+      {"machine = \"hu2013\"", "machine = \"clan_via\"", "machine clan_via has none"},
   };
   for (const Case& c : cases) {
     const std::string error = error_of(edited("hu2013", c.from, c.to));
     EXPECT_THAT(error, HasSubstr(c.message)) << c.from << " -> " << c.to;
     EXPECT_THAT(error, testing::StartsWith("my.toml:"));
   }
+}
+
+// The line is that of the key which should not be there.
+TEST(Hu2013, MistakesHaveTheirLine) {
+  const std::string text =
+      edited("hu2013", "quantity = \"speedup\"", "quantity = \"speedup\"\nfrom_ranks = 2");
+  const auto until = text.begin() + static_cast<std::ptrdiff_t>(text.find("\nfrom_ranks = 2"));
+  const auto line = 2 + std::count(text.begin(), until, '\n');
+  EXPECT_THAT(error_of(text), testing::StartsWith("my.toml:" + std::to_string(line) + ": "));
 }
 
 // Of several lengths the one with the most.

@@ -18,8 +18,9 @@ namespace carillon::rtl {
 namespace {
 
 constexpr std::uint64_t kFrames = 5000;
-constexpr std::uint64_t kMostCycles = 200'000;  // without a frame that is begun or sent
-constexpr std::uint64_t kBlockCycles = 130;     // docs/switch-hardware.md
+constexpr std::uint64_t kMostCycles = 200'000;     // without a frame that is begun or sent
+constexpr std::uint64_t kBlockCycles = 130;        // docs/switch-hardware.md
+constexpr std::uint64_t kBlockAtOnceCycles = 230;  // as well
 constexpr Endpoint kManager = {0x0a0000f0, 99};
 constexpr std::array<const char*, kCounters> kNames = {
     "operands", "results",     "resent_results", "resent_partials", "duplicates",   "refused",
@@ -169,6 +170,33 @@ class RtlSwitchTest : public testing::TestWithParam<std::uint64_t> {
     ASSERT_LT(++quiet_, kMostCycles) << "stands still";
   }
 
+  // The first group, as before its first packet, with a host at each port.
+  void build_anew() {
+    TestGroup& group = traffic_.groups[0];
+    ASSERT_NO_FATAL_FAILURE(rebuild(0));
+    ask(Kind::kFreeGroup, group.job, group.group, key_of(group.job), {});
+    group = {.job = kJobs[0], .group = ++ids_};
+    for (std::size_t i = 0; i < kChildren; ++i) group.children[i] = host(i);
+    build(0);
+  }
+
+  // A block of one element to it.
+  void contribute(std::uint16_t child) {
+    const TestGroup& group = traffic_.groups[0];
+    const Header header = {.version = aggregate::kVersion,
+                           .kind = Kind::kContribute,
+                           .type = Type::kFloat64,
+                           .count = 1,
+                           .job = group.job,
+                           .group = group.group,
+                           .child = child};
+    Bytes datagram(aggregate::kHeaderBytes + 8);
+    const double value = 1.5 + child;
+    std::memcpy(&datagram[aggregate::kHeaderBytes], &value, 8);
+    aggregate::seal(key_of(group.job), header, datagram);
+    bench_.send(child, frame_of(host(child), kSwitch, datagram));
+  }
+
   static std::uint64_t frames() { return setting("CARILLON_TEST_RTL_FRAMES", kFrames); }
 
   Traffic traffic_{GetParam()};
@@ -203,26 +231,10 @@ TEST_P(RtlSwitchTest, PausesThatChange) {
 // An element of each of five hosts: from the last word of the last contribution to the last word of
 // the last result, and that the result is right.
 TEST_P(RtlSwitchTest, CyclesOfABlock) {
-  TestGroup& group = traffic_.groups[0];
-  ASSERT_NO_FATAL_FAILURE(rebuild(0));
-  ask(Kind::kFreeGroup, group.job, group.group, key_of(group.job), {});
-  group = {.job = kJobs[0], .group = ++ids_};
-  for (std::size_t i = 0; i < kChildren; ++i) group.children[i] = host(i);
-  build(0);
+  ASSERT_NO_FATAL_FAILURE(build_anew());
   std::uint64_t begins = 0;
   for (std::uint16_t i = 0; i < kChildren; ++i) {
-    const Header header = {.version = aggregate::kVersion,
-                           .kind = Kind::kContribute,
-                           .type = Type::kFloat64,
-                           .count = 1,
-                           .job = group.job,
-                           .group = group.group,
-                           .child = i};
-    Bytes datagram(aggregate::kHeaderBytes + 8);
-    const double value = 1.5 + i;
-    std::memcpy(&datagram[aggregate::kHeaderBytes], &value, 8);
-    aggregate::seal(key_of(group.job), header, datagram);
-    bench_.send(i, frame_of(host(i), kSwitch, datagram));
+    contribute(i);
     while (bench_.waiting(i) != 0) ASSERT_NO_FATAL_FAILURE(cycle());
     begins = bench_.cycles();
     if (i + 1 == kChildren) break;
@@ -230,6 +242,17 @@ TEST_P(RtlSwitchTest, CyclesOfABlock) {
   }
   while (sent_frames_ < kChildren) ASSERT_NO_FATAL_FAILURE(cycle());
   EXPECT_EQ(bench_.cycles() - begins, kBlockCycles);
+}
+
+// Contributions that come at the same time are worked off one after the other.
+TEST_P(RtlSwitchTest, CyclesOfABlockThatComesAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(build_anew());
+  for (std::uint16_t i = 0; i < kChildren; ++i) contribute(i);
+  while (bench_.waiting(0) != 0) ASSERT_NO_FATAL_FAILURE(cycle());
+  const std::uint64_t begins = bench_.cycles();
+  for (std::size_t i = 0; i < kChildren; ++i) EXPECT_EQ(bench_.waiting(i), 0U);
+  while (sent_frames_ < kChildren) ASSERT_NO_FATAL_FAILURE(cycle());
+  EXPECT_EQ(bench_.cycles() - begins, kBlockAtOnceCycles);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RtlSwitchTest, testing::Values(1, 2));
