@@ -40,6 +40,7 @@ struct Message {
 
 // A communicator of the program's, and what its ranks tell each other of it.
 struct Channel {
+  MPI_Comm of{};   // the program's
   MPI_Comm own{};  // a copy, ours alone
   MPI_Request copying{};
   bool ready = false;  // the copy is there
@@ -110,6 +111,7 @@ Channel* make_channel(MPI_Comm comm) {
   int is_inter = 0;
   host().Comm_test_inter(comm, &is_inter);
   auto made = std::make_unique<Channel>();
+  made->of = comm;
   host().Comm_rank(comm, &made->rank);
   host().Comm_size(comm, &made->size);
   if (is_inter != 0 || !within_world(comm, made->size)) return nullptr;
@@ -355,6 +357,23 @@ void advance_checks() {
   const InsideHost guard;
   const std::unique_lock lock(checks_made().mutex, std::try_to_lock);
   if (lock.owns_lock()) move_all_on();
+}
+
+void await_copy(MPI_Comm comm) {
+  if (!g_checking || t_cache.depth > 0) return;
+  const auto is_copying = [comm] {
+    const InsideHost guard;
+    const std::lock_guard lock(checks_made().mutex);
+    const auto& channels = checks_made().channels;
+    return std::any_of(channels.begin(), channels.end(), [comm](const auto& channel) {
+      return channel->of == comm && !channel->freed.load(std::memory_order_acquire) &&
+             !is_ready(*channel);
+    });
+  };
+  while (is_copying()) {
+    advance_checks();
+    let_others_go_on();
+  }
 }
 
 bool start_checking() {

@@ -30,6 +30,8 @@ inline bool checks() {
 [[nodiscard]] bool start_checking();
 /// In MPI_Finalize, on all ranks: the calls that are not compared yet.
 void finish_checking();
+/// The program frees this communicator: waits until our copy of it is there, as await_team does.
+void await_copy(MPI_Comm comm);
 /// Moves on what is under way; calls the host. For all who wait.
 void advance_checks();
 

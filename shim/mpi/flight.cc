@@ -364,6 +364,20 @@ void watch_agreement(Communicator& communicator) {
   flights().agreeing.push_back(&communicator);
 }
 
+void await_team(MPI_Comm comm) {
+  if (!settles_slowly() || t_sweeping || t_cache.depth > 0) return;
+  const auto is_agreeing = [comm] {
+    const Lock lock(flights().mutex);
+    const auto& agreeing = flights().agreeing;
+    return std::any_of(agreeing.begin(), agreeing.end(),
+                       [comm](const Communicator* one) { return one->handle == comm; });
+  };
+  while (is_agreeing()) {
+    advance_flights();
+    sched_yield();
+  }
+}
+
 bool settles_slowly() { return any_flights() && g_agreeing.load(std::memory_order_relaxed) > 0; }
 
 void advance_flights() {

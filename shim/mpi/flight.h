@@ -107,6 +107,9 @@ int launch_flight(Flight* flight, MPI_Request* handle);
 
 /// A communicator whose team is in the making: it is looked after until it is settled.
 void watch_agreement(Communicator& communicator);
+/// The program frees this communicator: waits until its team is made, or never will be, since then
+/// it is being copied (bootstrap.h), and Open MPI's copies do not bear that.
+void await_team(MPI_Comm comm);
 
 /// Whether something may need more than the progress that carillon makes while it waits.
 bool settles_slowly();
