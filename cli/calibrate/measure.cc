@@ -12,6 +12,7 @@
 
 #include "base/copy.h"
 #include "cluster/shape.h"
+#include "reduce/kernels.h"
 #include "support/failure.h"
 #include "support/machine.h"
 #include "support/median.h"
@@ -94,8 +95,9 @@ MemoryCost measure_reduce(std::int64_t cache_bytes) {
   const std::vector<double> left = operand(cache_bytes);
   const std::vector<double> right = operand(cache_bytes);
   std::vector<double> sum = left;
+  const Kernel add = find_kernel(CRL_SUM, CRL_FLOAT64);
   return measure_memory(cache_bytes, [&](std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) sum[i] = left[i] + right[i];
+    add(sum.data(), left.data(), right.data(), count);
     keep();
   });
 }
@@ -150,8 +152,9 @@ void play_ping_pong(Player& player) {
 }
 
 // Two processes that are bcast.binomial's ranks 0 and 1 in turn as root. `parameters` as in
-// CARILLON_ALGORITHM.
-PingPong measure_ping_pong(const Seats& seats, const std::string& parameters = "") {
+// CARILLON_ALGORITHM. Messages are copied through shared memory, as a machine file has it.
+PingPong measure_ping_pong(Seats seats, const std::string& parameters = "") {
+  seats.lending = false;
   const auto results = play(2, seats, "bcast=binomial" + parameters, play_ping_pong);
   PingPong pings;
   for (std::size_t i = 0; i < PingPong::kBytes.size(); ++i) {
