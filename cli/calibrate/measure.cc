@@ -163,6 +163,19 @@ PingPong measure_ping_pong(Seats seats, const std::string& parameters = "") {
   return pings;
 }
 
+// Of messages that go so many one way, then so many the other way, the time of one.
+double measure_bursts(const Seats& seats, std::int64_t bytes, int burst) {
+  const auto results = play(2, seats, "bcast=binomial", [bytes, burst](Player& player) {
+    std::vector<char> buffer(static_cast<std::size_t>(bytes), 1);
+    const int rounds = std::max(1, calls_at_once(buffer.size()) / (2 * burst));
+    const double ns = time_calls(player, buffer.size(), rounds * 2 * burst, [&](int each) {
+      player.check(crl_bcast(player.team(), buffer.data(), buffer.size(), each / burst % 2));
+    });
+    if (player.rank() == 0) player.result(0).ns[0] = ns;
+  });
+  return results.front().ns[0];
+}
+
 std::int64_t cache_bytes() {
   const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return bytes > 0 ? bytes : 1 << 20;
@@ -182,13 +195,13 @@ machine::Measured measure_machine(const std::vector<pid_t>& cluster) {
   const Seats nodes{.between_nodes = true, .nodes = cluster};
   measured.one_sided = measure_ping_pong(nodes);
   measured.two_sided = measure_ping_pong(nodes, ":transfer=sendrecv");
-  measured.one_sided_one_core =
-      measure_ping_pong({.between_nodes = true, .one_core = true, .nodes = cluster});
+  const Seats one_core{.between_nodes = true, .one_core = true, .nodes = cluster};
+  measured.one_sided_one_core = measure_ping_pong(one_core);
+  for (std::size_t i = 0; i < measured.long_one_core_ns.size(); ++i) {
+    measured.long_one_core_ns[i] = measure_bursts(one_core, machine::Measured::kLongBytes[i], 1);
+  }
+  measured.burst_one_core_ns = measure_bursts(one_core, 8, machine::Measured::kBurst);
   return measured;
-}
-
-void measure_messages(const Seats& seats, machine::Measured* measured) {
-  (seats.between_nodes ? measured->one_sided : measured->node) = measure_ping_pong(seats);
 }
 
 std::vector<Timed> measure_collective(Collective collective, int ranks, const Seats& seats,
