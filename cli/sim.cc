@@ -42,6 +42,14 @@ struct Options {
   bool json = false, csv = false, path = false;
 };
 
+// nan is in every range.
+CLI::Validator is_number() {
+  return {[](const std::string& text) {
+            return text.find_first_of("nN") == std::string::npos ? "" : text + " is no number";
+          },
+          ""};
+}
+
 // Told by a signal; looked at between the windows of a simulation.
 volatile std::sig_atomic_t g_interrupted = 0;
 
@@ -183,7 +191,8 @@ bool fill(const Options& options, const machine::Machine& machine, Collective co
   row->nodes = limits.nodes->count();
   sim::Options how{.skew_ps = static_cast<std::int64_t>(options.skew_us * 1e6),
                    .seed = options.seed,
-                   .critical_path = options.path};
+                   .critical_path = options.path,
+                   .stops = [] { return g_interrupted != 0; }};
   if (timeline != nullptr) how.on_span = [timeline](const sim::Span& span) { timeline->add(span); };
   how.on_progress = [progress](std::int64_t messages) {
     progress->show(messages);
@@ -249,6 +258,7 @@ int run(const Options& options) {
   const std::vector<SimRow> rows = rows_of(options);
   if (rows.size() > 1 && !options.timeline.empty())
     fail("--timeline is of one call, not of a sweep");
+  if (rows.size() > 1 && options.path) fail("--path is of one call, not of a sweep");
   std::unique_ptr<Timeline> timeline;
   if (!options.timeline.empty()) timeline = std::make_unique<Timeline>(options.timeline);
   std::signal(SIGINT, on_interrupt);
@@ -324,7 +334,7 @@ Action define_sim(CLI::App& app) {
       ->check(CLI::Range(1, kMaxRanks));
   app.add_option("--compute-scale", program.compute_scale,
                  "computations of the program take so many times as long")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(CLI::Range(0.0, 1e6) & is_number())
       ->needs(file);
   app.add_option("--progress", program.progress,
                  "who progresses what is in flight: caller (in start and wait only) or thread (one "
@@ -334,6 +344,7 @@ Action define_sim(CLI::App& app) {
       ->capture_default_str();
   auto* const bytes =
       app.add_option("--bytes,-b", options->bytes, "bytes of a block (carillon show --help)")
+          ->transform(CLI::AsSizeValue(false))
           ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
           ->capture_default_str();
   app.add_option("--machine,-m", options->machine,
@@ -354,13 +365,13 @@ Action define_sim(CLI::App& app) {
                  "ranks=2..4096 (doubling) or ranks=3,5,7, and, of a call, the same with bytes=")
       ->expected(1, 2);
   app.add_option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(CLI::Range(0.0, 1e9) & is_number());
   app.add_option("--seed", options->seed, "of those times")->capture_default_str();
   app.add_option("--timeline", options->timeline,
                  "write what each rank did when to this file, for chrome://tracing or Perfetto");
-  app.add_flag("--path", options->path, "print the critical path");
-  app.add_flag("--json", options->json, "print JSON");
-  app.add_flag("--csv", options->csv, "print comma-separated values");
+  auto* const path = app.add_flag("--path", options->path, "print the critical path");
+  auto* const json = app.add_flag("--json", options->json, "print JSON");
+  app.add_flag("--csv", options->csv, "print comma-separated values")->excludes(path, json);
   define_validation(app, options);
   for (auto* const of_calls : {bytes, root}) of_calls->excludes(file);
   return [options](const Arguments&) { return run(*options); };

@@ -9,9 +9,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -115,10 +115,9 @@ inline Result<DataFile> find_file(const std::string& name_or_path,
   const auto bad = [](std::string what) { return Status(Code::kInvalidArgument, std::move(what)); };
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) {
     std::ifstream file(name_or_path);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf())) return bad("cannot read " + name_or_path);
-    return DataFile{name_or_path, std::filesystem::path(name_or_path).stem().string(),
-                    std::move(text).str()};
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (!file.is_open() || file.bad()) return bad("cannot read " + name_or_path);
+    return DataFile{name_or_path, std::filesystem::path(name_or_path).stem().string(), text};
   }
   std::string names;
   for (const EmbeddedFile& file : built_in) {

@@ -163,6 +163,8 @@ std::uint32_t Builder::append(std::span<const Buffer> list, Merge merge) {
 
 Op& Builder::add(OpKind kind, std::span<const Buffer> dst, std::span<const Buffer> src,
                  Merge merge) {
+  constexpr std::uint64_t kOften = 1 << 16;
+  if (++calls_ % kOften == 0 && stops_ && stops_()) throw Stopped();
   for (const std::span<const Buffer> list : {dst, src}) {
     for (const Buffer& buffer : list) {
       if (buffer.range.length < 0 || buffer.range.offset < 0) {

@@ -16,6 +16,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -119,6 +121,10 @@ class Builder {
   void restart(const Call& call, Window window = {});
   /// The same for another rank of the call that is being emitted.
   void restart(Rank rank, const Local& local, Window window);
+  /// Asked now and then while a schedule is emitted, which may be long: once it says true, what the
+  /// algorithm calls throws Stopped.
+  struct Stopped {};
+  void stop_if(std::function<bool()> stops) { stops_ = std::move(stops); }
 
   // Memory.
   [[nodiscard]] Buffer input(Range range) const { return placed(scopes_.back().input, range); }
@@ -315,6 +321,8 @@ class Builder {
   std::vector<std::int64_t> strand_positions_;
   Op dropped_;
   Status status_;
+  std::function<bool()> stops_;
+  std::uint64_t calls_ = 0;
 };
 
 inline std::int32_t Steps::Iterator::operator*() const {

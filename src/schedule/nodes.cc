@@ -33,12 +33,12 @@ std::size_t number(std::span<const std::int32_t> names, std::vector<std::int32_t
 
 Nodes::Nodes(std::span<const std::int32_t> node_of) {
   first_.assign(number(node_of, &node_of_) + 1, 0);
-  for (const std::int32_t node : node_of_) ++first_[static_cast<std::size_t>(node) + 1];
+  for (const std::int32_t node : node_of_) ++first_[static_cast<std::size_t>(node)];
+  // Where each node ends, and, when its ranks have taken their places from the last on, begins.
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
-  std::vector<std::size_t> next = first_;
   members_.resize(node_of_.size());
-  for (Rank rank = 0; rank < ranks(); ++rank) {
-    members_[next[static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)])]++] = rank;
+  for (Rank rank = ranks(); rank-- > 0;) {
+    members_[--first_[static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)])]] = rank;
   }
 }
 

@@ -35,8 +35,8 @@ class Nodes {
 
  private:
   std::vector<std::int32_t> node_of_;
-  std::vector<Rank> members_;       // node by node
-  std::vector<std::size_t> first_;  // of each node in members_, and the end
+  std::vector<Rank> members_;         // node by node
+  std::vector<std::uint32_t> first_;  // of each node in members_, and the end
 };
 
 }  // namespace carillon

@@ -41,11 +41,16 @@ Status Emission::emit(Rank rank, const Local& local, Window window) {
   call_.rank = rank;
   call_.local = local;
   builder_.restart(rank, local, window);
-  job_.emit(call_, builder_);
+  try {
+    job_.emit(call_, builder_);
+  } catch (const Builder::Stopped&) {
+    return interrupted();
+  }
   return builder_.end();
 }
 
 Status Emission::prepare(const Options& options) {
+  builder_.stop_if(options.stops);
   window_positions_ = std::max<std::int64_t>(options.window_positions, 1);
   windows_ = false;
   for (const Rank rank : {Rank{0}, job_.call.shared.ranks - 1}) {

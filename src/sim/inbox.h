@@ -124,9 +124,12 @@ class Inboxes {
     }
   }
 
+  // Peers beyond the team's ranks are those of a later call of a program.
+  [[nodiscard]] bool has_bit(MessageKey key) const { return key.is_plain() && key.peer() < ranks_; }
+
   // Sets the peer's bit, if that tells all of the message.
   bool mark(Inbox* inbox, MessageKey key, const Arrived& arrived) const {
-    if (!key.is_plain() || inbox->mixed != 0 || arrived.path != 0) return false;
+    if (!has_bit(key) || inbox->mixed != 0 || arrived.path != 0) return false;
     if (inbox->crowd->bits.empty()) inbox->crowd->bits.resize((ranks_ + 63) / 64);
     std::uint64_t& word = inbox->crowd->bits[key.peer() / 64];
     const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
@@ -135,8 +138,8 @@ class Inboxes {
     return is_new;
   }
 
-  static std::optional<Arrived> take_from_crowd(Inbox::Crowd* crowd, MessageKey key) {
-    if (key.is_plain() && !crowd->bits.empty()) {
+  [[nodiscard]] std::optional<Arrived> take_from_crowd(Inbox::Crowd* crowd, MessageKey key) const {
+    if (has_bit(key) && !crowd->bits.empty()) {
       std::uint64_t& word = crowd->bits[key.peer() / 64];
       const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
       if ((word & bit) != 0) {

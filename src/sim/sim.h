@@ -85,7 +85,12 @@ struct Options {
   std::function<void(const Span&)> on_span = {};
   /// Called every few dozen events, with the number of messages so far; false: stop.
   std::function<bool(std::int64_t messages)> on_progress = {};
+  /// Called now and then while a rank's schedule is emitted; true: stop.
+  std::function<bool()> stops = {};
 };
+
+/// kTimeout: of a simulation that was told to stop.
+inline Status interrupted() { return {Code::kTimeout, "the simulation was interrupted"}; }
 
 /// A stretch of the critical path: a rank at work, or (from != rank) a message on its way to it.
 struct PathStep {

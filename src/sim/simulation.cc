@@ -113,8 +113,8 @@ template <bool kFull>
 std::int64_t Simulation<kFull>::begin_of(std::uint32_t id) const {
   if (!options_.starts_ps.empty()) return options_.starts_ps[id];
   if (options_.skew_ps == 0) return 0;
-  const auto range = static_cast<std::uint64_t>(options_.skew_ps) + 1;
-  return static_cast<std::int64_t>(random_of(options_.seed, id) % range);
+  const auto range = static_cast<unsigned __int128>(options_.skew_ps) + 1;
+  return static_cast<std::int64_t>(random_of(options_.seed, id) * range >> 64);
 }
 
 template <bool kFull>
@@ -288,7 +288,7 @@ void Simulation<kFull>::happen(const Event& event) {
   node_ = single_ ? static_cast<std::int32_t>(event.rank) : node_of(event.rank);
   constexpr std::uint32_t kOften = 64;
   if (options_.on_progress && ++events_ % kOften == 0 && !options_.on_progress(report_.messages)) {
-    return fail({Code::kTimeout, "the simulation was interrupted"});
+    return fail(interrupted());
   }
   const EventKind kind = Subject::of(event.word).kind;
   const bool is_message = kind == EventKind::kMessage || kind == EventKind::kDeliver;

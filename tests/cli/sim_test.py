@@ -226,7 +226,14 @@ class BadInput(CliTest):
         self.fails("8 ranks, not 6", "sim", "bcast", "-n", 6, "--nodes", "4,4")
         self.fails("cores", "sim", "bcast", "-n", 999999, "--ppn", 999999)
         self.fails("not of a sweep", "sim", "bcast", "--sweep", "ranks=2,3", "--timeline", "x")
+        self.fails("not of a sweep", "sim", "bcast", "--sweep", "ranks=2,3", "--path")
+        self.fails("--csv excludes --json", "sim", "bcast", "--json", "--csv", status=2)
+        self.fails("nan is no number", "sim", "bcast", "--skew", "nan", status=2)
+        self.fails("is missing", "sim", "bcast", "--machine", self.file("empty.toml", ""))
         self.fails("cannot write", "sim", "bcast", "--timeline", "/nowhere/at/all")
+
+    def test_sizes_have_units(self):
+        self.assertEqual(self.ok("sim", "bcast", "-b", "4K", "--json").json["bytes"], 4096)
 
 
 class Validate(CliTest):
@@ -262,7 +269,13 @@ class Validate(CliTest):
 
 class Interrupt(CliTest):
     def test_the_rows_done_stay(self):
-        sweep = [CARILLON, "sim", "alltoall", "-a", "pairwise", "--sweep", "ranks=2,16K"]
+        self.interrupt("-a", "pairwise", "--sweep", "ranks=2,16K")
+
+    def test_while_a_schedule_is_emitted(self):
+        self.interrupt("-a", "bruck_inplace", "-n", "64", "--sweep", "bytes=8,1T")
+
+    def interrupt(self, *options):
+        sweep = [CARILLON, "sim", "alltoall", *options]
         process = subprocess.Popen([*sweep, "--csv"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.assertIn("collective", process.stdout.readline())

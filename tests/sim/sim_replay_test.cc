@@ -63,6 +63,19 @@ std::string refusal(const std::string& lines) {
   return std::string(report.status().message());
 }
 
+// Those who send are ahead by calls: their root has many messages that it has not looked at, of
+// calls whose members have numbers of their own.
+TEST(Replay, ManyMessagesOfLaterCallsWait) {
+  const auto gathers = [](int times) {
+    return replayed("ranks 64\ncall a gather count=8\nrank all\nrepeat " + std::to_string(times) +
+                        "\ndo a\nend\n",
+                    1, "gather=flat");
+  };
+  const sim::ReplayReport some = gathers(100), more = gathers(200), most = gathers(300);
+  EXPECT_EQ(most.messages, 63 * 300);
+  EXPECT_EQ(most.total_ps - more.total_ps, more.total_ps - some.total_ps);
+}
+
 std::string text(std::int64_t number) { return std::to_string(number); }
 
 // Every algorithm, alone and as a program of one call: the same to the picosecond.

@@ -13,6 +13,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "schedule/problem.h"
@@ -26,6 +28,7 @@ struct Knomial {
   /// -1 for vrank 0.
   [[nodiscard]] Rank parent(Rank v) const {
     if (v == 0) return -1;
+    if (radix == 2) return v & (v - 1);
     const std::int64_t above = reach(v) * radix;
     return static_cast<Rank>(v / above * above);
   }
@@ -51,6 +54,9 @@ struct Knomial {
  private:
   // The largest power of the radix that divides v; for 0 the first that holds all ranks.
   [[nodiscard]] std::int64_t reach(Rank v) const {
+    if (radix == 2) {
+      return v == 0 ? std::int64_t{std::bit_ceil(static_cast<std::uint32_t>(ranks))} : v & -v;
+    }
     std::int64_t mask = 1;
     while (mask < ranks && v % (mask * radix) == 0) mask *= radix;
     return mask;
