@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/huge.h"
+
 namespace carillon::sim {
 
 /// Lists of events in pieces of a few KiB, so that many windows with few events each, and few with
@@ -38,7 +40,7 @@ class EventPool {
     }
     (*list)->events[(*list)->count++] = event;
   }
-  void drain(Piece** list, std::vector<Event>* out) {
+  void drain(Piece** list, HugeVector<Event>* out) {
     while (*list != nullptr) {
       Piece* const piece = *list;
       out->insert(out->end(), piece->events.begin(), piece->events.begin() + piece->count);
@@ -86,7 +88,7 @@ class Calendar {
   }
 
   /// The events of the next window that has any, in no particular order; false: there is none.
-  bool take(std::vector<Event>* events) {
+  bool take(HugeVector<Event>* events) {
     events->clear();
     const std::int64_t ahead = next_near();
     if (ahead < kNear) {
@@ -140,8 +142,7 @@ class Calendar {
 
 /// Sorts by `key`, at most `max_key`, and leaves what is equal in the order in which it was.
 template <typename Event, typename Key>
-void sort_by(std::vector<Event>* events, std::vector<Event>* spare, std::uint32_t max_key,
-             Key key) {
+void sort_by(HugeVector<Event>* events, HugeVector<Event>* spare, std::uint32_t max_key, Key key) {
   constexpr std::size_t kFew = 64;
   if (events->size() < kFew) {
     std::stable_sort(events->begin(), events->end(),

@@ -198,7 +198,7 @@ void Simulation<kFull>::forget(std::uint32_t id) {
 // points to. (Always inline: else GCC takes it for a function that does nothing, and leaves it
 // out.)
 template <bool kFull>
-[[gnu::always_inline]] inline void Simulation<kFull>::prefetch(const std::vector<Event>& events,
+[[gnu::always_inline]] inline void Simulation<kFull>::prefetch(const HugeVector<Event>& events,
                                                                std::size_t at) const {
   constexpr std::size_t kFar = 16, kNear = 8, kLine = 64;
   if (at + kFar < events.size()) {
@@ -220,8 +220,8 @@ template <bool kFull>
 
 template <bool kFull>
 Status Simulation<kFull>::run_windows() {
-  std::vector<Event> events;
-  std::vector<Event> spare;
+  HugeVector<Event> events;
+  HugeVector<Event> spare;
   const auto last_host = static_cast<std::uint32_t>(node_count(nodes_) - 1);
   const auto host = [&](const Event& event) { return host_of(event.rank); };
   while (status_.ok() && calendar_.take(&events)) {

@@ -197,7 +197,7 @@ class Simulation {
   }
   void begin_rank(std::uint32_t id, std::int64_t time);
   Status run_windows();
-  void prefetch(const std::vector<Event>& events, std::size_t at) const;
+  void prefetch(const HugeVector<Event>& events, std::size_t at) const;
   void run_host(const Event* first, const Event* last);
   void push(const Event& event);
   [[nodiscard]] std::int64_t begin_of(std::uint32_t id) const;
