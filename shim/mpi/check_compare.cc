@@ -75,13 +75,13 @@ std::vector<Signature> signatures_of(const Buffer& buffer, const Blocks& blocks,
 std::vector<Signature> signatures_of(const Buffer& buffer, const Blocks& blocks,
                                      const Neighbours::End& end, int size) {
   std::vector<Signature> all(static_cast<std::size_t>(size));
-  for (const int i : end.order) {
-    const auto rank = static_cast<std::size_t>(end.ranks[static_cast<std::size_t>(i)]);
+  for_each_block(end, [&](int rank, int i) {
     Buffer block = buffer;
     if (blocks.types != nullptr) block.type = blocks.types[i];
-    const bool listed = blocks.counts != nullptr;
-    all[rank] = join(all[rank], block_signature(block, listed ? blocks.count(i) : buffer.count));
-  }
+    const std::int64_t count = blocks.counts != nullptr ? blocks.count(i) : buffer.count;
+    Signature& signature = all[static_cast<std::size_t>(rank)];
+    signature = join(signature, block_signature(block, count));
+  });
   return all;
 }
 
@@ -164,8 +164,11 @@ Description describe_call(std::size_t called, const Call& call, int rank, int si
   const bool has_out = counts_at(rule.out.at, is_root) && !place_out;
   if (rule.kind == Kind::kNeighbours) {
     const Neighbours found = find_neighbours(call.comm, rank);
-    made.in = signatures_of(call.in, call.in_blocks, found.destinations, size);
-    made.out = signatures_of(call.out, call.out_blocks, found.sources, size);
+    const auto collective = static_cast<Collective>(called % kCollectives);
+    if (found.left == Reason::kNone) {  // else the host alone knows which block is whose
+      made.in = signatures_of(call.in, call.in_blocks, found.destinations, size);
+      made.out = signatures_of(call.out, call.out_blocks, found.sources_of(collective), size);
+    }
   } else {
     if (has_in) made.in = signatures_of(call.in, call.in_blocks, size);
     if (has_out && !reduces(rule)) made.out = signatures_of(call.out, call.out_blocks, size);

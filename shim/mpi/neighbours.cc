@@ -3,12 +3,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "communicator.h"
-#include "thread_cache.h"
+#include "process.h"
 
 namespace carillon::shim {
 namespace {
+
+// An alltoallv has a message from each rank to each other, of nothing if there is nothing to be
+// sent.
+constexpr int kMostRanks = 8;
 
 // Of each dimension first who is below, then who is above.
 void find_in_grid(MPI_Comm comm, Neighbours& found) {
@@ -60,36 +65,13 @@ struct Orders {
   bool alltoall = false, alltoallv = false, alltoallw = false;
 };
 
-Orders find_orders() {
-  const InsideHost guard;
-  const int self[] = {0, 0}, ones[] = {1, 1}, offsets[] = {0, 1};
-  const MPI_Aint bytes[] = {0, sizeof(int)};
-  const MPI_Datatype types[] = {MPI_INT, MPI_INT};
-  Orders found;
-  MPI_Comm comm{};
-  if (host().Dist_graph_create_adjacent(g_host.comm_self, 2, self, ones, 2, self, ones,
-                                        MPI_INFO_NULL, 0, &comm) != MPI_SUCCESS) {
-    return found;
-  }
-  found.alltoall = reverses(comm, [](MPI_Comm on, const int* in, int* out) {
-    return host().Neighbor_alltoall(in, 1, MPI_INT, out, 1, MPI_INT, on);
-  });
-  found.alltoallv = reverses(comm, [&](MPI_Comm on, const int* in, int* out) {
-    return host().Neighbor_alltoallv(in, ones, offsets, MPI_INT, out, ones, offsets, MPI_INT, on);
-  });
-  found.alltoallw = reverses(comm, [&](MPI_Comm on, const int* in, int* out) {
-    return host().Neighbor_alltoallw(in, ones, bytes, types, out, ones, bytes, types, on);
-  });
-  host().Comm_free(&comm);
-  return found;
-}
+Orders g_orders;
 
 bool host_reverses(Collective collective) {
-  static const Orders orders = find_orders();
   switch (collective) {
-    case Collective::kNeighborAlltoall: return orders.alltoall;
-    case Collective::kNeighborAlltoallv: return orders.alltoallv;
-    case Collective::kNeighborAlltoallw: return orders.alltoallw;
+    case Collective::kNeighborAlltoall: return g_orders.alltoall;
+    case Collective::kNeighborAlltoallv: return g_orders.alltoallv;
+    case Collective::kNeighborAlltoallw: return g_orders.alltoallw;
     default: return false;  // the same comes twice
   }
 }
@@ -106,6 +88,27 @@ void sort(Neighbours::End& end) {
 }
 
 }  // namespace
+
+bool find_orders_of_blocks() {
+  const int self[] = {0, 0}, ones[] = {1, 1}, offsets[] = {0, 1};
+  const MPI_Aint bytes[] = {0, sizeof(int)};
+  const MPI_Datatype types[] = {MPI_INT, MPI_INT};
+  MPI_Comm comm{};
+  if (host().Dist_graph_create_adjacent(process().self, 2, self, ones, 2, self, ones, MPI_INFO_NULL,
+                                        0, &comm) != MPI_SUCCESS) {
+    return false;
+  }
+  g_orders.alltoall = reverses(comm, [](MPI_Comm on, const int* in, int* out) {
+    return host().Neighbor_alltoall(in, 1, MPI_INT, out, 1, MPI_INT, on);
+  });
+  g_orders.alltoallv = reverses(comm, [&](MPI_Comm on, const int* in, int* out) {
+    return host().Neighbor_alltoallv(in, ones, offsets, MPI_INT, out, ones, offsets, MPI_INT, on);
+  });
+  g_orders.alltoallw = reverses(comm, [&](MPI_Comm on, const int* in, int* out) {
+    return host().Neighbor_alltoallw(in, ones, bytes, types, out, ones, bytes, types, on);
+  });
+  return host().Comm_free(&comm) == MPI_SUCCESS;
+}
 
 Neighbours find_neighbours(MPI_Comm comm, int rank) {
   Neighbours found;
@@ -140,11 +143,14 @@ const Neighbours::End& Neighbours::sources_of(Collective collective) const {
 
 const Neighbours& neighbours_of(Communicator& communicator) {
   if (communicator.neighbours == nullptr) {
-    communicator.neighbours =
-        std::make_unique<const Neighbours>(find_neighbours(communicator.handle, communicator.rank));
-    const Neighbours& found = *communicator.neighbours;
-    const std::size_t blocks = found.sources.ranks.size() + found.destinations.ranks.size();
+    auto found =
+        std::make_unique<Neighbours>(find_neighbours(communicator.handle, communicator.rank));
+    if (found->left == Reason::kNone && communicator.size > kMostRanks) {
+      found->left = Reason::kManyRanks;
+    }
+    const std::size_t blocks = found->sources.ranks.size() + found->destinations.ranks.size();
     communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size) + 2 * blocks);
+    communicator.neighbours = std::move(found);
   }
   return *communicator.neighbours;
 }

@@ -27,6 +27,16 @@ struct Neighbours {
   Reason left = Reason::kNone;  // why their collectives are left to the host; the same on all ranks
 };
 
+/// visit(rank, block) for each block that is somebody's, by rank.
+template <typename Visit>
+void for_each_block(const Neighbours::End& end, Visit visit) {
+  for (const int block : end.order) visit(end.ranks[static_cast<std::size_t>(block)], block);
+}
+
+/// In MPI_Init, before anything of the host's is pending: what sources_of has to know. False: the
+/// host refuses.
+[[nodiscard]] bool find_orders_of_blocks();
+
 /// Local. `rank`: this one's. kSuspect: there is no topology.
 Neighbours find_neighbours(MPI_Comm comm, int rank);
 /// The same, kept; gives the communicator's tables room for the blocks of neighbours behind those

@@ -21,6 +21,7 @@
 #include "datatype.h"
 #include "flight.h"
 #include "fortran.h"
+#include "neighbours.h"
 #include "record.h"
 #include "settings.h"
 #include "stats.h"
@@ -158,7 +159,7 @@ bool make_host_objects(Process& state) {
          host().Irecv(nullptr, 0, g_host.byte, 0, kNeverSentTag, state.self,
                       &state.never_received) == MPI_SUCCESS &&
          host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS && start_types() &&
-         start_communicators();
+         find_orders_of_blocks() && start_communicators();
 }
 
 // All ranks together: on, or off with one line that says why.

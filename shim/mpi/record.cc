@@ -151,12 +151,11 @@ void describe_neighbours(const Communicator& communicator, const Call& call, pro
   const Neighbours found = find_neighbours(communicator.handle, communicator.rank);
   const auto table = [&](const Buffer& buffer, const Blocks& blocks, const Neighbours::End& end) {
     std::vector<std::int64_t> bytes(static_cast<std::size_t>(communicator.size));
-    for (const int i : end.order) {
-      const MPI_Datatype type = blocks.types != nullptr ? blocks.types[i] : buffer.type;
-      const std::int64_t count = blocks.counts != nullptr ? blocks.count(i) : buffer.count;
-      const int rank = end.ranks[static_cast<std::size_t>(i)];
+    for_each_block(end, [&](int rank, int block) {
+      const MPI_Datatype type = blocks.types != nullptr ? blocks.types[block] : buffer.type;
+      const std::int64_t count = blocks.counts != nullptr ? blocks.count(block) : buffer.count;
       bytes[static_cast<std::size_t>(rank)] += count * size_of(type);
-    }
+    });
     return bytes;
   };
   made.send_bytes = table(call.in, call.in_blocks, found.destinations);

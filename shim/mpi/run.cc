@@ -122,7 +122,9 @@ Outcome reduce_by_host(Collective collective, Communicator& communicator, const 
   // The host has already raised the error.
   if (flight == nullptr && by_host.failed() != MPI_SUCCESS) return {by_host.failed()};
   // An element does not fit in a slot: said on all ranks alike, before anything was sent.
-  if (done == CRL_ERR_UNSUPPORTED) return leave(Reason::kReduction);
+  if (done == CRL_ERR_UNSUPPORTED && !fails_in_the_making(communicator)) {
+    return leave(Reason::kReduction);
+  }
   if (done == CRL_OK && how.out_room.exists()) {
     const int status = at_end(flight, [&type, elements, &out_room = how.out_room, to] {
       return unpack(type, elements.out, out_room.at(0), to);
@@ -133,6 +135,12 @@ Outcome reduce_by_host(Collective collective, Communicator& communicator, const 
 }
 
 }  // namespace
+
+bool fails_in_the_making(const Communicator& communicator) {
+  if (!communicator.agreeing) return false;
+  const crl_status_t status = crl_team_test(communicator.team);
+  return status != CRL_OK && status != CRL_IN_PROGRESS;
+}
 
 Outcome answer_broken(Communicator& communicator) {
   return {raise_carillon_error(communicator.handle, communicator.broken)};

@@ -103,10 +103,14 @@ inline crl_request_h* place_of_request(Flight* flight) {
   return flight == nullptr ? nullptr : &flight->request;
 }
 
-/// A blocking collective has ended, or another has begun.
+/// Whether the team has turned out not to be made, and its flights are still to learn that.
+bool fails_in_the_making(const Communicator& communicator);
+
+/// A blocking collective has ended, or another has begun; or it will be the host's to begin it,
+/// with those that were started earlier.
 inline Outcome finish(Collective collective, Communicator& communicator, crl_status_t status,
                       const Flight* flight) {
-  if (status == CRL_OK) [[likely]] {
+  if (status == CRL_OK || (flight != nullptr && fails_in_the_making(communicator))) [[likely]] {
     communicator.count(flight == nullptr ? call_index(collective) : flight->counted);
     return {};
   }

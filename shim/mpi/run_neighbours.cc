@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The neighbourhood collectives: an alltoallv in which most blocks are empty, and of those nothing
-// is sent. What goes to one rank more than once goes as one block.
+// The neighbourhood collectives: an alltoallv in which most blocks are empty. What goes to one rank
+// more than once goes as one block.
 #include "block_side.h"
 #include "neighbours.h"
 #include "run.h"
@@ -17,11 +17,10 @@ struct RankTable {
   void fill(int size, const BlockSide& side, const Neighbours::End& end) const {
     std::fill_n(bytes, size, 0);
     std::fill_n(offsets, size, 0);
-    for (const int i : end.order) {
-      const int rank = end.ranks[static_cast<std::size_t>(i)];
-      if (bytes[rank] == 0) offsets[rank] = side.offsets()[i];
-      bytes[rank] += side.bytes()[i];
-    }
+    for_each_block(end, [&](int rank, int block) {
+      if (bytes[rank] == 0) offsets[rank] = side.offsets()[block];
+      bytes[rank] += side.bytes()[block];
+    });
   }
 };
 

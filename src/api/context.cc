@@ -84,6 +84,11 @@ const char* crl_version(void) { return "0.1.0"; }
 
 namespace {
 
+// Ids are literals: they end with a zero.
+const char* id_of(const carillon::Algorithm* algorithm) {
+  return algorithm == nullptr ? "" : algorithm->id.data();
+}
+
 crl_status_t create_context(const crl_context_config_t& config, crl_context_h* context_p) {
   auto settings = carillon::read_config();
   if (!settings.ok()) return carillon::report(settings.status());
@@ -210,9 +215,7 @@ void crl_team_fail(crl_team_h team, crl_status_t status) {
 int crl_team_rank(crl_team_h team) { return team->team->rank(); }
 int crl_team_size(crl_team_h team) { return team->team->size(); }
 
-const char* crl_team_last_algorithm(crl_team_h team) {
-  return team->last_algorithm == nullptr ? "" : team->last_algorithm->id.data();
-}
+const char* crl_team_last_algorithm(crl_team_h team) { return id_of(team->last_algorithm); }
 
 int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room) {
   int count = 0;
@@ -221,7 +224,7 @@ int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room) {
     if (!team->watch) return CRL_OK;
     for (const carillon::TableWatch::Decision& each : team->watch->decisions()) {
       if (count < room) {
-        decisions[count] = {.algorithm = each.algorithm->id.data(),
+        decisions[count] = {.algorithm = id_of(each.algorithm),
                             .reason = carillon::text_of(each.why),
                             .calls = each.calls};
       }

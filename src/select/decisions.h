@@ -20,6 +20,7 @@ enum class Why : std::uint8_t {
   kSurvey,
   kPays,
   kUnknown,
+  kNoRadix,
   kLongBlocks,
   kNewTables,
   kSlower,
@@ -38,6 +39,7 @@ constexpr const char* text_of(Why why) {
     case Why::kSurvey: return "a survey of the tables";
     case Why::kPays: return "short blocks in tables that repeat";
     case Why::kUnknown: return "nothing known before the first survey";
+    case Why::kNoRadix: return "two phases cannot be for so many ranks, or so few";
     case Why::kLongBlocks: return "a block is too long for two phases";
     case Why::kNewTables: return "two phases would pay if tables repeated";
     case Why::kSlower: return "two phases would not be faster";

@@ -61,6 +61,7 @@ Why Surveys::reason(const AgreedTables& tables) const {
     return choice.algorithm->id == "alltoallv.bruck_two_phase";
   };
   if (pays(usual_)) return Why::kPays;
+  if (!model_.takes(0)) return Why::kNoRadix;
   if (!model_.takes(tables.longest_bytes)) return Why::kLongBlocks;
   AgreedTables repeated = tables;
   repeated.fresh_percent = 0;

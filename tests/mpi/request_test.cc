@@ -85,6 +85,27 @@ void first_of_communicator(std::size_t kind, Complete complete) {
   check(out == world_size() * (world_size() - 1) / 2, "a collective of a freed communicator");
 }
 
+// Collectives go on being started on communicators while one after the other learns whether it is
+// served.
+void several_in_the_making() {
+  constexpr std::size_t kComms = 6, kCalls = 60;
+  std::vector<MPI_Comm> comms(kComms, MPI_COMM_NULL);
+  for (MPI_Comm& comm : comms) PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  Ints in(kCalls), out(kCalls, -1);
+  std::vector<MPI_Request> requests(kCalls, MPI_REQUEST_NULL);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    in[i] = world_rank() + static_cast<int>(i);
+    MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, comms[i % kComms], &requests[i]);
+  }
+  MPI_Waitall(static_cast<int>(kCalls), requests.data(), MPI_STATUSES_IGNORE);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const int ranks = world_size();
+    check(out[i] == ranks * (ranks - 1) / 2 + ranks * static_cast<int>(i),
+          "a sum on one of several communicators in the making");
+  }
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
 // One starts and completes on two communicators in one order, the others in the other.
 void opposite_orders(const std::vector<MPI_Comm>& comms) {
   const bool swap = world_rank() % 2 == 1;
@@ -167,6 +188,7 @@ void run() {
     many(MPI_COMM_WORLD, complete);
     first_of_communicator(static_cast<std::size_t>(++seed), complete);
   }
+  for (int round = 0; round < 20; ++round) several_in_the_making();
   for (int round = 0; round < 5; ++round) {
     opposite_orders({comms[0], comms[2]});
     for (const int how : {0, 1, 2}) {
