@@ -174,12 +174,12 @@ Reason Switch::build_group(const Arrival& arrival, InstalledJob& job, std::uint3
   if (allots) {
     if (const Reason reason = allot(header, job, group); reason != Reason::kNone) return reason;
   }
-  groups_[first | *group] = {
-      .group = std::make_unique<Group>(header.job, *group, job.key, std::move(shape)),
-      .asker = arrival.from,
-      .request = header.sequence,
-      .allotted = allots,
-      .touched = time_};
+  groups_[first | *group] = {.group = std::make_unique<Group>(header.job, *group, job.key,
+                                                              std::move(shape), config_.first),
+                             .asker = arrival.from,
+                             .request = header.sequence,
+                             .allotted = allots,
+                             .touched = time_};
   ++job.groups;
   job.memory_bytes += bytes;
   used_bytes_ += bytes;

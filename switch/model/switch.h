@@ -25,6 +25,7 @@ struct SwitchConfig {
   std::uint16_t children = kMaxChildren;
   std::uint16_t window = kMaxWindow;
   std::uint16_t operand_bytes = kMaxOperandBytes;
+  std::uint32_t first = 0;  ///< sequence of each group; hosts begin with 0
 };
 
 class Switch {

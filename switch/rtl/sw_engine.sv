@@ -6,8 +6,10 @@
 // packet_i stays from packet_valid_i to packet_done_o, which is 1 for one cycle; packet_word_i is the
 // word of its frame packet_word_at_o of the cycle before. Frames leave by m_port_o, an AXI4-Stream as
 // sw_parser's, in the order of what they answer, and to several children in that of their numbers.
-// Who does not take a frame stops all. Tables are written when control_valid_i and control_ready_o are
-// 1, between packets; a group that is written has all its slots before their first use.
+// Who does not take a frame stops all. A frame to a port that is not there is dropped. Tables are
+// written when control_valid_i and control_ready_o are 1, between packets, and touched_o (as
+// sw_group_table has it) is read then; a group that is written has all its slots before their first
+// use. counter_o is counted when counts_o is 1.
 module sw_engine
   import sw_protocol_pkg::*;
   import sw_reduce_pkg::operation_t;
@@ -46,7 +48,9 @@ module sw_engine
   output word_t                     m_data_o,
   output logic [WordBytes-1:0]      m_keep_o,
   output logic                      m_last_o,
-  output logic [Counters-1:0][63:0] counters_o
+  output logic [Groups-1:0]         touched_o,
+  output logic                      counts_o,
+  output counter_e                  counter_o
 );
 
   localparam int unsigned GroupBits = $clog2(Groups);
@@ -55,16 +59,6 @@ module sw_engine
   localparam int unsigned ChildBits = $clog2(Children);
   localparam int unsigned Targets = MaxChildren;  // and no more ports
   localparam int unsigned TargetBits = $clog2(Targets);
-
-  if (Children < 2 || Children > MaxChildren || Ports > Targets || Ports < 2) begin : g_bad_ports
-    $error("ports and children are 2 to 64");
-  end
-  if (Jobs < 2 || Groups < 2 || ForwardEntries < 2) begin : g_bad_tables
-    $error("tables have two entries at least");
-  end
-  if (OperandBytes % 8 != 0 || OperandBytes > MaxOperandBytes) begin : g_bad_operand
-    $error("operands are whole words of 64 bits, 8,192 bytes at most");
-  end
 
   typedef enum logic [3:0] {
     StIdle,
@@ -105,7 +99,7 @@ module sw_engine
   to_e to_q;
   header_t out_q;
   bytes_t out_payload_q;
-  address_t address_q;
+  address_t address, address_q;
   logic [Targets-1:0] targets_q;
   logic [TargetBits-1:0] target;
 
@@ -113,9 +107,9 @@ module sw_engine
   logic [SlotAtBits-1:0] slot_at;
   slot_t slot, slot_next, slot_q, slot_sealed;
   action_e action, rule_action;
-  counter_e rule_counter, counter;
+  counter_e rule_counter;
   reason_e reason, rule_reason;
-  logic complete, rule_complete, complete_q, slots_busy, counts;
+  logic complete, rule_complete, complete_q, slots_busy, touches, leads_nowhere;
 
   // The units that take more than a cycle.
   logic tag_start, tag_valid, reduce_start, reduce_done, send_start, send_done;
@@ -137,9 +131,12 @@ module sw_engine
   assign writes = control_valid_i && control_ready_o;
 
   sw_group_table #(
+    .Ports(Ports),
     .Jobs(Jobs),
     .Groups(Groups),
-    .Children(Children)
+    .Children(Children),
+    .Window(Window),
+    .OperandBytes(OperandBytes)
   ) u_group_table (
     .clk_i,
     .rst_ni,
@@ -156,7 +153,9 @@ module sw_engine
     .group_o         (group),
     .child_group_at_i(group_at_q),
     .child_i         (state_q == StTarget ? 16'(target) : header.child),
-    .child_o         (child)
+    .child_o         (child),
+    .touch_i         (touches),
+    .touched_o
   );
 
   sw_forward_table #(
@@ -175,11 +174,8 @@ module sw_engine
     .ports_o (ports)
   );
 
-  group_entry_t written_group;
-  logic init, unused_written;
-  assign written_group = control_record_i;
+  logic init;
   assign init = writes && control_table_i == TableGroups;
-  assign unused_written = ^written_group;
 
   sw_slots #(
     .Groups(Groups),
@@ -189,7 +185,7 @@ module sw_engine
     .rst_ni,
     .init_i       (init),
     .init_group_i (GroupBits'(control_index_i)),
-    .init_window_i(written_group.window),
+    .init_record_i(control_record_i),
     .busy_o       (slots_busy),
     .group_at_i   (group_at_q),
     .window_i     (group_q.window),
@@ -230,35 +226,41 @@ module sw_engine
 
   always_comb begin
     action = ActDrop;
-    counter = rule_counter;
+    counter_o = rule_counter;
+    touches = 1'b0;
     reason = rule_reason;
     complete = 1'b0;
     if (!authentic_q && !has_no_tag) begin
-      counter = CountBadTag;
+      counter_o = CountBadTag;
     end else if (!group_found_q) begin
-      counter = CountUnknownGroup;
+      counter_o = CountUnknownGroup;
       if (header.kind == KindContribute) begin
         action = ActRefuse;
-        counter = CountRefused;
+        counter_o = CountRefused;
         reason = ReasonUnknownGroup;
       end
     end else if (header.kind == KindContribute ? !is_child : !is_parent) begin
-      counter = CountWrongSource;
+      counter_o = CountWrongSource;
     end else begin
       action = rule_action;
+      touches = state_q == StRules && header.kind != KindRefuse;
       complete = rule_complete;
     end
-    counts = state_q == StRules;
+    counts_o = state_q == StRules;
+    if (state_q == StTarget) begin
+      counter_o = CountUndeliverable;
+      counts_o = targets_q != '0 && leads_nowhere;
+    end
     if (state_q == StSort) begin
-      counts = 1'b1;
+      counts_o = 1'b1;
       unique case (packet_i.verdict)
-        VerdictMalformed: counter = CountMalformed;
-        VerdictUndeliverable: counter = CountUndeliverable;
+        VerdictMalformed: counter_o = CountMalformed;
+        VerdictUndeliverable: counter_o = CountUndeliverable;
         VerdictPacket: begin
-          counter = CountUnknownJob;
-          counts = !job_found_q;
+          counter_o = CountUnknownJob;
+          counts_o = !job_found_q;
         end
-        default: counter = ports_q == '0 ? CountUndeliverable : CountForwarded;
+        default: counter_o = ports_q == '0 ? CountUndeliverable : CountForwarded;
       endcase
     end
   end
@@ -336,9 +338,15 @@ module sw_engine
     endcase
   end
 
+  assign target = lowest_of(targets_q);
+  assign leads_nowhere = 32'(address.port) >= Ports;
   always_comb begin
-    target = '0;
-    for (int unsigned i = Targets; i > 0; --i) if (targets_q[i-1]) target = TargetBits'(i - 1);
+    unique case (to_q)
+      ToSource:   address = source;
+      ToParent:   address = group_q.parent;
+      ToChildren: address = child;
+      default:    address = '{port: 8'(target), default: '0};
+    endcase
   end
 
   // After a contribution is there.
@@ -394,7 +402,13 @@ module sw_engine
       end
       StReduce: if (reduce_done) state_d = StSeal;
       StSeal: if (tag_valid) state_d = StTarget;
-      StTarget: state_d = targets_q == '0 ? StDone : StSend;
+      StTarget: begin
+        if (targets_q == '0) begin
+          state_d = StDone;
+        end else if (!leads_nowhere) begin
+          state_d = StSend;
+        end
+      end
       StSend: if (send_done) state_d = StTarget;
       default: state_d = StIdle;
     endcase
@@ -407,11 +421,9 @@ module sw_engine
     if (!rst_ni) begin
       state_q <= StIdle;
       enters_q <= 1'b0;
-      counters_o <= '0;
     end else begin
       state_q <= state_d;
       enters_q <= state_d != state_q;
-      if (counts) counters_o[counter] <= counters_o[counter] + 64'd1;
     end
   end
 
@@ -479,12 +491,7 @@ module sw_engine
       end
       StTarget: begin
         targets_q[target] <= 1'b0;
-        unique case (to_q)
-          ToSource:   address_q <= source;
-          ToParent:   address_q <= group_q.parent;
-          ToChildren: address_q <= child;
-          default:    address_q.port <= 8'(target);
-        endcase
+        address_q <= address;
       end
       default: ;
     endcase

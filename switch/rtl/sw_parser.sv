@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What comes in at a port: keeps one frame, reads its head, and says what it is. The next frame is
-// taken when the reader is done with this one.
+// What comes in at a port: keeps one frame, reads its head, and says what it is. The next frame waits
+// until the reader is done with this one, but only for patience_i cycles, or without end if that is
+// all ones: then it is taken and dropped, word by word, and overrun_o is 1 for the cycle of its last.
 //
 // The port is an AXI4-Stream of words of 64 bits: heads of packets are whole words of these, and the
 // tag is made of such. keep is all ones but in a frame's last word, where it has the frame's last
@@ -30,7 +31,9 @@ module sw_parser
   output packet_t              packet_o,
   input  logic                 done_i,
   input  word_at_t             word_at_i,
-  output word_t                word_o
+  output word_t                word_o,
+  input  logic [15:0]          patience_i,
+  output logic                 overrun_o
 );
 
   localparam word_at_t TooManyWords = word_at_t'(FrameWords + 1);
@@ -40,10 +43,30 @@ module sw_parser
   word_at_t at_q;  // the next word; at most TooManyWords
   bytes_t bytes_q;
   logic whole_q;
-  logic takes;
+  logic drops_q;           // the frame that is coming
+  logic [15:0] waited_q;
+  logic takes, drops_last;
 
-  assign s_ready_o = !whole_q;
-  assign takes = s_valid_i && s_ready_o;
+  assign s_ready_o = !whole_q || drops_q;
+  assign takes = s_valid_i && s_ready_o && !drops_q;
+  assign drops_last = s_valid_i && drops_q && s_last_i;
+  assign overrun_o = drops_last;
+
+  // With a whole frame here, what is offered is the first word of the next.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      drops_q <= 1'b0;
+      waited_q <= '0;
+    end else if (drops_q) begin
+      drops_q <= !drops_last;
+      waited_q <= '0;
+    end else if (!whole_q || done_i || !s_valid_i || &patience_i) begin
+      waited_q <= '0;
+    end else begin
+      drops_q <= waited_q == patience_i;
+      waited_q <= waited_q + 1'b1;
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -143,6 +143,6 @@ module sw_slot_rules
       header_i.reason, header_i.op[7:3], header_i.header_type[7:2], header_i.flags[7:4]};
   logic unused_group;
   assign unused_group = ^{group_i.valid, group_i.job, group_i.group, group_i.parent,
-      group_i.window};
+      group_i.window, group_i.first};
 
 endmodule

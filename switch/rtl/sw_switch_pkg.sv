@@ -78,11 +78,12 @@ package sw_switch_pkg;
   } packet_t;
 
   // Tables, and what is written to them. Records of an index replace what was there.
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     TableJobs,
     TableGroups,
     TableChildren,  // index: group * Children + child
-    TableForward
+    TableForward,
+    TableTouched    // index: a group, which is not touched from now on; the record is anything
   } table_e;
 
   typedef struct packed {
@@ -100,6 +101,7 @@ package sw_switch_pkg;
     logic [15:0]            parent_child;
     logic [15:0]            window;
     logic [15:0]            operand_bytes;
+    logic [31:0]            first;     // the sequence that comes first
     logic [MaxChildren-1:0] children;  // those that are there
   } group_entry_t;
 
@@ -145,7 +147,8 @@ package sw_switch_pkg;
     ActPassRefusal
   } action_e;
 
-  // As the reference counts; the last two are of frames for others.
+  // As the reference counts, and frames: those for others that went on, those that could not leave
+  // (for others, or the switch's own to a port that is not there), and those that found no room.
   typedef enum logic [4:0] {
     CountOperands,
     CountResults,
@@ -163,15 +166,24 @@ package sw_switch_pkg;
     CountPremature,
     CountMismatched,
     CountForwarded,
-    CountUndeliverable
+    CountUndeliverable,
+    CountOverrun
   } counter_e;
-  parameter int unsigned Counters = 17;
+  parameter int unsigned Counters = 18;
 
   // A word with its first byte lowest, as it lies on a port, of one with its first byte highest.
   function automatic word_t swapped(word_t word);
     word_t to;
     for (int unsigned i = 0; i < WordBytes; ++i) to[8*i+:8] = word[8*(WordBytes-1-i)+:8];
     return to;
+  endfunction
+
+  // The first of those that are there.
+  function automatic logic [$clog2(MaxChildren)-1:0] lowest_of(logic [MaxChildren-1:0] there);
+    logic [$clog2(MaxChildren)-1:0] at;
+    at = '0;
+    for (int unsigned i = MaxChildren; i > 0; --i) if (there[i-1]) at = $clog2(MaxChildren)'(i - 1);
+    return at;
   endfunction
 
   // Bytes of an operand, whether it is there or not.
