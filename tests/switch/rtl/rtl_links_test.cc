@@ -146,8 +146,8 @@ class Links {
     out_[i].clear();
   }
 
-  std::array<std::unique_ptr<SwitchModule>, 2> switches_ = {make_module<SwitchModule>(),
-                                                            make_module<SwitchModule>()};
+  std::array<ModulePointer<SwitchModule>, 2> switches_ = {make_module<SwitchModule>(),
+                                                          make_module<SwitchModule>()};
   std::array<std::array<Input, kSenders>, 2> in_;
   std::array<Bytes, 2> out_;
   std::array<std::vector<Bytes>, 2> received_;

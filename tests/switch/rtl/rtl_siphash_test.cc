@@ -88,7 +88,7 @@ class SipHashTest : public testing::Test {
   }
 
   std::mt19937_64 random_{7};
-  std::unique_ptr<Module> module_ = make_module<Module>();
+  ModulePointer<Module> module_ = make_module<Module>();
   std::uint64_t cycles_ = 0;
 };
 

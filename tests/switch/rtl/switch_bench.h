@@ -162,7 +162,7 @@ class SwitchBench {
 
   Handler taken_, sent_;
   Operands random_;
-  std::unique_ptr<SwitchModule> switch_ = make_module<SwitchModule>();
+  ModulePointer<SwitchModule> switch_ = make_module<SwitchModule>();
   std::array<Port, kPorts> ports_;
   std::uint64_t cycles_ = 0, touched_ = 0;
   bool wrote_ = false;
