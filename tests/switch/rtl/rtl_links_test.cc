@@ -11,7 +11,7 @@
 #include <cstring>
 #include <deque>
 
-#include "switch/rtl/frames.h"
+#include "switch/frames/frames.h"
 #include "switch/rtl/module.h"
 #include "switch/rtl/operands.h"
 #include "switch/rtl/switch_shape.h"

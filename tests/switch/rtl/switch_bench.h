@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 
-#include "switch/rtl/frames.h"
+#include "switch/frames/frames.h"
 #include "switch/rtl/module.h"
 #include "switch/rtl/operands.h"
 #include "switch/rtl/switch_shape.h"

@@ -9,8 +9,8 @@
 #include <functional>
 #include <map>
 
+#include "switch/frames/frames.h"
 #include "switch/model/switch.h"
-#include "switch/rtl/frames.h"
 #include "switch/rtl/switch_bench.h"
 
 namespace carillon::rtl {

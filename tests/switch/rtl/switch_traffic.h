@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "switch/rtl/frames.h"
+#include "switch/frames/frames.h"
 #include "switch/rtl/operands.h"
 #include "switch/rtl/switch_bench.h"
 
