@@ -3,8 +3,9 @@
 // What a switch does with a packet, from the first look to the last frame that it sends, one packet at
 // a time: tag, group, slot, reduction, answer. Frames for others go on as they are.
 //
-// packet_i stays from packet_valid_i to packet_done_o, which is 1 for one cycle; packet_word_i is the
-// word of its frame packet_word_at_o of the cycle before. Frames leave by m_port_o, an AXI4-Stream as
+// packet_i is there a cycle after packet_valid_i, and its verdict two, and stays to packet_done_o, which
+// is 1 for one cycle; packet_word_i is the word of its frame packet_word_at_o of two cycles before, of
+// those in which packet_read_o is 1. Frames leave by m_port_o, an AXI4-Stream as
 // sw_parser's, in the order of what they answer, and to several children in that of their numbers.
 // Who does not take a frame stops all. A frame to a port that is not there is dropped. Tables are
 // written when control_valid_i and control_ready_o are 1, between packets, and touched_o (as
@@ -22,6 +23,7 @@ module sw_engine
   parameter  int unsigned ForwardEntries = 32,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = BurstOperandBytes,
+  parameter  int unsigned TagWordCycles = 2,
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                      clk_i,
@@ -40,6 +42,7 @@ module sw_engine
   input  logic [PortBits-1:0]       packet_port_i,
   output logic                      packet_taken_o,  // its work begins
   output logic                      packet_done_o,
+  output logic                      packet_read_o,
   output word_at_t                  packet_word_at_o,
   input  word_t                     packet_word_i,
   output logic                      m_valid_o,
@@ -57,15 +60,17 @@ module sw_engine
   localparam int unsigned Slots = SlotsPerWindow * Window;
   localparam int unsigned SlotAtBits = GroupBits + $clog2(Slots);
   localparam int unsigned ChildBits = $clog2(Children);
-  localparam int unsigned Targets = MaxChildren;  // and no more ports
+  localparam int unsigned Targets = Children > Ports ? Children : Ports;
   localparam int unsigned TargetBits = $clog2(Targets);
 
   typedef enum logic [3:0] {
     StIdle,
     StInit,    // a group's slots
-    StLook,    // the tables, for what the header names
+    StLook,    // in the tables, for what the header names
+    StFind,    // what they have of it
     StSort,    // by verdict
     StTag,     // of the packet
+    StWeigh,   // whose it is
     StRules,   // of its slot
     StStore,   // its operand, or the result
     StReduce,  // the operands of all children
@@ -106,15 +111,15 @@ module sw_engine
   // The slot.
   logic [SlotAtBits-1:0] slot_at;
   slot_t slot, slot_next, slot_q, slot_sealed;
-  action_e action, rule_action;
+  action_e action;
   counter_e rule_counter;
-  reason_e reason, rule_reason;
-  logic complete, rule_complete, complete_q, slots_busy, touches, leads_nowhere;
+  reason_e reason;
+  logic complete, complete_q, slots_busy, touches, leads_nowhere;
 
   // The units that take more than a cycle.
   logic tag_start, tag_valid, reduce_start, reduce_done, send_start, send_done;
   logic [63:0] tag;
-  word_at_t tag_at, send_at, copy_q, copy_d, payload_words;
+  word_at_t tag_at, send_at, copy_q, fetch_q, payload_words;
   word_t sent_word;
   head_t head;
 
@@ -154,7 +159,7 @@ module sw_engine
     .child_group_at_i(group_at_q),
     .child_i         (state_q == StTarget ? 16'(target) : header.child),
     .child_o         (child),
-    .touch_i         (touches),
+    .touch_i         (touches && state_q == StRules),
     .touched_o
   );
 
@@ -204,48 +209,27 @@ module sw_engine
   logic unused_slot;
   assign unused_slot = ^slot_q.tag;
 
-  sw_slot_rules u_slot_rules (
-    .header_i   (header),
-    .authentic_i(authentic_q),
-    .group_i    (group_q),
-    .slots_i    (group_q.window * 16'(SlotsPerWindow)),
-    .slot_i     (slot),
-    .action_o   (rule_action),
-    .counter_o  (rule_counter),
-    .reason_o   (rule_reason),
-    .complete_o (rule_complete),
-    .slot_o     (slot_next)
+  sw_judge #(
+    .Children(Children)
+  ) u_judge (
+    .clk_i,
+    .header_i     (header),
+    .source_i     (source),
+    .authentic_i  (authentic_q),
+    .group_found_i(group_found_q),
+    .group_i      (group_q),
+    .child_i      (child),
+    .slot_i       (slot),
+    .action_o     (action),
+    .counter_o    (rule_counter),
+    .reason_o     (reason),
+    .complete_o   (complete),
+    .touches_o    (touches),
+    .slot_o       (slot_next)
   );
 
-  // What comes before a slot's rules: who may say something about it at all.
-  logic is_child, is_parent, has_no_tag;
-  assign is_child = header.child < 16'(Children) &&
-      group_q.children[header.child[TargetBits-1:0]] && is_at(child, source);
-  assign is_parent = !group_q.root && is_at(group_q.parent, source);
-  assign has_no_tag = header.kind == KindRefuse && header.reason == ReasonUnknownJob;
-
   always_comb begin
-    action = ActDrop;
     counter_o = rule_counter;
-    touches = 1'b0;
-    reason = rule_reason;
-    complete = 1'b0;
-    if (!authentic_q && !has_no_tag) begin
-      counter_o = CountBadTag;
-    end else if (!group_found_q) begin
-      counter_o = CountUnknownGroup;
-      if (header.kind == KindContribute) begin
-        action = ActRefuse;
-        counter_o = CountRefused;
-        reason = ReasonUnknownGroup;
-      end
-    end else if (header.kind == KindContribute ? !is_child : !is_parent) begin
-      counter_o = CountWrongSource;
-    end else begin
-      action = rule_action;
-      touches = state_q == StRules && header.kind != KindRefuse;
-      complete = rule_complete;
-    end
     counts_o = state_q == StRules;
     if (state_q == StTarget) begin
       counter_o = CountUndeliverable;
@@ -265,14 +249,24 @@ module sw_engine
     end
   end
 
-  assign head = head_to(
-      address_q, own_mac_i, own_ip_i, own_udp_port_i, out_q, 16'(out_payload_q));
+  sw_head u_head (
+    .clk_i,
+    .own_mac_i,
+    .own_ip_i,
+    .own_udp_port_i,
+    .to_i           (address_q),
+    .header_i       (out_q),
+    .payload_bytes_i(out_payload_q),
+    .head_o         (head)
+  );
 
   assign tag_start = enters_q && state_q inside {StTag, StSeal};
   assign reduce_start = enters_q && state_q == StReduce;
   assign send_start = state_q == StTarget && state_d == StSend;
 
-  sw_tagger u_tagger (
+  sw_tagger #(
+    .WordCycles(TagWordCycles)
+  ) u_tagger (
     .clk_i,
     .rst_ni,
     .start_i        (tag_start),
@@ -307,7 +301,8 @@ module sw_engine
     .operation_i(operation),
     .present_i  (slot_q.present[Children-1:0]),
     .done_o     (reduce_done),
-    .read_at_i  ((state_q == StSeal ? tag_at : send_at) - word_at_t'(HeadWords)),
+    .read_i     (packet_read_o),
+    .read_at_i  (state_q == StSeal ? tag_at : send_at),
     .sent_o     (sent_word)
   );
 
@@ -318,6 +313,7 @@ module sw_engine
     .raw_i    (to_q == ToPorts),
     .head_i   (head),
     .bytes_i  (to_q == ToPorts ? packet_i.bytes : bytes_t'(HeadBytes) + out_payload_q),
+    .read_o   (packet_read_o),
     .word_at_o(send_at),
     .word_i   (to_q == ToPorts ? packet_word_i : sent_word),
     .m_valid_o,
@@ -329,16 +325,15 @@ module sw_engine
   );
   assign m_port_o = PortBits'(address_q.port);
 
-  assign copy_d = state_q == StStore ? copy_q + 1'b1 : '0;
   always_comb begin
     unique case (state_q)
-      StTag:            packet_word_at_o = tag_at;
-      StRules, StStore: packet_word_at_o = word_at_t'(HeadWords) + copy_d;
-      default:          packet_word_at_o = send_at;
+      StTag:                     packet_word_at_o = tag_at;
+      StWeigh, StRules, StStore: packet_word_at_o = fetch_q;
+      default:                   packet_word_at_o = send_at;
     endcase
   end
 
-  assign target = lowest_of(targets_q);
+  assign target = TargetBits'(lowest_of(MaxChildren'(targets_q)));
   assign leads_nowhere = 32'(address.port) >= Ports;
   always_comb begin
     unique case (to_q)
@@ -354,7 +349,7 @@ module sw_engine
   always_comb begin
     after_store = StDone;
     if (state_q == StRules) begin
-      if (complete) after_store = slot_next.present == '0 ? StSeal : StReduce;
+      if (complete) after_store = slot_next.empty ? StSeal : StReduce;
     end else if (complete_q) begin
       after_store = StReduce;
     end
@@ -371,7 +366,8 @@ module sw_engine
         end
       end
       StInit: if (!slots_busy) state_d = StIdle;
-      StLook: state_d = StSort;
+      StLook: state_d = StFind;
+      StFind: state_d = StSort;
       StSort: begin
         unique case (packet_i.verdict)
           VerdictMalformed, VerdictUndeliverable: state_d = StDone;
@@ -385,7 +381,8 @@ module sw_engine
           default: state_d = ports_q == '0 ? StDone : StTarget;
         endcase
       end
-      StTag: if (tag_valid) state_d = StRules;
+      StTag: if (tag_valid) state_d = StWeigh;
+      StWeigh: state_d = StRules;
       StRules: begin
         unique case (action)
           ActRefuse, ActPassRefusal: state_d = StSeal;
@@ -437,9 +434,11 @@ module sw_engine
   end
 
   always_ff @(posedge clk_i) begin
-    copy_q <= copy_d;
+    // A word is there two cycles after it was asked for: when the first one is stored.
+    copy_q <= state_q == StStore ? copy_q + 1'b1 : '0;
+    fetch_q <= state_q inside {StWeigh, StRules, StStore} ? fetch_q + 1'b1 : word_at_t'(HeadWords);
     unique case (state_q)
-      StLook: begin
+      StFind: begin
         job_found_q <= job_found;
         key_q <= key;
         group_found_q <= group_found;
@@ -469,7 +468,7 @@ module sw_engine
             out_q <= header;
             out_q.child <= 16'(AllChildren);
             to_q <= ToChildren;
-            targets_q <= group_q.children;
+            targets_q <= Targets'(group_q.children);
           end
           ActResendResult: begin
             to_q <= ToChildren;
@@ -478,7 +477,8 @@ module sw_engine
           ActResendPartial: to_q <= ToParent;
           default: begin
             to_q <= group_q.root || header.kind == KindResult ? ToChildren : ToParent;
-            targets_q <= group_q.root || header.kind == KindResult ? group_q.children : Targets'(1);
+            targets_q <= group_q.root || header.kind == KindResult ? Targets'(group_q.children) :
+                Targets'(1);
           end
         endcase
         if (!(action inside {ActRefuse, ActPassRefusal})) begin

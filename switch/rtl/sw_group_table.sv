@@ -5,8 +5,8 @@
 // administrator's key.
 //
 // A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets.
-// Records lie in the low bits of record_i. What has been found is there without a clock. A group that
-// is written anew keeps its children until those are written, too.
+// Records lie in the low bits of record_i. What has been found is there a cycle later, a child without
+// a clock. A group that is written anew keeps its children until those are written, too.
 //
 // A bit of touched_o is 1 from where its group is written, or touch_i is 1 with child_group_at_i, until
 // its index is written to TableTouched: what is read when that is taken is of all packets since the
@@ -77,21 +77,27 @@ module sw_group_table
     end
   end
 
-  always_comb begin
-    job_found_o = 1'b0;
-    key_o = '0;
+  logic [Jobs-1:0] job_hits_q;
+  logic [Groups-1:0] group_hits_q;
+  always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Jobs; ++i) begin
-      if (jobs_q[i].valid && jobs_q[i].job == job_i) begin
-        job_found_o = 1'b1;
-        key_o = jobs_q[i].key;
-      end
+      job_hits_q[i] <= jobs_q[i].valid && jobs_q[i].job == job_i;
     end
-    group_found_o = 1'b0;
+    for (int unsigned i = 0; i < Groups; ++i) begin
+      group_hits_q[i] <= groups_q[i].valid && groups_q[i].job == job_i &&
+          groups_q[i].group == group_i;
+    end
+  end
+
+  assign job_found_o = job_hits_q != '0;
+  assign group_found_o = group_hits_q != '0;
+  always_comb begin
+    key_o = '0;
+    for (int unsigned i = 0; i < Jobs; ++i) if (job_hits_q[i]) key_o = jobs_q[i].key;
     group_at_o = '0;
     group_o = '0;
     for (int unsigned i = 0; i < Groups; ++i) begin
-      if (groups_q[i].valid && groups_q[i].job == job_i && groups_q[i].group == group_i) begin
-        group_found_o = 1'b1;
+      if (group_hits_q[i]) begin
         group_at_o = GroupBits'(i);
         group_o = groups_q[i];
       end

@@ -3,7 +3,7 @@
 // What is known of the slots of all groups, and the rules by which it changes. A group has
 // 2 * Window slots here, of which it uses twice its own window.
 //
-// slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
+// slot_o is what lies at the group's slot of the sequence, three cycles after both are there, as long as
 // they stay. write_i puts slot_i there. init_i, with no packet under way, makes all slots of a group
 // with this record as if the round before the first were over, and takes 2 * Window cycles, in which
 // busy_o is 1.
@@ -42,7 +42,7 @@ module sw_slots
   logic [AtBits-1:0] init_at_q;
   logic [15:0] init_slots_q;
   logic [31:0] first_q;
-  slot_t fresh;
+  slot_t fresh, read_q;
 
   assign at_o = {group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)};
   assign busy_o = busy_q;
@@ -78,7 +78,8 @@ module sw_slots
     end else if (write_i) begin
       slots[at_o] <= slot_i;
     end
-    slot_o <= slots[at_o];
+    read_q <= slots[at_o];
+    slot_o <= read_q;
   end
 
   logic unused_record;

@@ -27,6 +27,7 @@ module sw_switch
   parameter  int unsigned ForwardEntries = 32,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = BurstOperandBytes,
+  parameter  int unsigned TagWordCycles = 2,
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                            clk_i,
@@ -69,8 +70,10 @@ module sw_switch
 
   logic [Ports-1:0] whole, done, overruns;
   packet_t [Ports-1:0] packets;
+  packet_t packet_q;
   word_t [Ports-1:0] words;
   word_at_t word_at;
+  logic reads;
 
   logic busy_q, takes, packet_done;
   logic [PortBits-1:0] port_q, turn;
@@ -90,6 +93,7 @@ module sw_switch
       .packet_valid_o(whole[port]),
       .packet_o      (packets[port]),
       .done_i        (done[port]),
+      .read_i        (reads),
       .word_at_i     (word_at),
       .word_o        (words[port]),
       .patience_i,
@@ -119,7 +123,10 @@ module sw_switch
       busy_q <= 1'b0;
     end
   end
-  always_ff @(posedge clk_i) if (takes) port_q <= turn;
+  always_ff @(posedge clk_i) begin
+    if (takes) port_q <= turn;
+    packet_q <= packets[port_q];
+  end
 
   logic m_valid, counts;
   counter_e counter;
@@ -132,7 +139,8 @@ module sw_switch
     .Groups(Groups),
     .ForwardEntries(ForwardEntries),
     .Window(Window),
-    .OperandBytes(OperandBytes)
+    .OperandBytes(OperandBytes),
+    .TagWordCycles(TagWordCycles)
   ) u_engine (
     .clk_i,
     .rst_ni,
@@ -146,10 +154,11 @@ module sw_switch
     .control_index_i,
     .control_record_i,
     .packet_valid_i  (busy_q),
-    .packet_i        (packets[port_q]),
+    .packet_i        (packet_q),
     .packet_port_i   (port_q),
     .packet_taken_o  (taken_o),
     .packet_done_o   (packet_done),
+    .packet_read_o   (reads),
     .packet_word_at_o(word_at),
     .packet_word_i   (words[port_q]),
     .m_valid_o       (m_valid),

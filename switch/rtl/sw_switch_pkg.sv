@@ -223,21 +223,21 @@ package sw_switch_pkg;
     return to;
   endfunction
 
-  // IPv4's sum of the words of its header, folded.
-  function automatic logic [15:0] ipv4_sum(head_t head);
+  // The sum of five words of IPv4's header, from this one on; the last word is number 0.
+  function automatic logic [18:0] ipv4_sum(head_t head, int unsigned first);
     logic [159:0] words;
-    logic [19:0] sum;
+    logic [18:0] sum;
     words = {
       head.version_length, head.service, head.total_length, head.identification, head.fragment,
       head.time_to_live, head.ip_protocol, head.ip_checksum, head.source_ip, head.destination_ip
     };
     sum = '0;
-    for (int unsigned i = 0; i < 10; ++i) sum = sum + 20'(words[16*i+:16]);
-    sum = 20'(sum[15:0]) + 20'(sum[19:16]);
-    return sum[15:0] + 16'(sum[19:16]);
+    for (int unsigned i = 0; i < 5; ++i) sum = sum + 19'(words[16*(i+first)+:16]);
+    return sum;
   endfunction
 
-  // The head of a frame of the switch's to one address, before an operand of so many bytes.
+  // The head of a frame of the switch's to one address, before an operand of so many bytes; without
+  // IPv4's checksum.
   function automatic head_t head_to(address_t to, logic [47:0] own_mac, logic [31:0] own_ip,
                                     logic [15:0] own_udp_port, header_t header,
                                     logic [15:0] payload_bytes);
@@ -254,7 +254,6 @@ package sw_switch_pkg;
     head.ip_protocol = ProtocolUdp;
     head.source_ip = own_ip;
     head.destination_ip = to.ip;
-    head.ip_checksum = ~ipv4_sum(head);
     head.source_port = own_udp_port;
     head.destination_port = to.udp_port;
     head.header = header;

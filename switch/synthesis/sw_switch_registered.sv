@@ -12,6 +12,7 @@ module sw_switch_registered
   parameter  int unsigned ForwardEntries = 8,
   parameter  int unsigned Window = 4,
   parameter  int unsigned OperandBytes = 1408,
+  parameter  int unsigned TagWordCycles = 4,
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                            clk_i,
@@ -68,7 +69,8 @@ module sw_switch_registered
     .Groups(Groups),
     .ForwardEntries(ForwardEntries),
     .Window(Window),
-    .OperandBytes(OperandBytes)
+    .OperandBytes(OperandBytes),
+    .TagWordCycles(TagWordCycles)
   ) u_switch (
     .clk_i,
     .rst_ni,

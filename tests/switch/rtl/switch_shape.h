@@ -21,10 +21,12 @@ inline constexpr std::size_t kPorts = 7;
 #ifdef CARILLON_RTL_WIDE
 using SwitchModule = WideSwitchRtl;
 inline constexpr std::size_t kChildren = 16, kGroups = 3, kWindow = 16, kOperandBytes = 8192;
+inline constexpr std::size_t kTagWordCycles = 4;
 inline constexpr std::uint64_t kFrames = 300;  // of a test
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
+inline constexpr std::size_t kTagWordCycles = 2;
 inline constexpr std::uint64_t kFrames = 5000;
 #endif
 
