@@ -12,6 +12,7 @@
 
 #include "base/copy.h"
 #include "cluster/shape.h"
+#include "reduce/kernels.h"
 #include "support/failure.h"
 #include "support/machine.h"
 #include "support/median.h"
@@ -94,8 +95,9 @@ MemoryCost measure_reduce(std::int64_t cache_bytes) {
   const std::vector<double> left = operand(cache_bytes);
   const std::vector<double> right = operand(cache_bytes);
   std::vector<double> sum = left;
+  const Kernel add = find_kernel(CRL_SUM, CRL_FLOAT64);
   return measure_memory(cache_bytes, [&](std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) sum[i] = left[i] + right[i];
+    add(sum.data(), left.data(), right.data(), count);
     keep();
   });
 }
@@ -150,14 +152,28 @@ void play_ping_pong(Player& player) {
 }
 
 // Two processes that are bcast.binomial's ranks 0 and 1 in turn as root. `parameters` as in
-// CARILLON_ALGORITHM.
-PingPong measure_ping_pong(const Seats& seats, const std::string& parameters = "") {
+// CARILLON_ALGORITHM. Messages are copied through shared memory, as a machine file has it.
+PingPong measure_ping_pong(Seats seats, const std::string& parameters = "") {
+  seats.lending = false;
   const auto results = play(2, seats, "bcast=binomial" + parameters, play_ping_pong);
   PingPong pings;
   for (std::size_t i = 0; i < PingPong::kBytes.size(); ++i) {
     pings.points[i] = {results[i].ns[0], results[i].ns[1]};
   }
   return pings;
+}
+
+// Of messages that go so many one way, then so many the other way, the time of one.
+double measure_bursts(const Seats& seats, std::int64_t bytes, int burst) {
+  const auto results = play(2, seats, "bcast=binomial", [bytes, burst](Player& player) {
+    std::vector<char> buffer(static_cast<std::size_t>(bytes), 1);
+    const int rounds = std::max(1, calls_at_once(buffer.size()) / (2 * burst));
+    const double ns = time_calls(player, buffer.size(), rounds * 2 * burst, [&](int each) {
+      player.check(crl_bcast(player.team(), buffer.data(), buffer.size(), each / burst % 2));
+    });
+    if (player.rank() == 0) player.result(0).ns[0] = ns;
+  });
+  return results.front().ns[0];
 }
 
 std::int64_t cache_bytes() {
@@ -179,13 +195,13 @@ machine::Measured measure_machine(const std::vector<pid_t>& cluster) {
   const Seats nodes{.between_nodes = true, .nodes = cluster};
   measured.one_sided = measure_ping_pong(nodes);
   measured.two_sided = measure_ping_pong(nodes, ":transfer=sendrecv");
-  measured.one_sided_one_core =
-      measure_ping_pong({.between_nodes = true, .one_core = true, .nodes = cluster});
+  const Seats one_core{.between_nodes = true, .one_core = true, .nodes = cluster};
+  measured.one_sided_one_core = measure_ping_pong(one_core);
+  for (std::size_t i = 0; i < measured.long_one_core_ns.size(); ++i) {
+    measured.long_one_core_ns[i] = measure_bursts(one_core, machine::Measured::kLongBytes[i], 1);
+  }
+  measured.burst_one_core_ns = measure_bursts(one_core, 8, machine::Measured::kBurst);
   return measured;
-}
-
-void measure_messages(const Seats& seats, machine::Measured* measured) {
-  (seats.between_nodes ? measured->one_sided : measured->node) = measure_ping_pong(seats);
 }
 
 std::vector<Timed> measure_collective(Collective collective, int ranks, const Seats& seats,

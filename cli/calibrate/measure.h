@@ -16,10 +16,6 @@ namespace carillon::cli {
 /// processes of a virtual cluster's nodes, for the ping-pongs between nodes; or none.
 machine::Measured measure_machine(const std::vector<pid_t>& cluster);
 
-/// Those of its numbers again that change from second to second: messages on one node, or between
-/// nodes.
-void measure_messages(const Seats& seats, machine::Measured* measured);
-
 /// A collective that was measured.
 struct Timed {
   Collective collective = Collective::kBarrier;

@@ -53,18 +53,16 @@ class Comparison {
         seats_{.between_nodes = options.nodes || options.cluster, .nodes = cluster} {
     if (!options.machine.empty()) {
       machine_ = value_or_fail(machine::load(options.machine));
-    } else {
-      measured_ = measure_machine(cluster);
-      measured_.where = "this machine";
     }
   }
 
-  // A machine may change from second to second: messages are measured right before what is
-  // predicted with them.
+  // A machine may change from second to second: it is measured right before what is predicted with
+  // that.
   void add_round(Collective collective) {
     if (options_.machine.empty()) {
-      measure_messages(seats_, &measured_);
-      machine_ = machine_of(measured_);
+      machine::Measured measured = measure_machine(seats_.nodes);
+      measured.where = "this machine";
+      machine_ = machine_of(measured);
     }
     if (seats_.between_nodes) machine_.node.nodes_per_host = options_.ranks;  // all are here
     for (const Timed& timed :
@@ -96,7 +94,6 @@ class Comparison {
 
   const ValidateOptions& options_;
   Seats seats_;
-  machine::Measured measured_;
   machine::Machine machine_;
   std::vector<Row> rows_;
 };

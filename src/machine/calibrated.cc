@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "machine/fields.h"
@@ -142,6 +143,30 @@ class File {
     measured("two_sided.match_ns", std::max(0.0, more));
     measured("two_sided.eager_bytes", static_cast<double>(PingPong::kBytes[2]));
     guessed("two_sided.rendezvous_ns", send, 10 * send, "messages are never that long");
+    shared_cores(copied + send_byte);
+  }
+
+  // On one core all that a message takes is CPU time: per byte of shorter ones and of longer ones,
+  // two lines, which meet where messages become long. `known`: what of it is counted elsewhere.
+  void shared_cores(double known) {
+    const double bytes = PingPong::kBytes[2], long_bytes = Measured::kLongBytes[0];
+    const double ns = m_.one_sided_one_core.points[2].one_way_ns;
+    const auto [long_ns, longest_ns] = m_.long_one_core_ns;
+    if (ns <= 0) return;
+    // A ping-pong has a switch per message; bursts have one per burst, but nobody waits in vain.
+    const double in_burst =
+        m_.one_sided_one_core.points[0].one_way_ns - switch_ns_ * (1 - 1.0 / Measured::kBurst);
+    measured("node.shared_ns", std::max(0.0, m_.burst_one_core_ns - in_burst));
+    const double per_byte = slope(m_.one_sided_one_core);
+    measured("node.shared_ns_per_byte", std::max(0.0, per_byte - known));
+    const double long_per_byte =
+        (longest_ns - long_ns) / static_cast<double>(Measured::kLongBytes[1] - long_bytes);
+    if (long_ns <= 0 || long_per_byte <= per_byte) return;
+    const double meet =
+        (long_ns - ns + bytes * per_byte - long_bytes * long_per_byte) / (per_byte - long_per_byte);
+    measured("node.backlog_bytes",
+             std::clamp<double>(std::round(meet), bytes, Measured::kLongBytes[1]));
+    measured("node.backlog_ns_per_byte", long_per_byte - per_byte);
   }
 
   [[nodiscard]] double copy_ns(double bytes) const {

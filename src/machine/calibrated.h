@@ -35,6 +35,13 @@ struct Measured {
   PingPong two_sided;               ///< and by send and receive
   /// The same by two ranks on one core, which they yield to each other.
   PingPong node_one_core, one_sided_one_core;
+  /// Each of kBurst messages of 8 bytes one way, and then the other way, like one_sided_one_core:
+  /// no more than a channel holds, so that the cores are yielded once per burst. 0: not measured.
+  static constexpr int kBurst = 8;
+  double burst_one_core_ns = 0;
+  /// One way of longer messages, like one_sided_one_core; 0: not measured.
+  static constexpr std::array<std::int64_t, 2> kLongBytes{262144, 1048576};
+  std::array<double, kLongBytes.size()> long_one_core_ns{};
 };
 
 /// The text of a machine file on which ping-pongs take as long as was measured.

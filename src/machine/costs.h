@@ -114,6 +114,13 @@ constexpr std::int64_t local_put_ps(const Machine& m, Transfer put) {
 }
 constexpr std::int64_t local_wait_ps(const Machine& m) { return m.shared_memory.overhead_ps; }
 
+/// What of a message between nodes its reader's CPU does besides, where ranks share cores;
+/// `waiting` bytes, these among them, have been sent and not been read.
+constexpr std::int64_t shared_read_ps(const Machine& m, std::int64_t bytes, std::int64_t waiting) {
+  const std::int64_t cold = std::clamp<std::int64_t>(waiting - m.node.backlog_bytes, 0, bytes);
+  return m.node.shared_ps + cost(bytes, m.node.shared_byte_fs) + cost(cold, m.node.backlog_byte_fs);
+}
+
 /// Datagrams that a multicast's payload takes.
 constexpr std::int64_t datagrams(const Machine& m, std::int64_t bytes) {
   return bytes == 0 ? 1 : (bytes - 1) / m.datagram.mtu_bytes + 1;

@@ -185,6 +185,12 @@ constexpr std::array kFields = {
                            "from when a rank waits to when another one goes on, on one core"),
     node<&Node::nodes_per_host>("nodes_per_host", kCount, kMay,
                                 "nodes of a virtual cluster that share their host's cores"),
+    node<&Node::shared_ps>("shared_ns", kNs, kMay,
+                           "CPU time to take a message between nodes, where ranks share cores"),
+    node<&Node::shared_byte_fs>("shared_ns_per_byte", kNsPerByte, kMay, "and per byte of it"),
+    node<&Node::backlog_bytes>("backlog_bytes", kBytes, kMay,
+                               "of more bytes than these that wait for a core"),
+    node<&Node::backlog_byte_fs>("backlog_ns_per_byte", kNsPerByte, kMay, "so much more"),
 };
 
 struct Limits {

@@ -178,6 +178,14 @@ struct Node {
   std::int64_t switch_ps = 0;
   /// So many nodes are processes of one host and share its cores: a virtual cluster.
   std::int32_t nodes_per_host = 1;
+  /// The reader's CPU time per message between nodes, and per byte of it, where ranks share cores:
+  /// what the kernel does, which elsewhere is hidden behind the writer's. So much more of what has
+  /// left the cache when its reader's turn comes, for more bytes than backlog_bytes wait for its
+  /// core.
+  std::int64_t shared_ps = 0;
+  std::int64_t shared_byte_fs = 0;
+  std::int64_t backlog_bytes = 0;
+  std::int64_t backlog_byte_fs = 0;
 };
 
 struct Machine {

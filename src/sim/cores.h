@@ -70,10 +70,18 @@ class Cores {
     return Turn{mine.owner, time + switch_ps_};
   }
 
+  /// A message is under way to the rank; the rank reads one: how many bytes waited for its core.
+  void sent(std::uint32_t rank, std::int64_t bytes) { core(rank).backlog_bytes += bytes; }
+  std::int64_t read(std::uint32_t rank, std::int64_t bytes) {
+    core(rank).backlog_bytes -= bytes;
+    return core(rank).backlog_bytes + bytes;
+  }
+
  private:
   static constexpr std::uint32_t kNobody = UINT32_MAX;
   struct Core {
     std::int64_t free = 0;
+    std::int64_t backlog_bytes = 0;  // sent to its ranks, and not read
     std::uint32_t owner = kNobody;
     std::uint32_t last = kNobody;    // who was its owner before
     std::deque<std::uint32_t> line;  // who could go on

@@ -60,6 +60,9 @@ void Simulation<kFull>::send_between(std::uint32_t id, std::uint32_t to, std::in
                                      Subject subject, std::int32_t number, std::uint32_t path) {
   subject.kind = EventKind::kMessage;
   const bool has_payload = subject.role == Role::kPayload;
+  if (has_payload && cores_.are_shared()) {
+    cores_.sent(to, transfers_[subject.transfer].transfer.bytes);
+  }
   Event event;
   event.time = network_.send(place_of(id), place_of(to), time,
                              transfers_[has_payload ? subject.transfer : empty_]);
@@ -258,6 +261,11 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
     if (step.channel == Channel::kNodes) cpu_ps += costs.local_recv_ps;
   } else if (!is_local(id, peer)) {
     cpu_ps = is_recv ? costs.recv_ps : machine::wait_ps(machine_);
+    if (cores_.are_shared()) {
+      const std::uint32_t transfer = Subject::of(arrived.flags).transfer;
+      const std::int64_t bytes = transfers_[transfer].transfer.bytes;
+      cpu_ps += machine::shared_read_ps(machine_, bytes, cores_.read(id, bytes));
+    }
   } else if (peer != id) {
     cpu_ps = is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);
   }
@@ -338,7 +346,9 @@ void Simulation<kFull>::deliver(const Event& event) {
   const MessageKey key(event.from, subject.channel, event.number);
   subject.kind = EventKind::kRelease;  // which is 0, as is channel pair
   subject.channel = Channel::kPair;
-  const Arrived arrived{event.time, subject.flags() == 0 ? 0 : subject.word(), event.path()};
+  // Where cores are shared the reader's time depends on what has come.
+  const bool is_plain = subject.flags() == 0 && !cores_.are_shared();
+  const Arrived arrived{event.time, is_plain ? 0 : subject.word(), event.path()};
   StrandState* const strand = find_strand(&state, [&](const StrandState& each) {
     return each.state == State::kNeedsMessage && each.key == key;
   });

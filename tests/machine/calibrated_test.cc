@@ -88,11 +88,25 @@ TEST(Calibrated, SwitchesAndSockets) {
   measured.nodes_per_host = 2;
   measured.node_one_core = played_on(one_core, 2, false);
   measured.one_sided_one_core = played_on(one_core, 1, false);
+  // Bursts: 900 ns more than the ping-pongs' 8 bytes without their switches. Long messages: as much
+  // per byte as shorter ones up to 150,000 bytes, and then 0.4 ns more.
+  const auto& pings = measured.one_sided_one_core.points;
+  measured.burst_one_core_ns = pings[0].one_way_ns - 700 + 700.0 / Measured::kBurst + 900;
+  const double per_byte = (pings[2].one_way_ns - pings[1].one_way_ns) / (65536 - 4096);
+  for (std::size_t i = 0; i < Measured::kLongBytes.size(); ++i) {
+    const auto bytes = static_cast<double>(Measured::kLongBytes[i]);
+    measured.long_one_core_ns[i] =
+        pings[2].one_way_ns + (bytes - 65536) * per_byte + (bytes - 150'000) * 0.4;
+  }
   const std::string text = calibrated_file(measured);
   const Result<Sheet> sheet = parse_sheet(text, "calibrated.toml", "calibrated");
   ASSERT_TRUE(sheet.ok()) << sheet.status().message() << "\n" << text;
   Machine ours = sheet.value().machine;
   EXPECT_NEAR(static_cast<double>(ours.network.send_byte_fs), 300'000, 3'000);
+  EXPECT_NEAR(static_cast<double>(ours.node.shared_ps), 900'000, 1'000);
+  EXPECT_NEAR(static_cast<double>(ours.node.backlog_bytes), 150'000, 100);
+  EXPECT_NEAR(static_cast<double>(ours.node.backlog_byte_fs), 400'000, 1'000);
+  ours.node.shared_ps = ours.node.shared_byte_fs = ours.node.backlog_byte_fs = 0;
   ours.node.cores = 1;
   for (const Rank ppn : {1, 2}) {
     const double expected = one_way_ns(one_core, 8, ppn);

@@ -74,6 +74,35 @@ TEST(Cores, NodesOfOneHostShareThem) {
             apart - 2 * m.network.latency_ps + 2 * kSwitch);
 }
 
+// Rank 0 puts three messages.
+constexpr std::int64_t kBlock = 1000;
+void three_puts(const Call& call, Builder& b) {
+  for (int i = 0; i < 3; ++i) {
+    if (call.rank == 0) b.put(1, b.input({i * kBlock, kBlock}));
+    if (call.rank == 1) b.wait(0);
+  }
+}
+
+// All three wait when the reader's turn comes: of the first one all has left the cache, of the
+// second one half.
+TEST(Cores, ReadersPayForWhatWaits) {
+  Machine m = with_cores(1);
+  m.node.nodes_per_host = 2;
+  m.network.latency_ps = 1;
+  m.network.per_byte_fs = 0;
+  const std::int64_t without = simulated(hand_job(2, 1, three_puts), m).latency_ps;
+  m.node.shared_ps = 7 * kNs;
+  m.node.shared_byte_fs = 2000;
+  m.node.backlog_bytes = 3 * kBlock / 2;
+  m.node.backlog_byte_fs = 11'000;
+  const std::int64_t more = 3 * (7 * kNs + kBlock * 2) + kBlock * 3 / 2 * 11;
+  EXPECT_EQ(simulated(hand_job(2, 1, three_puts), m).latency_ps, without + more);
+  m.node.cores = 2;
+  const std::int64_t apart = simulated(hand_job(2, 1, three_puts), m).latency_ps;
+  m.node.shared_ps = m.node.shared_byte_fs = m.node.backlog_byte_fs = 0;
+  EXPECT_EQ(simulated(hand_job(2, 1, three_puts), m).latency_ps, apart);
+}
+
 // All algorithms end on one core, whatever the order; and seven cores are not slower than one.
 TEST(Cores, EveryAlgorithm) {
   constexpr Rank kRanks = 7;
