@@ -18,6 +18,7 @@
 namespace carillon::rtl {
 namespace {
 
+constexpr std::uint64_t kEnough = 5000;         // frames, so that all that is counted comes
 constexpr std::uint64_t kMostCycles = 200'000;  // without a frame that is begun or sent
 // Of an element of each child: a level of the reducer's tree takes 8 cycles, a result to send 13,
 // and the tag, of six words and an end that takes as long as two, is made twice. 140 for five
@@ -25,7 +26,7 @@ constexpr std::uint64_t kMostCycles = 200'000;  // without a frame that is begun
 constexpr std::uint64_t kBlockCycles =
     19 + 2 * 8 * kTagWordCycles + 8 * std::bit_width(kChildren - 1) + 13 * kChildren;
 // If they come at once, those before the last one take so many cycles each.
-constexpr std::uint64_t kBlockAtOnceCycles =
+[[maybe_unused]] constexpr std::uint64_t kBlockAtOnceCycles =
     kBlockCycles + (12 + 8 * kTagWordCycles) * (kChildren - 1);
 constexpr std::uint32_t kLateFirst = 0xfffffffb;  // soon it begins at 0 again
 constexpr Endpoint kManager = {0x0a0000f0, 99};
@@ -164,7 +165,7 @@ class RtlSwitchTest : public testing::TestWithParam<std::uint64_t> {
     finish();
     const auto expected = reference_.counters();
     for (std::size_t i = 0; i + 1 < kCounters; ++i) {
-      EXPECT_TRUE(expected[i] > 0 || forgets_ || frames < kFrames) << kNames[i] << " is not tested";
+      EXPECT_TRUE(expected[i] > 0 || forgets_ || frames < kEnough) << kNames[i] << " is not tested";
     }
   }
 
@@ -278,7 +279,7 @@ TEST_P(RtlSwitchTest, PausesThatChange) {
 TEST_P(RtlSwitchTest, GroupsThatAreForgotten) {
   forgets_ = true;
   run(frames() / 2);
-  EXPECT_TRUE(forgotten_ > 0 || frames() < kFrames);
+  EXPECT_TRUE(forgotten_ > 0 || frames() < kEnough);
 }
 
 // What would go to a port that is not there is dropped, and counted; all else goes on. Verilator
@@ -326,9 +327,9 @@ TEST_P(RtlSwitchTest, CyclesOfABlock) {
   EXPECT_EQ(bench_.cycles() - begins, kBlockCycles);
 }
 
+#ifndef CARILLON_RTL_WIDE  // which has not a port for each child
 // Contributions that come at the same time are worked off one after the other.
 TEST_P(RtlSwitchTest, CyclesOfABlockThatComesAtOnce) {
-  if (kChildren >= kPorts) GTEST_SKIP() << "there is not a port for each";
   const TestGroup& group = make_full_group(0);
   build(0);
   for (std::uint16_t i = 0; i < kChildren; ++i) contribute(group, i);
@@ -338,6 +339,7 @@ TEST_P(RtlSwitchTest, CyclesOfABlockThatComesAtOnce) {
   while (sent_frames_ < kChildren) ASSERT_NO_FATAL_FAILURE(cycle());
   EXPECT_EQ(bench_.cycles() - begins, kBlockAtOnceCycles);
 }
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RtlSwitchTest, testing::Values(1, 2));
 
