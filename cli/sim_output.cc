@@ -20,7 +20,9 @@ constexpr std::size_t kPathShown = 60;
 
 double us(std::int64_t ps) { return static_cast<double>(ps) / kPsPerUs; }
 
-double per_rank_us(const SimRow& row, std::int64_t sum_ps) { return us(sum_ps) / row.ranks; }
+double per_rank_us(const SimRow& row, sim::SumPs sum_ps) {
+  return static_cast<double>(sum_ps) / kPsPerUs / row.ranks;
+}
 
 double messages_per_s(const SimRow& row) {
   return row.wall_s > 0 ? static_cast<double>(row.report.messages) / row.wall_s : 0;

@@ -205,7 +205,8 @@ double extreme(Calculator& calculator, const Sheet& sheet, Machine machine, cons
 
 // What a call takes, and how much of it ranks spend copying, summed over them.
 struct Spent {
-  std::int64_t latency_ps = 0, copy_ps = 0;
+  std::int64_t latency_ps = 0;
+  sim::SumPs copy_ps = 0;
 };
 
 // Several candidates have the same base.

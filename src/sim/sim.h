@@ -94,15 +94,18 @@ struct PathStep {
   std::string what = {};  ///< of a program: the name of the call, or "compute"
 };
 
+/// Picoseconds of all ranks together, for which 63 bits are too few.
+using SumPs = __int128;
+
 struct Report {
   std::int64_t latency_ps = 0;  ///< from the first rank's begin to the last rank's end
   std::int64_t messages = 0;
   std::int64_t bytes = 0;        ///< of their payloads
-  std::int64_t rank_sum_ps = 0;  ///< of each rank's own begin to end: the sum,
+  SumPs rank_sum_ps = 0;         ///< of each rank's own begin to end: the sum,
   std::int64_t rank_max_ps = 0;  ///< and the longest
   std::vector<std::int64_t> rank_ps;
   /// What strands spent their time with, summed over all ranks.
-  std::array<std::int64_t, kActivities> activity_ps{};
+  std::array<SumPs, kActivities> activity_ps{};
   std::vector<PathStep> critical_path;
 };
 

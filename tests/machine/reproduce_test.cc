@@ -287,7 +287,7 @@ TEST(Gainaru2016, TriesAllAndNamesTheClosest) {
       const sim::Report base = simulated(machine, question).value();
       question.choice = candidate.ours;
       const sim::Report list = simulated(machine, question).value();
-      const auto saved = [](std::int64_t before, std::int64_t after) {
+      const auto saved = [](sim::SumPs before, sim::SumPs after) {
         return 100 * (1 - static_cast<double>(after) / static_cast<double>(before));
       };
       const double expected = j < 2 ? saved(base.latency_ps, list.latency_ps)

@@ -74,6 +74,16 @@ TEST(Cores, NodesOfOneHostShareThem) {
             apart - 2 * m.network.latency_ps + 2 * kSwitch);
 }
 
+// The times of one rank fit, those of all ranks together do not.
+TEST(Cores, SumsAreWiderThanTimes) {
+  Machine m = with_cores(16, 0);
+  m.memory.copy_ps = INT64_MAX / 16;
+  const sim::Report report = simulated(hand_job(16, 16, copy_twice), m);
+  EXPECT_EQ(report.latency_ps, 2 * (INT64_MAX / 16));
+  EXPECT_EQ(static_cast<double>(report.rank_sum_ps), 32 * static_cast<double>(INT64_MAX / 16));
+  EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kCopy)], report.rank_sum_ps);
+}
+
 // Rank 0 puts three messages.
 constexpr std::int64_t kBlock = 1000;
 void three_puts(const Call& call, Builder& b) {
