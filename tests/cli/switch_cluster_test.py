@@ -43,8 +43,8 @@ class SwitchCluster(CliTest):
 
     @unittest.skipUnless(has_rtl(), "built without Verilator")
     def test_results_of_the_hardware_are_right(self):
-        said, _ = self.play(2, options=("--shape", "1,2,1", "--switch", self.key,
-                                        "--switch-engine", "rtl"),
+        said, _ = self.play(3, "short", options=("--shape", "1,2,1", "--switch", self.key,
+                                                 "--switch-engine", "rtl"),
                             CARILLON_ALGORITHM="allreduce=switch")
         self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
                          [f"rank {rank} of 4, errors 0, allreduce.switch" for rank in range(4)])

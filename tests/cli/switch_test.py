@@ -97,11 +97,11 @@ class SwitchTest(CliTest):
     def test_it_goes_through_the_hardware(self):
         for mpi in MPIS[:1]:
             switchd, at = self.switchd(engine="rtl")
-            err = self.check(*self.start(mpi, "1,1,1", at, 2), "allreduce.switch")
+            err = self.check(*self.start(mpi, "1,1,1", at, 3, "short"), "allreduce.switch")
             self.assertEqual(err, "")
             said = self.statistics(switchd)
             self.assertEqual(said["packets"]["operands"] % 3, 0)
-            self.assertGreater(said["packets"]["operands"], 3 * 2 * 18)
+            self.assertGreater(said["packets"]["operands"], 3 * 3 * 18)
             # Each word of an operand takes the hardware a cycle at least, and of its tag two.
             self.assertGreater(said["cycles"], 40 * said["packets"]["operands"])
             self.assertEqual((said["jobs"], said["groups"]), (0, 0))
