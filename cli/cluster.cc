@@ -28,7 +28,7 @@ struct Options {
   bool native = false;
   bool stats = false, check = false;
   std::string mpi, trace;
-  std::string switch_key;
+  std::string switch_key, switch_engine = "reference";
   std::string launcher_options;
   std::vector<pid_t> processes;  // of rsh
 };
@@ -126,7 +126,8 @@ Arguments switch_of(const Options& options) {
   }
   setenv("CARILLON_SWITCH", kFrontAddress, 1);
   setenv("CARILLON_SWITCH_KEY", key.c_str(), 1);
-  return {own_path().string(), "switchd", "--listen", kFrontAddress, "--key-file", key};
+  return {own_path().string(), "switchd", "--listen", kFrontAddress,
+          "--key-file",        key,       "--engine", options.switch_engine};
 }
 
 int run(const Options& options, const Arguments& program) {
@@ -200,11 +201,17 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
   app.add_option("--reorder", options->reorder,
                  "share of carillon's messages that others overtake, e.g. 5% (CARILLON_FAULT)")
       ->excludes(native);
-  app.add_option(
-         "--switch", options->switch_key,
-         "a switch that reduces runs where the wires meet (carillon switchd); the file with "
-         "its key, made by carillon switchd --new-key")
-      ->excludes(native);
+  auto* const with_switch =
+      app.add_option(
+             "--switch", options->switch_key,
+             "a switch that reduces runs where the wires meet (carillon switchd); the file with "
+             "its key, made by carillon switchd --new-key")
+          ->excludes(native);
+  app.add_option("--switch-engine", options->switch_engine,
+                 "what does its work (carillon switchd --engine)")
+      ->check(CLI::IsMember({"reference", "rtl"}))
+      ->needs(with_switch)
+      ->capture_default_str();
   app.add_option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// carillon switchd: a switch that reduces what MPI programs send, in software (switch/daemon).
+// carillon switchd: a switch that reduces what MPI programs send (switch/daemon), in software, or
+// as hardware that Verilator runs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -21,12 +22,18 @@
 #include "switch/daemon/server.h"
 #include "transport/aggregate/key_file.h"
 #include "transport/aggregate/text.h"
+#ifdef CARILLON_WITH_SWITCH_RTL
+#include "switch/verilated/engine.h"
+#endif
 
 namespace carillon::cli {
 namespace {
 
-using aggregate::Endpoint, aggregate::Server, aggregate::ServerConfig;
+using aggregate::Endpoint, aggregate::Engine, aggregate::Server, aggregate::SwitchConfig;
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kReferenceEngine = "reference";
+constexpr const char* kRtlEngine = "rtl";
 
 struct Options {
   std::string listen = "0.0.0.0";
@@ -37,6 +44,7 @@ struct Options {
   std::uint32_t groups = 1024;
   std::uint64_t memory_mib = 256;
   std::int64_t idle_s = 600;
+  std::string engine = kReferenceEngine;
   bool json = false;
 };
 
@@ -69,6 +77,22 @@ SipKey read_key(const std::string& file) {
   return key.value();
 }
 
+void require_engine([[maybe_unused]] const std::string& name) {
+#ifndef CARILLON_WITH_SWITCH_RTL
+  if (name == kRtlEngine) {
+    fail("--engine {} is not part of this build: it was made without Verilator", name);
+  }
+#endif
+}
+
+std::unique_ptr<Engine> make_engine([[maybe_unused]] const std::string& name,
+                                    const SwitchConfig& config) {
+#ifdef CARILLON_WITH_SWITCH_RTL
+  if (name == kRtlEngine) return std::make_unique<rtl::HardwareEngine>(config);
+#endif
+  return std::make_unique<aggregate::ReferenceEngine>(config);
+}
+
 Json statistics(const Server& server) {
   Json packets, calls;
   aggregate::visit_counters(server.model().counters(),
@@ -79,7 +103,8 @@ Json statistics(const Server& server) {
            {"unsent", counts.unsent},
            {"receive_calls", counts.receive_calls},
            {"send_calls", counts.send_calls}};
-  return {{"jobs", server.model().jobs()},
+  return {{"cycles", server.engine().cycles()},
+          {"jobs", server.model().jobs()},
           {"groups", server.model().groups()},
           {"memory_bytes", server.model().memory_bytes()},
           {"packets", packets},
@@ -117,15 +142,16 @@ int run(const Options& options) {
     write_key(options.new_key);
     return 0;
   }
-  const ServerConfig config = {.at = parse_listen(options.listen),
-                               .model = {.administrator = read_key(options.key_file),
-                                         .number = static_cast<std::uint16_t>(options.number),
-                                         .jobs = options.jobs,
-                                         .groups = options.groups,
-                                         .memory_bytes = options.memory_mib << 20},
-                               .idle_s = options.idle_s};
+  require_engine(options.engine);
+  const SwitchConfig config = {.administrator = read_key(options.key_file),
+                               .number = static_cast<std::uint16_t>(options.number),
+                               .jobs = options.jobs,
+                               .groups = options.groups,
+                               .memory_bytes = options.memory_mib << 20};
   const UniqueFd signals = take_signals();
-  const auto server = value_or_fail(Server::open(config));
+  const auto server =
+      value_or_fail(Server::open({.at = parse_listen(options.listen), .idle_s = options.idle_s},
+                                 make_engine(options.engine, config)));
   const std::string at = aggregate::text(server->at());
   if (options.json) {
     std::puts(Json{{"listening", at}}.dump().c_str());
@@ -170,6 +196,11 @@ Action define_switchd(CLI::App& app) {
   app.add_option("--idle-s", options->idle_s,
                  "free groups of which nothing has come for so many seconds")
       ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--engine", options->engine,
+                 "what does the work: the reference, in software, or the switch's hardware, run "
+                 "cycle by cycle and compared with the reference")
+      ->check(CLI::IsMember({kReferenceEngine, kRtlEngine}))
       ->capture_default_str();
   app.add_flag("--json", options->json, "a line of JSON when it listens, and one when it ends");
   return [options](const Arguments&) { return run(*options); };

@@ -21,13 +21,15 @@ std::int64_t now_s() {
 
 }  // namespace
 
-Server::Server(const ServerConfig& config, std::unique_ptr<UdpPort> port)
-    : config_(config), port_(std::move(port)), model_(config.model), second_(now_s()) {}
+Server::Server(const ServerConfig& config, std::unique_ptr<UdpPort> port,
+               std::unique_ptr<Engine> engine)
+    : config_(config), port_(std::move(port)), engine_(std::move(engine)), second_(now_s()) {}
 
-Result<std::unique_ptr<Server>> Server::open(const ServerConfig& config) {
+Result<std::unique_ptr<Server>> Server::open(const ServerConfig& config,
+                                             std::unique_ptr<Engine> engine) {
   auto port = UdpPort::open(config.at);
   if (!port.ok()) return port.status();
-  return std::unique_ptr<Server>(new Server(config, std::move(port.value())));
+  return std::unique_ptr<Server>(new Server(config, std::move(port.value()), std::move(engine)));
 }
 
 Status Server::serve(int until) {
@@ -39,12 +41,14 @@ Status Server::serve(int until) {
     }
     if (wait[1].revents != 0) return {};
     for (const std::int64_t now = now_s(); second_ < now; ++second_) {
-      model_.pass_time(static_cast<std::uint64_t>(config_.idle_s));
+      Status passed = engine_->pass_time(static_cast<std::uint64_t>(config_.idle_s));
+      if (!passed.ok()) return passed;
     }
     if (wait[0].revents == 0) continue;
     Status status = port_->receive(*this);
     port_->flush();
     if (!status.ok()) return status;
+    if (!failure_.ok()) return failure_;
   }
 }
 

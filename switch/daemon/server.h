@@ -1,44 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The switch in software: the reference (switch/model) behind a UDP socket.
+// A switch behind a UDP socket: the reference (switch/model), or another engine.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "base/status.h"
-#include "switch/model/switch.h"
+#include "switch/daemon/engine.h"
 #include "transport/aggregate/udp_port.h"
 
 namespace carillon::aggregate {
 
 struct ServerConfig {
-  Endpoint at;  ///< as UdpPort::open()
-  SwitchConfig model;
+  Endpoint at;                ///< as UdpPort::open()
   std::int64_t idle_s = 600;  ///< groups of which nothing comes for so long are freed
 };
 
 class Server final : private DatagramListener {
  public:
-  static Result<std::unique_ptr<Server>> open(const ServerConfig& config);
+  static Result<std::unique_ptr<Server>> open(const ServerConfig& config,
+                                              std::unique_ptr<Engine> engine);
 
   [[nodiscard]] const Endpoint& at() const { return port_->at(); }
-  /// Works until the descriptor is readable. May be called again.
+  /// Works until the descriptor is readable, or the engine fails. May be called again.
   Status serve(int until);
 
-  [[nodiscard]] const Switch& model() const { return model_; }
+  [[nodiscard]] const Engine& engine() const { return *engine_; }
+  /// What it holds and has counted.
+  [[nodiscard]] const Switch& model() const { return engine_->reference(); }
   [[nodiscard]] const UdpPort::Counts& counts() const { return port_->counts(); }
 
  private:
-  Server(const ServerConfig& config, std::unique_ptr<UdpPort> port);
+  Server(const ServerConfig& config, std::unique_ptr<UdpPort> port, std::unique_ptr<Engine> engine);
   void on_datagram(const Endpoint& from, std::span<const std::byte> datagram) override {
-    model_.receive(from, datagram, *port_);
+    if (failure_.ok()) failure_ = engine_->receive(from, datagram, *port_);
   }
 
   ServerConfig config_;
   std::unique_ptr<UdpPort> port_;
-  Switch model_;
-  std::int64_t second_ = 0;  // up to which the model knows the time
+  std::unique_ptr<Engine> engine_;
+  Status failure_;           // the engine's
+  std::int64_t second_ = 0;  // up to which the engine knows the time
 };
 
 }  // namespace carillon::aggregate

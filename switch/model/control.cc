@@ -107,6 +107,7 @@ Reason Switch::install_job(const Header& header, const Job& wanted) {
   jobs_[header.job] = {.key = job_key(config_.administrator, header.job, wanted.nonce),
                        .quota = wanted,
                        .touched = time_};
+  if (observer_ != nullptr) observer_->on_job(header.job, jobs_[header.job].key);
   return Reason::kNone;
 }
 
@@ -117,6 +118,7 @@ Reason Switch::remove_job(const Header& header, const Job& wanted) {
   auto group = groups_.lower_bound(std::uint64_t{header.job} << 32);
   while (group != groups_.end() && group->first >> 32 == header.job) group = free_group(group);
   jobs_.erase(found);
+  if (observer_ != nullptr) observer_->on_job_gone(header.job);
   return Reason::kNone;
 }
 
@@ -174,15 +176,18 @@ Reason Switch::build_group(const Arrival& arrival, InstalledJob& job, std::uint3
   if (allots) {
     if (const Reason reason = allot(header, job, group); reason != Reason::kNone) return reason;
   }
-  groups_[first | *group] = {
-      .group = std::make_unique<Group>(header.job, *group, job.key, std::move(shape)),
-      .asker = arrival.from,
-      .request = header.sequence,
-      .allotted = allots,
-      .touched = time_};
+  groups_[first | *group] = {.group = std::make_unique<Group>(header.job, *group, job.key,
+                                                              std::move(shape), config_.first),
+                             .asker = arrival.from,
+                             .request = header.sequence,
+                             .allotted = allots,
+                             .touched = time_};
   ++job.groups;
   job.memory_bytes += bytes;
   used_bytes_ += bytes;
+  if (observer_ != nullptr) {
+    observer_->on_group(header.job, *group, groups_.at(first | *group).group->shape());
+  }
   return Reason::kNone;
 }
 
@@ -193,6 +198,10 @@ Switch::Groups::iterator Switch::free_group(Groups::iterator group) {
   job.memory_bytes -= bytes;
   used_bytes_ -= bytes;
   job.touched = time_;
+  if (observer_ != nullptr) {
+    observer_->on_group_gone(static_cast<std::uint32_t>(group->first >> 32),
+                             static_cast<std::uint32_t>(group->first));
+  }
   return groups_.erase(group);
 }
 

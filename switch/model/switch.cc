@@ -124,7 +124,9 @@ void Switch::pass_time(std::uint64_t most) {
     }
   }
   std::erase_if(jobs_, [&](const auto& job) {
-    return job.second.groups == 0 && time_ - job.second.touched > most;
+    const bool idle = job.second.groups == 0 && time_ - job.second.touched > most;
+    if (idle && observer_ != nullptr) observer_->on_job_gone(job.first);
+    return idle;
   });
 }
 

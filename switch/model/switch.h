@@ -25,11 +25,27 @@ struct SwitchConfig {
   std::uint16_t children = kMaxChildren;
   std::uint16_t window = kMaxWindow;
   std::uint16_t operand_bytes = kMaxOperandBytes;
+  std::uint32_t first = 0;  ///< sequence of each group; hosts begin with 0
+};
+
+/// Hears of jobs and groups as they come and go: what the tables of a switch in hardware hold.
+class SwitchObserver {
+ public:
+  SwitchObserver() = default;
+  SwitchObserver(const SwitchObserver&) = delete;
+  SwitchObserver& operator=(const SwitchObserver&) = delete;
+  virtual ~SwitchObserver() = default;
+  virtual void on_job(std::uint32_t job, const SipKey& key) = 0;
+  virtual void on_job_gone(std::uint32_t job) = 0;
+  virtual void on_group(std::uint32_t job, std::uint32_t group, const Shape& shape) = 0;
+  virtual void on_group_gone(std::uint32_t job, std::uint32_t group) = 0;
 };
 
 class Switch {
  public:
-  explicit Switch(const SwitchConfig& config) : config_(config) {}
+  /// The observer, if there is one, is the caller's, and lives as long.
+  explicit Switch(const SwitchConfig& config, SwitchObserver* observer = nullptr)
+      : config_(config), observer_(observer) {}
 
   void receive(const Endpoint& from, std::span<const std::byte> datagram, Output& output);
 
@@ -90,6 +106,7 @@ class Switch {
   Groups::iterator free_group(Groups::iterator group);
 
   SwitchConfig config_;
+  SwitchObserver* observer_;
   Jobs jobs_;
   Groups groups_;  // by job and id
   std::uint64_t used_bytes_ = 0;

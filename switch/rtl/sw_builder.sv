@@ -3,9 +3,10 @@
 // Sends a frame: of a head and what follows it in a memory, or as it lies there.
 //
 // start_i, one cycle, when the one before is done. What is sent stays until done_o, which is 1 in the
-// cycle in which the last word is taken. word_at_o is the word of the frame that word_i is in the
-// next cycle; with raw_i, all of the frame's, else those behind its head. The port is an AXI4-Stream
-// as sw_parser's is: what is offered stays until it is taken.
+// cycle in which the last word is taken; the first one is offered two cycles after start_i. word_at_o
+// is the word of the frame that word_i is two cycles later, of those in which read_o is 1: in others it
+// stays. With raw_i, all of the frame lies there, else what is behind its head. read_o is 1 while
+// nothing is sent. The port is an AXI4-Stream as sw_parser's is: what is offered stays until it is taken.
 module sw_builder
   import sw_switch_pkg::*;
 (
@@ -15,6 +16,7 @@ module sw_builder
   input  logic                 raw_i,
   input  head_t                head_i,
   input  bytes_t               bytes_i,
+  output logic                 read_o,
   output word_at_t             word_at_o,
   input  word_t                word_i,
   output logic                 m_valid_o,
@@ -26,16 +28,16 @@ module sw_builder
 );
 
   word_t [HeadWords-1:0] head;  // the first word highest
-  word_at_t at_q, at_d;
-  logic runs_q;
+  word_at_t asked_q, read_q, at_q;  // words: asked for, being read, offered
+  logic runs_q, read_valid_q, valid_q;
   bytes_t rest;  // bytes from this word on
 
   assign head = head_i;
   assign rest = bytes_i - bytes_t'({at_q, 3'b0});
-  assign at_d = start_i ? '0 : at_q + word_at_t'(m_valid_o && m_ready_i);
-  assign word_at_o = at_d;
+  assign word_at_o = asked_q;
+  assign read_o = !valid_q || m_ready_i;
 
-  assign m_valid_o = runs_q;
+  assign m_valid_o = valid_q;
   assign m_last_o = rest <= bytes_t'(WordBytes);
   assign done_o = m_valid_o && m_ready_i && m_last_o;
 
@@ -50,13 +52,28 @@ module sw_builder
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       runs_q <= 1'b0;
-    end else if (start_i) begin
-      runs_q <= 1'b1;
+      read_valid_q <= 1'b0;
+      valid_q <= 1'b0;
+      asked_q <= '0;
     end else if (done_o) begin
       runs_q <= 1'b0;
+      read_valid_q <= 1'b0;
+      valid_q <= 1'b0;
+      asked_q <= '0;
+    end else if (read_o && (start_i || runs_q)) begin
+      runs_q <= 1'b1;
+      read_valid_q <= 1'b1;
+      valid_q <= read_valid_q;
+      asked_q <= asked_q + 1'b1;
     end
   end
-  always_ff @(posedge clk_i) at_q <= at_d;
+
+  always_ff @(posedge clk_i) begin
+    if (read_o) begin
+      read_q <= asked_q;
+      at_q <= read_q;
+    end
+  end
 
   offered_stays :
   assert property (@(posedge clk_i) disable iff (!rst_ni) m_valid_o && !m_ready_i |=>

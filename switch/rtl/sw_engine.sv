@@ -3,11 +3,14 @@
 // What a switch does with a packet, from the first look to the last frame that it sends, one packet at
 // a time: tag, group, slot, reduction, answer. Frames for others go on as they are.
 //
-// packet_i stays from packet_valid_i to packet_done_o, which is 1 for one cycle; packet_word_i is the
-// word of its frame packet_word_at_o of the cycle before. Frames leave by m_port_o, an AXI4-Stream as
+// packet_i is there a cycle after packet_valid_i, and its verdict two, and stays to packet_done_o, which
+// is 1 for one cycle; packet_word_i is the word of its frame packet_word_at_o of two cycles before, of
+// those in which packet_read_o is 1. Frames leave by m_port_o, an AXI4-Stream as
 // sw_parser's, in the order of what they answer, and to several children in that of their numbers.
-// Who does not take a frame stops all. Tables are written when control_valid_i and control_ready_o are
-// 1, between packets; a group that is written has all its slots before their first use.
+// Who does not take a frame stops all. A frame to a port that is not there is dropped. Tables are
+// written when control_valid_i and control_ready_o are 1, between packets, and touched_o (as
+// sw_group_table has it) is read then; a group that is written has all its slots before their first
+// use. counter_o is counted when counts_o is 1.
 module sw_engine
   import sw_protocol_pkg::*;
   import sw_reduce_pkg::operation_t;
@@ -20,6 +23,7 @@ module sw_engine
   parameter  int unsigned ForwardEntries = 32,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = BurstOperandBytes,
+  parameter  int unsigned TagWordCycles = 2,
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                      clk_i,
@@ -38,6 +42,7 @@ module sw_engine
   input  logic [PortBits-1:0]       packet_port_i,
   output logic                      packet_taken_o,  // its work begins
   output logic                      packet_done_o,
+  output logic                      packet_read_o,
   output word_at_t                  packet_word_at_o,
   input  word_t                     packet_word_i,
   output logic                      m_valid_o,
@@ -46,32 +51,26 @@ module sw_engine
   output word_t                     m_data_o,
   output logic [WordBytes-1:0]      m_keep_o,
   output logic                      m_last_o,
-  output logic [Counters-1:0][63:0] counters_o
+  output logic [Groups-1:0]         touched_o,
+  output logic                      counts_o,
+  output counter_e                  counter_o
 );
 
   localparam int unsigned GroupBits = $clog2(Groups);
   localparam int unsigned Slots = SlotsPerWindow * Window;
   localparam int unsigned SlotAtBits = GroupBits + $clog2(Slots);
   localparam int unsigned ChildBits = $clog2(Children);
-  localparam int unsigned Targets = MaxChildren;  // and no more ports
+  localparam int unsigned Targets = Children > Ports ? Children : Ports;
   localparam int unsigned TargetBits = $clog2(Targets);
-
-  if (Children < 2 || Children > MaxChildren || Ports > Targets || Ports < 2) begin : g_bad_ports
-    $error("ports and children are 2 to 64");
-  end
-  if (Jobs < 2 || Groups < 2 || ForwardEntries < 2) begin : g_bad_tables
-    $error("tables have two entries at least");
-  end
-  if (OperandBytes % 8 != 0 || OperandBytes > MaxOperandBytes) begin : g_bad_operand
-    $error("operands are whole words of 64 bits, 8,192 bytes at most");
-  end
 
   typedef enum logic [3:0] {
     StIdle,
     StInit,    // a group's slots
-    StLook,    // the tables, for what the header names
+    StLook,    // in the tables, for what the header names
+    StFind,    // what they have of it
     StSort,    // by verdict
     StTag,     // of the packet
+    StWeigh,   // whose it is
     StRules,   // of its slot
     StStore,   // its operand, or the result
     StReduce,  // the operands of all children
@@ -105,22 +104,22 @@ module sw_engine
   to_e to_q;
   header_t out_q;
   bytes_t out_payload_q;
-  address_t address_q;
+  address_t address, address_q;
   logic [Targets-1:0] targets_q;
   logic [TargetBits-1:0] target;
 
   // The slot.
   logic [SlotAtBits-1:0] slot_at;
   slot_t slot, slot_next, slot_q, slot_sealed;
-  action_e action, rule_action;
-  counter_e rule_counter, counter;
-  reason_e reason, rule_reason;
-  logic complete, rule_complete, complete_q, slots_busy, counts;
+  action_e action;
+  counter_e rule_counter;
+  reason_e reason;
+  logic complete, complete_q, slots_busy, touches, leads_nowhere;
 
   // The units that take more than a cycle.
   logic tag_start, tag_valid, reduce_start, reduce_done, send_start, send_done;
   logic [63:0] tag;
-  word_at_t tag_at, send_at, copy_q, copy_d, payload_words;
+  word_at_t tag_at, send_at, copy_q, fetch_q, payload_words;
   word_t sent_word;
   head_t head;
 
@@ -137,9 +136,12 @@ module sw_engine
   assign writes = control_valid_i && control_ready_o;
 
   sw_group_table #(
+    .Ports(Ports),
     .Jobs(Jobs),
     .Groups(Groups),
-    .Children(Children)
+    .Children(Children),
+    .Window(Window),
+    .OperandBytes(OperandBytes)
   ) u_group_table (
     .clk_i,
     .rst_ni,
@@ -156,7 +158,9 @@ module sw_engine
     .group_o         (group),
     .child_group_at_i(group_at_q),
     .child_i         (state_q == StTarget ? 16'(target) : header.child),
-    .child_o         (child)
+    .child_o         (child),
+    .touch_i         (touches && state_q == StRules),
+    .touched_o
   );
 
   sw_forward_table #(
@@ -175,11 +179,8 @@ module sw_engine
     .ports_o (ports)
   );
 
-  group_entry_t written_group;
-  logic init, unused_written;
-  assign written_group = control_record_i;
+  logic init;
   assign init = writes && control_table_i == TableGroups;
-  assign unused_written = ^written_group;
 
   sw_slots #(
     .Groups(Groups),
@@ -189,7 +190,7 @@ module sw_engine
     .rst_ni,
     .init_i       (init),
     .init_group_i (GroupBits'(control_index_i)),
-    .init_window_i(written_group.window),
+    .init_record_i(control_record_i),
     .busy_o       (slots_busy),
     .group_at_i   (group_at_q),
     .window_i     (group_q.window),
@@ -208,69 +209,64 @@ module sw_engine
   logic unused_slot;
   assign unused_slot = ^slot_q.tag;
 
-  sw_slot_rules u_slot_rules (
-    .header_i   (header),
-    .authentic_i(authentic_q),
-    .group_i    (group_q),
-    .slots_i    (group_q.window * 16'(SlotsPerWindow)),
-    .slot_i     (slot),
-    .action_o   (rule_action),
-    .counter_o  (rule_counter),
-    .reason_o   (rule_reason),
-    .complete_o (rule_complete),
-    .slot_o     (slot_next)
+  sw_judge #(
+    .Children(Children)
+  ) u_judge (
+    .clk_i,
+    .header_i     (header),
+    .source_i     (source),
+    .authentic_i  (authentic_q),
+    .group_found_i(group_found_q),
+    .group_i      (group_q),
+    .child_i      (child),
+    .slot_i       (slot),
+    .action_o     (action),
+    .counter_o    (rule_counter),
+    .reason_o     (reason),
+    .complete_o   (complete),
+    .touches_o    (touches),
+    .slot_o       (slot_next)
   );
 
-  // What comes before a slot's rules: who may say something about it at all.
-  logic is_child, is_parent, has_no_tag;
-  assign is_child = header.child < 16'(Children) &&
-      group_q.children[header.child[TargetBits-1:0]] && is_at(child, source);
-  assign is_parent = !group_q.root && is_at(group_q.parent, source);
-  assign has_no_tag = header.kind == KindRefuse && header.reason == ReasonUnknownJob;
-
   always_comb begin
-    action = ActDrop;
-    counter = rule_counter;
-    reason = rule_reason;
-    complete = 1'b0;
-    if (!authentic_q && !has_no_tag) begin
-      counter = CountBadTag;
-    end else if (!group_found_q) begin
-      counter = CountUnknownGroup;
-      if (header.kind == KindContribute) begin
-        action = ActRefuse;
-        counter = CountRefused;
-        reason = ReasonUnknownGroup;
-      end
-    end else if (header.kind == KindContribute ? !is_child : !is_parent) begin
-      counter = CountWrongSource;
-    end else begin
-      action = rule_action;
-      complete = rule_complete;
+    counter_o = rule_counter;
+    counts_o = state_q == StRules;
+    if (state_q == StTarget) begin
+      counter_o = CountUndeliverable;
+      counts_o = targets_q != '0 && leads_nowhere;
     end
-    counts = state_q == StRules;
     if (state_q == StSort) begin
-      counts = 1'b1;
+      counts_o = 1'b1;
       unique case (packet_i.verdict)
-        VerdictMalformed: counter = CountMalformed;
-        VerdictUndeliverable: counter = CountUndeliverable;
+        VerdictMalformed: counter_o = CountMalformed;
+        VerdictUndeliverable: counter_o = CountUndeliverable;
         VerdictPacket: begin
-          counter = CountUnknownJob;
-          counts = !job_found_q;
+          counter_o = CountUnknownJob;
+          counts_o = !job_found_q;
         end
-        default: counter = ports_q == '0 ? CountUndeliverable : CountForwarded;
+        default: counter_o = ports_q == '0 ? CountUndeliverable : CountForwarded;
       endcase
     end
   end
 
-  assign head = head_to(
-      address_q, own_mac_i, own_ip_i, own_udp_port_i, out_q, 16'(out_payload_q));
+  sw_head u_head (
+    .clk_i,
+    .own_mac_i,
+    .own_ip_i,
+    .own_udp_port_i,
+    .to_i           (address_q),
+    .header_i       (out_q),
+    .payload_bytes_i(out_payload_q),
+    .head_o         (head)
+  );
 
   assign tag_start = enters_q && state_q inside {StTag, StSeal};
   assign reduce_start = enters_q && state_q == StReduce;
   assign send_start = state_q == StTarget && state_d == StSend;
 
-  sw_tagger u_tagger (
+  sw_tagger #(
+    .WordCycles(TagWordCycles)
+  ) u_tagger (
     .clk_i,
     .rst_ni,
     .start_i        (tag_start),
@@ -305,7 +301,8 @@ module sw_engine
     .operation_i(operation),
     .present_i  (slot_q.present[Children-1:0]),
     .done_o     (reduce_done),
-    .read_at_i  ((state_q == StSeal ? tag_at : send_at) - word_at_t'(HeadWords)),
+    .read_i     (packet_read_o),
+    .read_at_i  (state_q == StSeal ? tag_at : send_at),
     .sent_o     (sent_word)
   );
 
@@ -316,6 +313,7 @@ module sw_engine
     .raw_i    (to_q == ToPorts),
     .head_i   (head),
     .bytes_i  (to_q == ToPorts ? packet_i.bytes : bytes_t'(HeadBytes) + out_payload_q),
+    .read_o   (packet_read_o),
     .word_at_o(send_at),
     .word_i   (to_q == ToPorts ? packet_word_i : sent_word),
     .m_valid_o,
@@ -327,18 +325,23 @@ module sw_engine
   );
   assign m_port_o = PortBits'(address_q.port);
 
-  assign copy_d = state_q == StStore ? copy_q + 1'b1 : '0;
   always_comb begin
     unique case (state_q)
-      StTag:            packet_word_at_o = tag_at;
-      StRules, StStore: packet_word_at_o = word_at_t'(HeadWords) + copy_d;
-      default:          packet_word_at_o = send_at;
+      StTag:                     packet_word_at_o = tag_at;
+      StWeigh, StRules, StStore: packet_word_at_o = fetch_q;
+      default:                   packet_word_at_o = send_at;
     endcase
   end
 
+  assign target = TargetBits'(lowest_of(MaxChildren'(targets_q)));
+  assign leads_nowhere = 32'(address.port) >= Ports;
   always_comb begin
-    target = '0;
-    for (int unsigned i = Targets; i > 0; --i) if (targets_q[i-1]) target = TargetBits'(i - 1);
+    unique case (to_q)
+      ToSource:   address = source;
+      ToParent:   address = group_q.parent;
+      ToChildren: address = child;
+      default:    address = '{port: 8'(target), default: '0};
+    endcase
   end
 
   // After a contribution is there.
@@ -346,7 +349,7 @@ module sw_engine
   always_comb begin
     after_store = StDone;
     if (state_q == StRules) begin
-      if (complete) after_store = slot_next.present == '0 ? StSeal : StReduce;
+      if (complete) after_store = slot_next.empty ? StSeal : StReduce;
     end else if (complete_q) begin
       after_store = StReduce;
     end
@@ -363,7 +366,8 @@ module sw_engine
         end
       end
       StInit: if (!slots_busy) state_d = StIdle;
-      StLook: state_d = StSort;
+      StLook: state_d = StFind;
+      StFind: state_d = StSort;
       StSort: begin
         unique case (packet_i.verdict)
           VerdictMalformed, VerdictUndeliverable: state_d = StDone;
@@ -377,7 +381,8 @@ module sw_engine
           default: state_d = ports_q == '0 ? StDone : StTarget;
         endcase
       end
-      StTag: if (tag_valid) state_d = StRules;
+      StTag: if (tag_valid) state_d = StWeigh;
+      StWeigh: state_d = StRules;
       StRules: begin
         unique case (action)
           ActRefuse, ActPassRefusal: state_d = StSeal;
@@ -394,7 +399,13 @@ module sw_engine
       end
       StReduce: if (reduce_done) state_d = StSeal;
       StSeal: if (tag_valid) state_d = StTarget;
-      StTarget: state_d = targets_q == '0 ? StDone : StSend;
+      StTarget: begin
+        if (targets_q == '0) begin
+          state_d = StDone;
+        end else if (!leads_nowhere) begin
+          state_d = StSend;
+        end
+      end
       StSend: if (send_done) state_d = StTarget;
       default: state_d = StIdle;
     endcase
@@ -407,11 +418,9 @@ module sw_engine
     if (!rst_ni) begin
       state_q <= StIdle;
       enters_q <= 1'b0;
-      counters_o <= '0;
     end else begin
       state_q <= state_d;
       enters_q <= state_d != state_q;
-      if (counts) counters_o[counter] <= counters_o[counter] + 64'd1;
     end
   end
 
@@ -425,9 +434,11 @@ module sw_engine
   end
 
   always_ff @(posedge clk_i) begin
-    copy_q <= copy_d;
+    // A word is there two cycles after it was asked for: when the first one is stored.
+    copy_q <= state_q == StStore ? copy_q + 1'b1 : '0;
+    fetch_q <= state_q inside {StWeigh, StRules, StStore} ? fetch_q + 1'b1 : word_at_t'(HeadWords);
     unique case (state_q)
-      StLook: begin
+      StFind: begin
         job_found_q <= job_found;
         key_q <= key;
         group_found_q <= group_found;
@@ -457,7 +468,7 @@ module sw_engine
             out_q <= header;
             out_q.child <= 16'(AllChildren);
             to_q <= ToChildren;
-            targets_q <= group_q.children;
+            targets_q <= Targets'(group_q.children);
           end
           ActResendResult: begin
             to_q <= ToChildren;
@@ -466,7 +477,8 @@ module sw_engine
           ActResendPartial: to_q <= ToParent;
           default: begin
             to_q <= group_q.root || header.kind == KindResult ? ToChildren : ToParent;
-            targets_q <= group_q.root || header.kind == KindResult ? group_q.children : Targets'(1);
+            targets_q <= group_q.root || header.kind == KindResult ? Targets'(group_q.children) :
+                Targets'(1);
           end
         endcase
         if (!(action inside {ActRefuse, ActPassRefusal})) begin
@@ -479,12 +491,7 @@ module sw_engine
       end
       StTarget: begin
         targets_q[target] <= 1'b0;
-        unique case (to_q)
-          ToSource:   address_q <= source;
-          ToParent:   address_q <= group_q.parent;
-          ToChildren: address_q <= child;
-          default:    address_q.port <= 8'(target);
-        endcase
+        address_q <= address;
       end
       default: ;
     endcase

@@ -4,7 +4,7 @@
 // is a group of hosts, to all ports; never back to the port they came from. What is for the switch
 // itself goes to the processor beside it.
 //
-// Written like sw_group_table; what has been found is there without a clock.
+// Written like sw_group_table; what has been found is there a cycle later.
 module sw_forward_table
   import sw_switch_pkg::*;
 #(
@@ -39,12 +39,21 @@ module sw_forward_table
     end
   end
 
+  logic [Entries-1:0] hits_q;
+  logic own_q;
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < Entries; ++i) begin
+      hits_q[i] <= entries_q[i].valid && entries_q[i].mac == mac_i;
+    end
+    own_q <= mac_i == own_mac_i;
+  end
+
   always_comb begin
     ports_o = '1;
     for (int unsigned i = 0; i < Entries; ++i) begin
-      if (entries_q[i].valid && entries_q[i].mac == mac_i) ports_o = Ports'(1) << entries_q[i].port;
+      if (hits_q[i]) ports_o = Ports'(1) << entries_q[i].port;
     end
-    if (mac_i == own_mac_i) ports_o = Ports'(1) << control_port_i;
+    if (own_q) ports_o = Ports'(1) << control_port_i;
     ports_o[from_i] = 1'b0;
   end
 

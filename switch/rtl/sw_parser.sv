@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What comes in at a port: keeps one frame, reads its head, and says what it is. The next frame is
-// taken when the reader is done with this one.
+// What comes in at a port: keeps one frame, reads its head, and says what it is. The next frame waits
+// until the reader is done with this one, but only for patience_i cycles, or without end if that is
+// all ones: then it is taken and dropped, word by word, and overrun_o is 1 for the cycle of its last.
 //
 // The port is an AXI4-Stream of words of 64 bits: heads of packets are whole words of these, and the
 // tag is made of such. keep is all ones but in a frame's last word, where it has the frame's last
 // bytes in front. A frame that is longer than FrameBytes is taken to its end; only its head is kept.
 //
-// packet_valid_o holds, with packet_o, until done_i. word_o is the frame's word word_at_i of the
-// cycle before. A frame for this switch has its addresses and its port of UDP, is whole, and not one
+// packet_valid_o holds, with packet_o, until done_i; the verdict is there two cycles later. word_o is the
+// frame's word word_at_i of two cycles before, of those in which read_i is 1: in others it stays.
+// A frame for this switch has its addresses and its port of UDP, is whole, and not one
 // of IPv4's fragments; it is malformed if lengths, IPv4's checksum or the fields of the protocol's
 // header are not as switch/protocol/packet.cc has them. UDP's checksum is not looked at: the tag,
 // which is checked elsewhere, covers more. Nothing of the head counts but where the verdict says so.
@@ -29,21 +31,44 @@ module sw_parser
   output logic                 packet_valid_o,
   output packet_t              packet_o,
   input  logic                 done_i,
+  input  logic                 read_i,
   input  word_at_t             word_at_i,
-  output word_t                word_o
+  output word_t                word_o,
+  input  logic [15:0]          patience_i,
+  output logic                 overrun_o
 );
 
   localparam word_at_t TooManyWords = word_at_t'(FrameWords + 1);
 
-  word_t frame[FrameWords];
+  word_t frame[FrameWords], word_q;
   word_t [HeadWords-1:0] head_q;  // the first word highest
   word_at_t at_q;  // the next word; at most TooManyWords
   bytes_t bytes_q;
   logic whole_q;
-  logic takes;
+  logic drops_q;           // the frame that is coming
+  logic [15:0] waited_q;
+  logic takes, drops_last;
 
-  assign s_ready_o = !whole_q;
-  assign takes = s_valid_i && s_ready_o;
+  assign s_ready_o = !whole_q || drops_q;
+  assign takes = s_valid_i && s_ready_o && !drops_q;
+  assign drops_last = s_valid_i && drops_q && s_last_i;
+  assign overrun_o = drops_last;
+
+  // With a whole frame here, what is offered is the first word of the next.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      drops_q <= 1'b0;
+      waited_q <= '0;
+    end else if (drops_q) begin
+      drops_q <= !drops_last;
+      waited_q <= '0;
+    end else if (!whole_q || done_i || !s_valid_i || &patience_i) begin
+      waited_q <= '0;
+    end else begin
+      drops_q <= waited_q == patience_i;
+      waited_q <= waited_q + 1'b1;
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -65,7 +90,10 @@ module sw_parser
       end
       bytes_q <= bytes_t'({at_q, 3'b0}) + bytes_t'($countones(s_keep_i));
     end
-    word_o <= frame[word_at_i];
+    if (read_i) begin
+      word_q <= frame[word_at_i];
+      word_o <= word_q;
+    end
   end
 
   head_t head;
@@ -75,15 +103,20 @@ module sw_parser
   assign header = head.header;
   assign payload_bytes = bytes_q - bytes_t'(HeadBytes);
 
-  logic is_own, is_whole, is_header, is_defined, has_operand, has_meaning, is_control;
+  // What is known of the head, a cycle later.
+  logic is_own, has_lengths, is_header, is_defined, has_operand, has_meaning, is_control;
+  logic is_own_q, has_lengths_q, is_header_q, has_operand_q, has_payload_q;
+  logic [18:0] sum_low_q, sum_high_q;
+  logic [19:0] sum;
+  verdict_e verdict_q;
 
   assign is_own = bytes_q >= bytes_t'(FrameHeaderBytes) && head.destination_mac == own_mac_i &&
       head.ether_type == EtherTypeIpv4 && head.version_length == Ipv4WithoutOptions &&
       (head.fragment & ~DontFragment) == '0 && head.ip_protocol == ProtocolUdp &&
       head.destination_ip == own_ip_i && head.destination_port == own_udp_port_i;
 
-  assign is_whole = bytes_q >= bytes_t'(HeadBytes) && bytes_q <= bytes_t'(FrameBytes) &&
-      ipv4_sum(head) == 16'hffff && head.total_length == 16'(bytes_q) - 16'(EthernetBytes) &&
+  assign has_lengths = bytes_q >= bytes_t'(HeadBytes) && bytes_q <= bytes_t'(FrameBytes) &&
+      head.total_length == 16'(bytes_q) - 16'(EthernetBytes) &&
       head.udp_length == head.total_length - 16'(Ipv4Bytes);
 
   assign is_header = header.version == 8'(Version) && header.zero == '0 &&
@@ -110,13 +143,13 @@ module sw_parser
     unique case (header.kind)
       KindContribute: begin
         has_meaning = header.reason == ReasonNone && header.job != '0 &&
-            header.child < 16'(MaxChildren) && has_operand;
+            header.child < 16'(MaxChildren) && has_operand_q;
       end
       KindResult: begin
         has_meaning = header.reason == ReasonNone && header.job != '0 &&
-            header.child == 16'(AllChildren) && !header.flags[AgainFlagBit] && has_operand;
+            header.child == 16'(AllChildren) && !header.flags[AgainFlagBit] && has_operand_q;
       end
-      KindRefuse: has_meaning = header.reason != ReasonNone && payload_bytes == '0;
+      KindRefuse: has_meaning = header.reason != ReasonNone && !has_payload_q;
       KindFallBack, KindAskLimits, KindLimits, KindInstallJob, KindJobInstalled, KindRemoveJob,
       KindJobRemoved, KindBuildGroup, KindGroupBuilt, KindFreeGroup, KindGroupFreed,
       KindRefuseControl: begin
@@ -130,14 +163,28 @@ module sw_parser
   assign packet_valid_o = whole_q;
   assign packet_o.head = head;
   assign packet_o.bytes = bytes_q;
-  always_comb begin
-    if (!is_own) begin
-      packet_o.verdict = bytes_q < bytes_t'(EthernetBytes) || bytes_q > bytes_t'(FrameBytes) ?
+  assign packet_o.verdict = verdict_q;
+
+  // All ones, once what is above 16 bits is added to what is below: nothing can be carried then.
+  logic has_sum;
+  assign sum = 20'(sum_low_q) + 20'(sum_high_q);
+  assign has_sum = sum[15:0] == 16'hffff - 16'(sum[19:16]);
+
+  always_ff @(posedge clk_i) begin
+    is_own_q <= is_own;
+    has_lengths_q <= has_lengths;
+    is_header_q <= is_header;
+    has_operand_q <= has_operand;
+    has_payload_q <= payload_bytes != '0;
+    sum_low_q <= ipv4_sum(head, 0);
+    sum_high_q <= ipv4_sum(head, 5);
+    if (!is_own_q) begin
+      verdict_q <= bytes_q < bytes_t'(EthernetBytes) || bytes_q > bytes_t'(FrameBytes) ?
           VerdictUndeliverable : VerdictForward;
-    end else if (!is_whole || !is_header || !has_meaning) begin
-      packet_o.verdict = VerdictMalformed;
+    end else if (!has_lengths_q || !has_sum || !is_header_q || !has_meaning) begin
+      verdict_q <= VerdictMalformed;
     end else begin
-      packet_o.verdict = is_control ? VerdictControl : VerdictPacket;
+      verdict_q <= is_control ? VerdictControl : VerdictPacket;
     end
   end
 

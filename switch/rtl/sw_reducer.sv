@@ -3,10 +3,12 @@
 // The operands of all slots, a memory per child, and what was made of them: the packets' payloads
 // that were sent. Words are elements as they lie in packets, the first byte lowest.
 //
-// write_i puts word_i at word write_at_i of an operand of child_i, or of what is sent (sent_i). start_i,
-// one cycle, reduces the first words_i words (one at least) of the children present_i, of whom there
-// is one at least, and done_o says, one cycle, that all of it can be read: sent_o is word read_at_i,
-// of the cycle before. Nothing is written from start_i to done_o, and slot_at_i and words_i stay.
+// slot_at_i is there a cycle before anything is done with its slot. write_i puts word_i at word
+// write_at_i of an operand of child_i, or of what is sent (sent_i). start_i, one cycle, reduces the
+// first words_i words (one at least) of the children present_i, of whom there is one at least, and
+// done_o says, one cycle, that all of it can be read: sent_o is what lies where a frame has its word
+// read_at_i, behind its head, of two cycles before, of those in which read_i is 1: in others it stays.
+// Nothing is written from start_i to done_o, and slot_at_i and words_i stay.
 module sw_reducer
   import sw_reduce_pkg::*;
   import sw_switch_pkg::*;
@@ -30,6 +32,7 @@ module sw_reducer
   input  operation_t            operation_i,
   input  logic [Children-1:0]   present_i,
   output logic                  done_o,
+  input  logic                  read_i,
   input  word_at_t              read_at_i,
   output word_t                 sent_o
 );
@@ -37,22 +40,26 @@ module sw_reducer
   localparam int unsigned Words = Slots * OperandWords;
   localparam int unsigned AtBits = $clog2(Words);
 
-  logic reads_q, valid_q, reduced_valid, reduced_present, writes_sent, unused_present;
+  logic reads_q, read_valid_q, valid_q, reduced_valid, reduced_present, writes_sent, unused_present;
   word_at_t read_q, reduced_q;  // the next word of operands, and of the result
   word_at_t sent_at;
   logic [Children-1:0][WordBits-1:0] operands;
-  word_t reduced, sent[Words];
-  logic [AtBits-1:0] base;
+  word_t reduced, sent[Words], sent_q;
+  logic [AtBits-1:0] base_q, frame_base_q;
 
-  assign base = AtBits'(slot_at_i) * AtBits'(OperandWords);
+  always_ff @(posedge clk_i) begin
+    base_q <= AtBits'(slot_at_i) * AtBits'(OperandWords);
+    frame_base_q <= AtBits'(slot_at_i) * AtBits'(OperandWords) - AtBits'(HeadWords);
+  end
 
   for (genvar child = 0; child < Children; ++child) begin : g_child
-    word_t memory[Words];
+    word_t memory[Words], operand_q;
     always_ff @(posedge clk_i) begin
       if (write_i && !sent_i && child_i == ChildBits'(child)) begin
-        memory[base+AtBits'(write_at_i)] <= word_i;
+        memory[base_q+AtBits'(write_at_i)] <= word_i;
       end
-      operands[child] <= memory[base+AtBits'(read_q)];
+      operand_q <= memory[base_q+AtBits'(read_q)];
+      operands[child] <= operand_q;
     end
   end
 
@@ -74,6 +81,7 @@ module sw_reducer
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       reads_q <= 1'b0;
+      read_valid_q <= 1'b0;
       valid_q <= 1'b0;
       done_o <= 1'b0;
     end else begin
@@ -82,7 +90,8 @@ module sw_reducer
       end else if (read_q == words_i - 1'b1) begin
         reads_q <= 1'b0;
       end
-      valid_q <= reads_q;
+      read_valid_q <= reads_q;
+      valid_q <= read_valid_q;
       done_o <= reduced_valid && reduced_q == words_i - 1'b1;
     end
   end
@@ -94,9 +103,12 @@ module sw_reducer
     read_q <= start_i ? '0 : read_q + word_at_t'(reads_q);
     reduced_q <= start_i ? '0 : reduced_q + word_at_t'(reduced_valid);
     if (writes_sent) begin
-      sent[base+AtBits'(sent_at)] <= reduced_valid ? reduced : word_i;
+      sent[base_q+AtBits'(sent_at)] <= reduced_valid ? reduced : word_i;
     end
-    sent_o <= sent[base+AtBits'(read_at_i)];
+    if (read_i) begin
+      sent_q <= sent[frame_base_q+AtBits'(read_at_i)];
+      sent_o <= sent_q;
+    end
   end
 
   words_fit :

@@ -6,10 +6,11 @@
 // of them count: 8 of all but the last, 1 to 8 of that; the others are ignored. key_i, the low word
 // low, is read with a stream's first word. tag_valid_o is 1 for one cycle, in which tag_o is the tag
 // of the stream whose last word was taken before, and the next stream may begin. A word takes
-// 2 / RoundsPerCycle cycles, and the tag follows 4 / RoundsPerCycle cycles after the last one, and a
-// word later, if that has 8 bytes: the length is in a word of its own then.
+// WordCycles cycles for its two rounds: 1, 2, or 4, with half a round a cycle, for the fastest clock.
+// The tag follows 3 * WordCycles + 1 cycles after the last word is taken, and a word later, if that
+// has 8 bytes: the length is in a word of its own then.
 module sw_siphash #(
-  parameter int unsigned RoundsPerCycle = 1
+  parameter int unsigned WordCycles = 2
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -23,53 +24,50 @@ module sw_siphash #(
   output logic [63:0]  tag_o
 );
 
-  if (RoundsPerCycle != 1 && RoundsPerCycle != 2) begin : g_bad_rounds
-    $error("one or two rounds a cycle");
+  if (WordCycles != 1 && WordCycles != 2 && WordCycles != 4) begin : g_bad_cycles
+    $error("a word takes 1, 2 or 4 cycles");
   end
 
-  localparam int unsigned WordCycles = 2 / RoundsPerCycle;
-  localparam int unsigned FinalCycles = 4 / RoundsPerCycle;
+  localparam int unsigned HalvesPerCycle = 4 / WordCycles;
+  localparam int unsigned FinalCycles = 2 * WordCycles;
 
+  // The paper's a and c, and what is added to them next: b and d before the first half of a round,
+  // and d and b before the second.
   typedef struct packed {
     logic [63:0] a;
-    logic [63:0] b;
+    logic [63:0] to_a;
     logic [63:0] c;
-    logic [63:0] d;
+    logic [63:0] to_c;
   } mix_t;
 
   typedef enum logic [1:0] {
-    StWord,    // takes a word
-    StSecond,  // its second round
-    StLength,  // the word that has the length only
+    StIdle,
+    StMix,   // the word
     StFinal
   } state_e;
 
-  function automatic mix_t mixed(mix_t from);
+  function automatic mix_t half_mixed(mix_t from, logic second);
     mix_t to;
-    to = from;
-    for (int unsigned i = 0; i < RoundsPerCycle; ++i) begin
-      to.a = to.a + to.b;
-      to.b = {to.b[50:0], to.b[63:51]} ^ to.a;
-      to.a = {to.a[31:0], to.a[63:32]};
-      to.c = to.c + to.d;
-      to.d = {to.d[47:0], to.d[63:48]} ^ to.c;
-      to.a = to.a + to.d;
-      to.d = {to.d[42:0], to.d[63:43]} ^ to.a;
-      to.c = to.c + to.b;
-      to.b = {to.b[46:0], to.b[63:47]} ^ to.c;
-      to.c = {to.c[31:0], to.c[63:32]};
-    end
+    logic [63:0] a, c;
+    a = from.a + from.to_a;
+    c = from.c + from.to_c;
+    to.a = second ? a : {a[31:0], a[63:32]};
+    to.c = second ? {c[31:0], c[63:32]} : c;
+    to.to_c = a ^ (second ? {from.to_a[42:0], from.to_a[63:43]}
+                          : {from.to_a[50:0], from.to_a[63:51]});
+    to.to_a = c ^ (second ? {from.to_c[46:0], from.to_c[63:47]}
+                          : {from.to_c[47:0], from.to_c[63:48]});
     return to;
   endfunction
 
   state_e state_q, state_d;
+  logic [2:0] cycle_q, cycle_d;  // of the word, or of the end
   mix_t mix_q, mix_d;
-  logic first_q, first_d;  // the next word is a stream's first
-  logic last_q, last_d;  // the word is the last one, with the length in it
+  logic first_q, first_d;            // the next word is a stream's first
+  logic last_q, last_d;              // the word is the last one, with the length in it
   logic length_due_q, length_due_d;  // ... and it is not
   logic [7:0] length_q, length_d;
   logic [63:0] word_q, word_d;
-  logic [1:0] round_q, round_d;
   logic tag_valid_q, tag_valid_d;
 
   logic [63:0] kept;
@@ -79,78 +77,78 @@ module sw_siphash #(
 
   mix_t initial_mix;
   assign initial_mix.a = key_i[63:0] ^ 64'h736f6d6570736575;
-  assign initial_mix.b = key_i[127:64] ^ 64'h646f72616e646f6d;
+  assign initial_mix.to_a = key_i[127:64] ^ 64'h646f72616e646f6d;
   assign initial_mix.c = key_i[63:0] ^ 64'h6c7967656e657261;
-  assign initial_mix.d = key_i[127:64] ^ 64'h7465646279746573;
+  assign initial_mix.to_c = key_i[127:64] ^ 64'h7465646279746573;
+
+  logic takes, begins, ends;
+  assign begins = state_q == StMix && cycle_q == '0;
+  assign ends = state_q == StMix && cycle_q == 3'(WordCycles - 1);
+  assign ready_o = state_q == StIdle || (ends && !last_q && !length_due_q);
+  assign takes = valid_i && ready_o;
 
   // A word goes into the mix before its first round and after its second; the first final round has
   // its constant in front.
-  logic begins, ends;
-  mix_t mix_in, mix_out;
-
+  mix_t mixed;
   always_comb begin
-    mix_in = state_q == StWord && first_q ? initial_mix : mix_q;
-    if (begins) mix_in.d = mix_in.d ^ word_d;
-    if (state_q == StFinal && round_q == '0) mix_in.c = mix_in.c ^ 64'hff;
-    mix_out = mixed(mix_in);
-    if (ends) mix_out.a = mix_out.a ^ word_d;
+    mixed = mix_q;
+    if (begins) mixed.to_c = mixed.to_c ^ word_q;
+    if (state_q == StFinal && cycle_q == '0) mixed.c = mixed.c ^ 64'hff;
+    for (int unsigned i = 0; i < HalvesPerCycle; ++i) begin
+      mixed = half_mixed(mixed, HalvesPerCycle == 1 ? cycle_q[0] : i % 2 == 1);
+    end
+    if (ends) mixed.a = mixed.a ^ word_q;
   end
-
-  assign ready_o = state_q == StWord;
-  assign begins = (state_q == StWord && valid_i) || state_q == StLength;
-  assign ends = WordCycles == 1 ? begins : state_q == StSecond;
 
   always_comb begin
     state_d = state_q;
+    cycle_d = cycle_q + 3'd1;
     first_d = first_q;
     last_d = last_q;
     length_due_d = length_due_q;
     length_d = length_q;
     word_d = word_q;
-    round_d = '0;
     tag_valid_d = 1'b0;
-    mix_d = begins || state_q inside {StSecond, StFinal} ? mix_out : mix_q;
+    mix_d = state_q == StIdle ? mix_q : mixed;
 
-    if (state_q == StWord && valid_i) begin
+    if (ends) begin
+      state_d = last_q ? StFinal : length_due_q ? StMix : StIdle;
+      cycle_d = '0;
+      last_d = 1'b1;
+      length_due_d = 1'b0;
+      word_d = {length_q, 56'h0};
+    end else if (state_q == StFinal && cycle_q == 3'(FinalCycles - 1)) begin
+      state_d = StIdle;
+      first_d = 1'b1;
+      tag_valid_d = 1'b1;
+    end
+
+    if (takes) begin
+      state_d = StMix;
+      cycle_d = '0;
       first_d = 1'b0;
       length_d = (first_q ? '0 : length_q) + 8'(bytes_i);
       last_d = last_i && bytes_i != 4'd8;
       length_due_d = last_i && bytes_i == 4'd8;
       word_d = last_d ? {length_d, kept[55:0]} : kept;
-    end else if (state_q == StLength) begin
-      last_d = 1'b1;
-      length_due_d = 1'b0;
-      word_d = {length_q, 56'h0};
-    end else if (state_q == StFinal) begin
-      round_d = round_q + 2'd1;
-    end
-
-    if (ends) begin
-      state_d = last_d ? StFinal : length_due_d ? StLength : StWord;
-    end else if (begins) begin
-      state_d = StSecond;
-    end else if (state_q == StFinal && round_q == 2'(FinalCycles - 1)) begin
-      state_d = StWord;
-      first_d = 1'b1;
-      tag_valid_d = 1'b1;
+      if (first_q) mix_d = initial_mix;
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= StWord;
+      state_q <= StIdle;
       first_q <= 1'b1;
       tag_valid_q <= 1'b0;
-      round_q <= '0;
     end else begin
       state_q <= state_d;
       first_q <= first_d;
       tag_valid_q <= tag_valid_d;
-      round_q <= round_d;
     end
   end
 
   always_ff @(posedge clk_i) begin
+    cycle_q <= cycle_d;
     mix_q <= mix_d;
     last_q <= last_d;
     length_due_q <= length_due_d;
@@ -159,6 +157,7 @@ module sw_siphash #(
   end
 
   assign tag_valid_o = tag_valid_q;
-  assign tag_o = mix_q.a ^ mix_q.b ^ mix_q.c ^ mix_q.d;
+  // In any order: to_a and to_c have changed places four times or eight.
+  assign tag_o = mix_q.a ^ mix_q.to_a ^ mix_q.c ^ mix_q.to_c;
 
 endmodule

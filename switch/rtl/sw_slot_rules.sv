@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a packet makes of its slot, and the switch do: the table of docs/switch-protocol.md, as
-// switch/model/group.cc has it. Without a clock.
+// switch/model/group.cc has it. What comes of the inputs is there a cycle after them, and of
+// authentic_i without a clock.
 //
 // The packet is one of the group's, from its child or its parent; slot_i is what the group has at
 // its sequence modulo slots_i. authentic_i: its tag was made with the job's key; only a refusal's
@@ -12,6 +13,7 @@ module sw_slot_rules
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 (
+  input  logic         clk_i,
   input  header_t      header_i,
   input  logic         authentic_i,
   input  group_entry_t group_i,
@@ -24,20 +26,46 @@ module sw_slot_rules
   output slot_t        slot_o
 );
 
+  // What the packet is to the slot.
+  typedef struct packed {
+    logic right_slot;
+    logic too_large;
+    logic same_message;
+    logic same_tag;
+    logic is_now;         // of the slot's sequence
+    logic is_next;        // of the sequence that takes the slot next
+    logic is_past;
+    logic arrived_before;
+    logic completes_now;  // it would be the last one of its sequence
+    logic completes_next;
+    logic has_operands;   // the slot
+    logic from_our_parents_child;
+  } relation_t;
+
+  relation_t to, to_q;
   logic [31:0] ahead;
-  logic right_slot, same_message, arrived_before, from_our_parents_child;
   logic [MaxChildren-1:0] child_bit;
 
   assign ahead = header_i.header_sequence - slot_i.sequence_number;
-  assign right_slot = header_i.slot == (header_i.header_sequence[15:0] & (slots_i - 16'd1));
-  assign same_message = slot_i.burst == header_i.flags[BurstFlagBit] &&
+  assign to.is_now = ahead == '0;
+  assign to.is_next = ahead == 32'(slots_i);
+  assign to.is_past = ahead[31];
+  assign to.too_large = operand_bytes(header_i) > 19'(group_i.operand_bytes);
+  assign to.same_tag = header_i.tag == slot_i.tag;
+  assign to.right_slot = header_i.slot == (header_i.header_sequence[15:0] & (slots_i - 16'd1));
+  assign to.same_message = slot_i.burst == header_i.flags[BurstFlagBit] &&
       slot_i.last == header_i.flags[LastFlagBit] && slot_i.op == header_i.op[2:0] &&
       slot_i.element == header_i.header_type[1:0] && slot_i.count == header_i.count &&
       slot_i.offset == header_i.offset;
   assign child_bit = MaxChildren'(1) << header_i.child[$clog2(MaxChildren)-1:0];
-  assign arrived_before = (slot_i.arrived & child_bit) != '0;
-  assign from_our_parents_child = header_i.child == group_i.parent_child ||
+  assign to.arrived_before = (slot_i.arrived & child_bit) != '0;
+  assign to.completes_now = (slot_i.arrived | child_bit) == group_i.children;
+  assign to.completes_next = child_bit == group_i.children;
+  assign to.has_operands = slot_i.present != '0;
+  assign to.from_our_parents_child = header_i.child == group_i.parent_child ||
       header_i.child == 16'(AllChildren);
+
+  always_ff @(posedge clk_i) to_q <= to;
 
   // A slot that is taken anew.
   slot_t begun;
@@ -53,7 +81,8 @@ module sw_slot_rules
     begun.sequence_number = header_i.header_sequence;
   end
 
-  logic has_result;
+  logic has_result, begins;
+  assign begins = !to_q.is_now;  // of what is stored
   assign has_result = slot_i.state inside {SlotResult, SlotBeforeFirst};
 
   always_comb begin
@@ -64,46 +93,46 @@ module sw_slot_rules
 
     unique case (header_i.kind)
       KindContribute: begin
-        if (!right_slot) begin
+        if (!to_q.right_slot) begin
           action_o = ActRefuse;
           reason_o = ReasonMismatch;
-        end else if (operand_bytes(header_i) > 19'(group_i.operand_bytes)) begin
+        end else if (to_q.too_large) begin
           action_o = ActRefuse;
           reason_o = ReasonTooLarge;
-        end else if (ahead == 32'(slots_i) && has_result) begin
+        end else if (to_q.is_next && has_result) begin
           action_o = ActStore;
           slot_o = begun;
-        end else if (ahead != '0) begin
-          counter_o = ahead[31] ? CountStale : CountPremature;
+        end else if (!to_q.is_now) begin
+          counter_o = to_q.is_past ? CountStale : CountPremature;
         end else if (slot_i.state == SlotBeforeFirst) begin
           counter_o = CountPremature;
         end else if (slot_i.state == SlotResult) begin
           action_o = ActResendResult;
         end else if (slot_i.state == SlotSentUp) begin
           action_o = ActResendPartial;
-        end else if (!same_message) begin
+        end else if (!to_q.same_message) begin
           action_o = ActRefuse;
           reason_o = ReasonMismatch;
-        end else if (arrived_before) begin
+        end else if (to_q.arrived_before) begin
           counter_o = CountDuplicates;
         end else begin
           action_o = ActStore;
         end
       end
       KindResult: begin
-        if (!right_slot || ahead != '0 || slot_i.state != SlotSentUp) begin
+        if (!to_q.right_slot || !to_q.is_now || slot_i.state != SlotSentUp) begin
           // What was asked for twice comes twice.
-          counter_o = ahead == '0 && has_result ? CountDuplicates : CountStale;
-        end else if (!same_message) begin
+          counter_o = to_q.is_now && has_result ? CountDuplicates : CountStale;
+        end else if (!to_q.same_message) begin
           counter_o = CountMismatched;
         end else begin
           action_o = ActTakeResult;
         end
       end
       default: begin
-        if (ahead == '0 && slot_i.state == SlotSentUp && from_our_parents_child) begin
+        if (to_q.is_now && slot_i.state == SlotSentUp && to_q.from_our_parents_child) begin
           // A parent without the key repeats the tag of what was sent to it.
-          if (authentic_i || header_i.tag == slot_i.tag) begin
+          if (authentic_i || to_q.same_tag) begin
             action_o = ActPassRefusal;
           end else begin
             counter_o = CountBadTag;
@@ -126,10 +155,10 @@ module sw_slot_rules
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;
     end
-    complete_o = action_o == ActStore && slot_o.arrived == group_i.children;
+    complete_o = action_o == ActStore && (begins ? to_q.completes_next : to_q.completes_now);
     if (complete_o) begin
       slot_o.state = group_i.root ? SlotResult : SlotSentUp;
-      slot_o.empty = slot_o.present == '0;
+      slot_o.empty = header_i.flags[EmptyFlagBit] && (begins || !to_q.has_operands);
     end
     if (action_o == ActTakeResult) begin
       slot_o.state = SlotResult;
@@ -143,6 +172,6 @@ module sw_slot_rules
       header_i.reason, header_i.op[7:3], header_i.header_type[7:2], header_i.flags[7:4]};
   logic unused_group;
   assign unused_group = ^{group_i.valid, group_i.job, group_i.group, group_i.parent,
-      group_i.window};
+      group_i.window, group_i.first};
 
 endmodule

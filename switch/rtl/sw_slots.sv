@@ -3,9 +3,10 @@
 // What is known of the slots of all groups, and the rules by which it changes. A group has
 // 2 * Window slots here, of which it uses twice its own window.
 //
-// slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
-// they stay. write_i puts slot_i there. init_i, with no packet under way, makes all slots of a group as
-// if the round before the first were over, and takes 2 * Window cycles, in which busy_o is 1.
+// slot_o is what lies at the group's slot of the sequence, three cycles after both are there, as long as
+// they stay. write_i puts slot_i there. init_i, with no packet under way, makes all slots of a group
+// with this record as if the round before the first were over, and takes 2 * Window cycles, in which
+// busy_o is 1.
 module sw_slots
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
@@ -21,7 +22,7 @@ module sw_slots
   input  logic                 rst_ni,
   input  logic                 init_i,
   input  logic [GroupBits-1:0] init_group_i,
-  input  logic [15:0]          init_window_i,
+  input  group_entry_t         init_record_i,
   output logic                 busy_o,
   input  logic [GroupBits-1:0] group_at_i,
   input  logic [15:0]          window_i,
@@ -40,7 +41,8 @@ module sw_slots
   logic busy_q;
   logic [AtBits-1:0] init_at_q;
   logic [15:0] init_slots_q;
-  slot_t fresh;
+  logic [31:0] first_q;
+  slot_t fresh, read_q;
 
   assign at_o = {group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)};
   assign busy_o = busy_q;
@@ -48,7 +50,9 @@ module sw_slots
   always_comb begin
     fresh = '0;
     fresh.state = SlotBeforeFirst;
-    fresh.sequence_number = 32'(init_at_q[SlotBits-1:0]) - 32'(init_slots_q);
+    // The last one before the first that has its slot here.
+    fresh.sequence_number = first_q - 32'(init_slots_q) +
+        ((32'(init_at_q[SlotBits-1:0]) - first_q) & (32'(init_slots_q) - 32'd1));
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -64,7 +68,8 @@ module sw_slots
   always_ff @(posedge clk_i) begin
     if (init_i) begin
       init_at_q <= {init_group_i, SlotBits'(0)};
-      init_slots_q <= init_window_i * 16'(SlotsPerWindow);
+      init_slots_q <= init_record_i.window * 16'(SlotsPerWindow);
+      first_q <= init_record_i.first;
     end else if (busy_q) begin
       init_at_q <= init_at_q + 1'b1;
     end
@@ -73,8 +78,12 @@ module sw_slots
     end else if (write_i) begin
       slots[at_o] <= slot_i;
     end
-    slot_o <= slots[at_o];
+    read_q <= slots[at_o];
+    slot_o <= read_q;
   end
+
+  logic unused_record;
+  assign unused_record = ^init_record_i;
 
   no_write_while_busy :
   assert property (@(posedge clk_i) disable iff (!rst_ni) busy_q |-> !write_i && !init_i);

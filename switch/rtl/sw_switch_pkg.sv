@@ -78,11 +78,12 @@ package sw_switch_pkg;
   } packet_t;
 
   // Tables, and what is written to them. Records of an index replace what was there.
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     TableJobs,
     TableGroups,
     TableChildren,  // index: group * Children + child
-    TableForward
+    TableForward,
+    TableTouched    // index: a group, which is not touched from now on; the record is anything
   } table_e;
 
   typedef struct packed {
@@ -100,6 +101,7 @@ package sw_switch_pkg;
     logic [15:0]            parent_child;
     logic [15:0]            window;
     logic [15:0]            operand_bytes;
+    logic [31:0]            first;     // the sequence that comes first
     logic [MaxChildren-1:0] children;  // those that are there
   } group_entry_t;
 
@@ -145,7 +147,8 @@ package sw_switch_pkg;
     ActPassRefusal
   } action_e;
 
-  // As the reference counts; the last two are of frames for others.
+  // As the reference counts, and frames: those for others that went on, those that could not leave
+  // (for others, or the switch's own to a port that is not there), and those that found no room.
   typedef enum logic [4:0] {
     CountOperands,
     CountResults,
@@ -163,15 +166,24 @@ package sw_switch_pkg;
     CountPremature,
     CountMismatched,
     CountForwarded,
-    CountUndeliverable
+    CountUndeliverable,
+    CountOverrun
   } counter_e;
-  parameter int unsigned Counters = 17;
+  parameter int unsigned Counters = 18;
 
   // A word with its first byte lowest, as it lies on a port, of one with its first byte highest.
   function automatic word_t swapped(word_t word);
     word_t to;
     for (int unsigned i = 0; i < WordBytes; ++i) to[8*i+:8] = word[8*(WordBytes-1-i)+:8];
     return to;
+  endfunction
+
+  // The first of those that are there.
+  function automatic logic [$clog2(MaxChildren)-1:0] lowest_of(logic [MaxChildren-1:0] there);
+    logic [$clog2(MaxChildren)-1:0] at;
+    at = '0;
+    for (int unsigned i = MaxChildren; i > 0; --i) if (there[i-1]) at = $clog2(MaxChildren)'(i - 1);
+    return at;
   endfunction
 
   // Bytes of an operand, whether it is there or not.
@@ -211,21 +223,21 @@ package sw_switch_pkg;
     return to;
   endfunction
 
-  // IPv4's sum of the words of its header, folded.
-  function automatic logic [15:0] ipv4_sum(head_t head);
+  // The sum of five words of IPv4's header, from this one on; the last word is number 0.
+  function automatic logic [18:0] ipv4_sum(head_t head, int unsigned first);
     logic [159:0] words;
-    logic [19:0] sum;
+    logic [18:0] sum;
     words = {
       head.version_length, head.service, head.total_length, head.identification, head.fragment,
       head.time_to_live, head.ip_protocol, head.ip_checksum, head.source_ip, head.destination_ip
     };
     sum = '0;
-    for (int unsigned i = 0; i < 10; ++i) sum = sum + 20'(words[16*i+:16]);
-    sum = 20'(sum[15:0]) + 20'(sum[19:16]);
-    return sum[15:0] + 16'(sum[19:16]);
+    for (int unsigned i = 0; i < 5; ++i) sum = sum + 19'(words[16*(i+first)+:16]);
+    return sum;
   endfunction
 
-  // The head of a frame of the switch's to one address, before an operand of so many bytes.
+  // The head of a frame of the switch's to one address, before an operand of so many bytes; without
+  // IPv4's checksum.
   function automatic head_t head_to(address_t to, logic [47:0] own_mac, logic [31:0] own_ip,
                                     logic [15:0] own_udp_port, header_t header,
                                     logic [15:0] payload_bytes);
@@ -242,7 +254,6 @@ package sw_switch_pkg;
     head.ip_protocol = ProtocolUdp;
     head.source_ip = own_ip;
     head.destination_ip = to.ip;
-    head.ip_checksum = ~ipv4_sum(head);
     head.source_port = own_udp_port;
     head.destination_port = to.udp_port;
     head.header = header;

@@ -70,6 +70,12 @@ def run(*words, cli=CARILLON, cwd=None, **environment):
                 process.kill()
 
 
+def has_rtl():
+    """Whether the command was built with the switch in hardware."""
+    said = run("switchd", "--engine", "rtl", "--key-file", "/dev/null").err
+    return "not part of this build" not in said
+
+
 CAPABILITIES = 1 << 12 | 1 << 21  # CAP_NET_ADMIN, CAP_SYS_ADMIN
 
 

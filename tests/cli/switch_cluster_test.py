@@ -10,7 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from support import CliTest, main, may_make_clusters, run
+from support import CliTest, has_rtl, main, may_make_clusters, run
 
 PROBES = Path(os.environ.get("CLUSTER_PROBES", "build/tests")).resolve()
 PROBE = PROBES / "switch_probe-openmpi"
@@ -40,6 +40,14 @@ class SwitchCluster(CliTest):
             self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
                              [f"rank {rank} of {ranks}, errors 0, allreduce.switch"
                               for rank in range(ranks)])
+
+    @unittest.skipUnless(has_rtl(), "built without Verilator")
+    def test_results_of_the_hardware_are_right(self):
+        said, _ = self.play(3, "short", options=("--shape", "1,2,1", "--switch", self.key,
+                                                 "--switch-engine", "rtl"),
+                            CARILLON_ALGORITHM="allreduce=switch")
+        self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
+                         [f"rank {rank} of 4, errors 0, allreduce.switch" for rank in range(4)])
 
     def test_each_node_sends_one_copy(self):
         nodes, count = 5, 100000

@@ -4,8 +4,8 @@
  * switches compute, of several lengths, in place and not, blocking and several at once, and checks
  * each element; then it prints "rank R of N, errors E, ALGORITHM". The argument says how many
  * rounds; rank 0 prints "round I" after each, so that something may happen meanwhile. With two
- * named pipes after it a call comes first in which rank 0 makes no progress (held). "time COUNT
- * CALLS" only says how long calls take.
+ * named pipes after it a call comes first in which rank 0 makes no progress (held), and with
+ * "short" all are of a packet. "time COUNT CALLS" only says how long calls take.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 enum { MOST = 20000, COUNTS = 10, OPS = 6, TYPES = 4, AT_ONCE = 5 };
 static const int counts[COUNTS] = {1, 2, 3, 5, 7, 8, 13, 352, 1000, MOST};
-static int rank, ranks, errors;
+static int rank, ranks, errors, lengths = COUNTS;
 
 static const char* algorithm(void) {
   const char* (*const last)(void) =
@@ -83,7 +83,7 @@ static void blocking(int round) {
   for (int op = 0; op < OPS; ++op) {
     for (int type = 0; type < TYPES; ++type) {
       if (op > 2 && type > 1) continue;
-      const int count = counts[(round + op * TYPES + type) % COUNTS];
+      const int count = counts[(round + op * TYPES + type) % lengths];
       const int in_place = (round + op + type) % 2;
       for (int i = 0; i < count; ++i) store(in_place ? out : in, type, i, value(rank, round, i));
       MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, type_of(type), operators()[op],
@@ -99,12 +99,12 @@ static void at_once(int round) {
   MPI_Request requests[AT_ONCE];
   MPI_Status statuses[AT_ONCE];
   for (int k = 0; k < AT_ONCE; ++k) {
-    const int count = counts[(round + k) % COUNTS];
+    const int count = counts[(round + k) % lengths];
     for (int i = 0; i < count; ++i) store(data[k], 3, i, value(rank, round + k, i));
     MPI_Iallreduce(MPI_IN_PLACE, data[k], count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &requests[k]);
   }
   MPI_Waitall(AT_ONCE, requests, statuses);
-  for (int k = 0; k < AT_ONCE; ++k) check(data[k], 0, 3, round + k, counts[(round + k) % COUNTS]);
+  for (int k = 0; k < AT_ONCE; ++k) check(data[k], 0, 3, round + k, counts[(round + k) % lengths]);
 }
 
 /* Ranks 0 and 1 meet in files: rank 1 comes when it is told by `go`, and rank 0, which has begun,
@@ -174,6 +174,7 @@ int main(int argc, char** argv) {
     return errors != 0;
   }
   if (argc > 3) held(argv[2], argv[3]);
+  if (argc == 3 && strcmp(argv[2], "short") == 0) lengths = 7;
   const int rounds = argc > 1 ? atoi(argv[1]) : COUNTS;
   for (int round = 0; round < rounds; ++round) {
     blocking(round);

@@ -9,9 +9,10 @@ import random
 import signal
 import subprocess
 import tempfile
+import unittest
 from pathlib import Path
 
-from support import CARILLON, CliTest, clean_environment, main, run
+from support import CARILLON, CliTest, clean_environment, has_rtl, main, run
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 KILLS = int(os.environ.get("SWITCH_KILLS", "4"))
@@ -33,9 +34,10 @@ class SwitchTest(CliTest):
         self.key = self.folder / "switch.key"
         self.ok("switchd", "--new-key", self.key)
 
-    def switchd(self, at="127.0.0.1:0"):
+    def switchd(self, at="127.0.0.1:0", engine="reference"):
         process = subprocess.Popen(
-            [str(CARILLON), "switchd", "--key-file", str(self.key), "--listen", at, "--json"],
+            [str(CARILLON), "switchd", "--key-file", str(self.key), "--listen", at, "--json",
+             "--engine", engine],
             stdout=subprocess.PIPE, text=True, env=clean_environment({}))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -90,6 +92,19 @@ class SwitchTest(CliTest):
                     self.assertGreater(said["packets"]["operands"], 3 * 10 * 18)
                     self.assertEqual(said["packets"]["refused"], 0)
                     self.assertEqual((said["jobs"], said["groups"]), (0, 0))
+
+    @unittest.skipUnless(has_rtl(), "built without Verilator")
+    def test_it_goes_through_the_hardware(self):
+        for mpi in MPIS[:1]:
+            switchd, at = self.switchd(engine="rtl")
+            err = self.check(*self.start(mpi, "1,1,1", at, 3, "short"), "allreduce.switch")
+            self.assertEqual(err, "")
+            said = self.statistics(switchd)
+            self.assertEqual(said["packets"]["operands"] % 3, 0)
+            self.assertGreater(said["packets"]["operands"], 3 * 3 * 18)
+            # Each word of an operand takes the hardware a cycle at least, and of its tag two.
+            self.assertGreater(said["cycles"], 40 * said["packets"]["operands"])
+            self.assertEqual((said["jobs"], said["groups"]), (0, 0))
 
     def test_without_a_switch_all_do_without(self):
         for mpi in MPIS:

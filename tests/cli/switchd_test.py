@@ -8,7 +8,7 @@ import socket
 import struct
 import subprocess
 
-from support import CARILLON, CliTest, clean_environment, main
+from support import CARILLON, CliTest, clean_environment, has_rtl, main
 
 HEADER = struct.Struct(">BBBBBBHIIIIHHHQ")
 CONTRIBUTE, REFUSE, UNKNOWN_JOB = 1, 3, 1
@@ -62,7 +62,15 @@ class SwitchdTest(CliTest):
                        "--listen", f"127.0.0.1:{port}")
 
     def test_strangers_are_counted_and_refused(self):
-        process, at = self.start("--json")
+        for engine in ("reference", "rtl") if has_rtl() else ("reference",):
+            with self.subTest(engine=engine):
+                self.refuse_strangers("--json", "--engine", engine)
+
+    def test_there_is_no_other_engine(self):
+        self.fails("engine", "switchd", "--engine", "none", status=2)
+
+    def refuse_strangers(self, *words):
+        process, at = self.start(*words)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.settimeout(60)
             for junk in (b"", b"hello", bytes(38), b"\xff" * 9000):

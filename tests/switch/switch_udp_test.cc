@@ -33,8 +33,8 @@ std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch
 class Daemon {
  public:
   explicit Daemon(std::uint16_t number) : stop_(eventfd(0, EFD_CLOEXEC)) {
-    auto server = Server::open(
-        {.at = {kLoopback, 0}, .model = {.administrator = kAdministrator, .number = number}});
+    const SwitchConfig config = {.administrator = kAdministrator, .number = number};
+    auto server = Server::open({.at = {kLoopback, 0}}, std::make_unique<ReferenceEngine>(config));
     EXPECT_TRUE(server.ok()) << server.status().to_string();
     server_ = std::move(server.value());
     thread_ = std::thread([this] { status_ = server_->serve(stop_.get()); });

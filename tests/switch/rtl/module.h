@@ -6,15 +6,41 @@
 #include <verilated.h>
 
 #include <memory>
+#ifdef CARILLON_RTL_COVERAGE
+#include <verilated_cov.h>
+
+#include <cstdlib>
+#include <string>
+#endif
 
 namespace carillon::rtl {
+
+/// Ends a module. In a build that counts lines (scripts/coverage-rtl), what has been reached in all
+/// modules that are there goes to the next file of $CARILLON_RTL_COVERAGE, which begins their
+/// names.
+template <class Module>
+struct EndModule {
+  void operator()(Module* module) const {
+#ifdef CARILLON_RTL_COVERAGE
+    static int files = 0;
+    if (const char* const name = std::getenv("CARILLON_RTL_COVERAGE"); name != nullptr) {
+      VerilatedCov::write((name + std::to_string(files++) + ".dat").c_str());
+      VerilatedCov::clear();
+    }
+#endif
+    delete module;
+  }
+};
+
+template <class Module>
+using ModulePointer = std::unique_ptr<Module, EndModule<Module>>;
 
 /// A module whose registers hold anything, with its clock low. The random values are the same each
 /// time.
 template <class Module>
-std::unique_ptr<Module> make_module() {
+ModulePointer<Module> make_module() {
   Verilated::randReset(2);
-  auto module = std::make_unique<Module>();
+  ModulePointer<Module> module(new Module);
   module->clk_i = 0;
   module->eval();
   return module;

@@ -70,7 +70,7 @@ class CombineTest : public testing::Test {
                   << int{node_->present_o};
   }
 
-  std::unique_ptr<Combine> node_ = make_module<Combine>();
+  ModulePointer<Combine> node_ = make_module<Combine>();
   std::deque<Input> pending_;
   std::uint64_t checked_ = 0;
   int failures_ = 0;

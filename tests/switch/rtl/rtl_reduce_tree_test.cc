@@ -106,7 +106,7 @@ class ReduceTreeTest : public testing::Test {
     return input;
   }
 
-  std::unique_ptr<ReduceTree> tree_ = make_module<ReduceTree>();
+  ModulePointer<ReduceTree> tree_ = make_module<ReduceTree>();
   std::deque<Input> pending_;
   std::uint64_t checked_ = 0;
   int failures_ = 0;

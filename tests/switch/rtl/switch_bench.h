@@ -4,7 +4,6 @@
 // either side as the test wants.
 #pragma once
 
-#include <SwitchRtl.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,14 +12,15 @@
 #include <functional>
 #include <memory>
 
-#include "switch/rtl/frames.h"
+#include "switch/frames/frames.h"
 #include "switch/rtl/module.h"
 #include "switch/rtl/operands.h"
+#include "switch/rtl/switch_shape.h"
 
 namespace carillon::rtl {
 
-inline constexpr std::size_t kPorts = 7, kChildren = 5;  // as CMakeLists.txt has it
-inline constexpr std::size_t kCounters = 17;
+inline constexpr std::size_t kCounters = 18;
+inline constexpr std::uint16_t kPatienceWithoutEnd = 0xffff;
 inline constexpr std::uint8_t kControlPort = 6;
 inline constexpr Address kSwitch = {
     .port = kControlPort, .mac = 0x0200000000fe, .endpoint = {0x0a0000fe, aggregate::kUdpPort}};
@@ -43,6 +43,7 @@ class SwitchBench {
     switch_->own_ip_i = kSwitch.endpoint.ip;
     switch_->own_udp_port_i = kSwitch.endpoint.port;
     switch_->control_port_i = kControlPort;
+    switch_->patience_i = kPatienceWithoutEnd;
     switch_->control_valid_i = 0;
     switch_->s_valid_i = 0;
     switch_->m_ready_i = 0;
@@ -55,12 +56,18 @@ class SwitchBench {
   }
 
   void set_pauses(std::size_t port, const Pauses& pauses) { ports_[port].pauses = pauses; }
+  /// With an end, `taken` is given the frame that came first of those that the switch has, or
+  /// dropped.
+  void set_patience(std::uint16_t cycles) { switch_->patience_i = cycles; }
   void send(std::size_t port, Bytes frame) { ports_[port].in.push_back(std::move(frame)); }
   [[nodiscard]] std::size_t waiting(std::size_t port) const { return ports_[port].in.size(); }
   [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
   [[nodiscard]] std::uint64_t counter(std::size_t i) const {
     return std::uint64_t{switch_->counters_o[2 * i + 1]} << 32 | switch_->counters_o[2 * i];
   }
+
+  /// Bit i: something came to group i, as of the last record that was written.
+  [[nodiscard]] std::uint64_t touched() const { return touched_; }
 
   /// Waits until the switch has taken it.
   void write(Table table, std::size_t index, const Record& record) {
@@ -70,7 +77,7 @@ class SwitchBench {
       switch_->control_record_i[i] = record.word(i);
     }
     // What lies above the record's bits is none of a port's.
-    switch_->control_record_i[Record::kBits / 32 - 1] &= (1U << (282 % 32)) - 1;
+    switch_->control_record_i[Record::kBits / 32 - 1] &= (1U << (314 % 32)) - 1;
     switch_->control_valid_i = 1;
     for (int i = 0;; ++i) {
       ASSERT_LT(i, 1'000'000) << "takes no record";
@@ -84,6 +91,7 @@ class SwitchBench {
     for (std::size_t i = 0; i < kPorts; ++i) offer(i);
     switch_->eval();
     wrote_ = switch_->control_valid_i != 0 && switch_->control_ready_o != 0;
+    if (wrote_) touched_ = switch_->touched_o;
     const auto ready = switch_->s_ready_o, valid = switch_->m_valid_o;
     if (switch_->taken_o != 0) {
       auto& begun = ports_[switch_->taken_port_o].begun;
@@ -154,9 +162,9 @@ class SwitchBench {
 
   Handler taken_, sent_;
   Operands random_;
-  std::unique_ptr<SwitchRtl> switch_ = make_module<SwitchRtl>();
+  ModulePointer<SwitchModule> switch_ = make_module<SwitchModule>();
   std::array<Port, kPorts> ports_;
-  std::uint64_t cycles_ = 0;
+  std::uint64_t cycles_ = 0, touched_ = 0;
   bool wrote_ = false;
 };
 

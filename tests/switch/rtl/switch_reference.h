@@ -9,8 +9,8 @@
 #include <functional>
 #include <map>
 
+#include "switch/frames/frames.h"
 #include "switch/model/switch.h"
-#include "switch/rtl/frames.h"
 #include "switch/rtl/switch_bench.h"
 
 namespace carillon::rtl {
@@ -19,8 +19,9 @@ class SwitchReference final : private aggregate::Output {
  public:
   using Observer = std::function<void(std::span<const std::byte> datagram)>;
 
-  SwitchReference(const SipKey& administrator, Observer observer)
-      : model_({.administrator = administrator}), observer_(std::move(observer)) {}
+  /// `first`: the sequence that comes first in each group.
+  SwitchReference(const SipKey& administrator, std::uint32_t first, Observer observer)
+      : model_({.administrator = administrator, .first = first}), observer_(std::move(observer)) {}
 
   /// A request of the processor's; its answer goes nowhere.
   void ask(const Endpoint& from, std::span<const std::byte> datagram) {
@@ -30,6 +31,13 @@ class SwitchReference final : private aggregate::Output {
     const auto met = model_.counters().control;
     model_.receive(from, datagram, nowhere);
     ASSERT_EQ(model_.counters().control, met + 1);
+  }
+
+  /// Forgets groups of which nothing has come since the last time; how many.
+  std::uint64_t pass_time() {
+    const std::uint64_t before = model_.counters().idle_groups;
+    model_.pass_time(1);
+    return model_.counters().idle_groups - before;
   }
 
   /// Where who is found.
@@ -65,11 +73,15 @@ class SwitchReference final : private aggregate::Output {
   /// As counter_e of sw_switch_pkg has them.
   [[nodiscard]] std::array<std::uint64_t, kCounters> counters() const {
     const aggregate::Counters& c = model_.counters();
-    return {
-        c.operands, c.results,      c.resent_results, c.resent_partials, c.duplicates,
-        c.refused,  c.refusals,     c.unknown_job,    c.unknown_group,   c.malformed + malformed_,
-        c.bad_tag,  c.wrong_source, c.stale,          c.premature,       c.mismatched,
-        forwarded_, undeliverable_};
+    return {c.operands,       c.results,
+            c.resent_results, c.resent_partials,
+            c.duplicates,     c.refused,
+            c.refusals,       c.unknown_job,
+            c.unknown_group,  c.malformed + malformed_,
+            c.bad_tag,        c.wrong_source,
+            c.stale,          c.premature,
+            c.mismatched,     forwarded_,
+            undeliverable_,   0};
   }
 
  private:
@@ -126,7 +138,11 @@ class SwitchReference final : private aggregate::Output {
         header.kind == aggregate::Kind::kRefuse && header.child != aggregate::kAllChildren;
     for (const Endpoint& one : to) {
       const Address address = back ? source_ : places_.at(std::uint64_t{one.ip} << 16 | one.port);
-      expected_[address.port].push_back(frame_of(kSwitch, address, datagram));
+      if (address.port < kPorts) {
+        expected_[address.port].push_back(frame_of(kSwitch, address, datagram));
+      } else {
+        ++undeliverable_;
+      }
     }
   }
 

@@ -5,11 +5,12 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <vector>
 
-#include "switch/rtl/frames.h"
+#include "switch/frames/frames.h"
 #include "switch/rtl/operands.h"
 #include "switch/rtl/switch_bench.h"
 
@@ -27,8 +28,8 @@ inline SipKey key_of(std::uint32_t job) {
   return job == 0 ? kAdministrator : aggregate::job_key(kAdministrator, job, kNonce);
 }
 
-/// Two hosts at each port but the processor's; the last two are the parents of switches.
-inline constexpr std::size_t kHosts = 12;
+/// Hosts at each port but the processor's; the last two are the parents of switches.
+inline constexpr std::size_t kHosts = 18;
 inline Address host(std::size_t i) {
   return {static_cast<std::uint8_t>(i % 6),
           0x020000000100 + i % 6,
@@ -44,13 +45,13 @@ struct TestGroup {
   std::array<std::optional<Address>, kChildren> children;
 
   // How far it is: results of all before base have been seen, and of these.
-  std::uint32_t base = 0;
+  std::uint32_t first = 0, base = 0;
   std::set<std::uint32_t> seen;
-  std::map<std::uint32_t, Bytes> partials;  // sent up, by sequence
+  std::map<std::uint32_t, Bytes> partials;  // sent up, by their number from the first
 
   void see(const Header& header, std::span<const std::byte> datagram) {
     if (header.kind == Kind::kContribute) {
-      partials[header.sequence] = {datagram.begin(), datagram.end()};
+      partials[header.sequence - first] = {datagram.begin(), datagram.end()};
       while (partials.size() > 8) partials.erase(partials.begin());
     }
     if (header.kind != Kind::kResult) return;
@@ -66,9 +67,10 @@ struct Input {
 
 class Traffic {
  public:
-  explicit Traffic(std::uint64_t seed) : random_(seed) {}
+  /// `first`: the sequence that comes first in each group.
+  Traffic(std::uint64_t seed, std::uint32_t first) : first_(first), random_(seed) {}
 
-  std::array<TestGroup, 4> groups;
+  std::array<TestGroup, kGroups> groups;
 
   Input next() {
     Input input;
@@ -93,18 +95,20 @@ class Traffic {
 
   /// Another shape.
   void change(TestGroup& group, std::uint32_t id) {
-    group = {.job = kJobs[random_.below(kJobs.size())], .group = id};
+    group = {.job = kJobs[random_.below(kJobs.size())], .group = id, .first = first_};
+    group.base = first_;
     group.root = one_of(2);
-    if (!group.root) group.parent = host(10 + random_.below(2));
+    if (!group.root) group.parent = host(kHosts - 2 + random_.below(2));
     group.parent_child = static_cast<std::uint16_t>(group.root ? 0 : random_.below(64));
-    group.window = static_cast<std::uint16_t>(1U << random_.below(3));
-    constexpr std::array<std::uint16_t, 4> kOperandBytes = {8, 264, 104, 1408};
-    group.operand_bytes = kOperandBytes[random_.below(4)];
+    group.window = static_cast<std::uint16_t>(1U << random_.below(std::bit_width(kWindow)));
+    constexpr std::array<std::uint16_t, 4> kMost = {8, 264, 104, kOperandBytes};
+    group.operand_bytes = kMost[random_.below(4)];
+    const bool most_are_there = kChildren < 8 || one_of(2);
     bool any = false;
     while (!any) {
       for (auto& child : group.children) {
         child.reset();
-        if (!one_of(4)) child = host(random_.below(10));
+        if (one_of(4) != most_are_there) child = host(random_.below(kHosts - 2));
         any = any || child.has_value();
       }
     }
@@ -133,7 +137,7 @@ class Traffic {
     const std::size_t most =
         std::min<std::size_t>(group.operand_bytes, burst ? 8192 : aggregate::kBlockOperandBytes) /
         aggregate::type_bytes(operation.type);
-    constexpr std::array<std::uint64_t, 4> kCounts = {3, 13, 40, 352};
+    constexpr std::array<std::uint64_t, 4> kCounts = {3, 13, 40, kOperandBytes / 4};
     const std::size_t limit = std::min<std::size_t>(most, kCounts[same.below(4)]);
     header.count = static_cast<std::uint16_t>(same.below(limit + 1));
     return header;
@@ -195,7 +199,7 @@ class Traffic {
     TestGroup& group = groups[random_.below(groups.size())];
     std::size_t child = random_.below(kChildren);
     while (!group.children[child].has_value() && !one_of(50)) child = random_.below(kChildren);
-    const Address from = group.children[child].value_or(host(random_.below(10)));
+    const Address from = group.children[child].value_or(host(random_.below(kHosts - 2)));
     Header header = message(group, sequence_of(group));
     header.kind = Kind::kContribute;
     header.child = static_cast<std::uint16_t>(child);
@@ -286,6 +290,7 @@ class Traffic {
     }
   }
 
+  std::uint32_t first_;
   Operands random_;
   std::vector<Input> history_;
 };

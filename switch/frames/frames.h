@@ -84,7 +84,7 @@ inline Endpoint source_of(const Bytes& frame) {
 /// A record of a table, put together field by field, the highest one first.
 class Record {
  public:
-  static constexpr std::size_t kBits = 288;  // RecordBits of sw_switch_pkg, in whole words
+  static constexpr std::size_t kBits = 320;  // RecordBits of sw_switch_pkg, in whole words
 
   Record& add(std::uint64_t value, std::size_t bits) {
     bits_ <<= bits;
@@ -106,6 +106,6 @@ class Record {
   std::bitset<kBits> bits_;
 };
 
-enum class Table : std::uint8_t { kJobs, kGroups, kChildren, kForward };
+enum class Table : std::uint8_t { kJobs, kGroups, kChildren, kForward, kTouched };
 
 }  // namespace carillon::rtl

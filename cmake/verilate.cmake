@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# carillon_verilate(TARGET MODULE ARGS ...): a library TARGET_rtl with the class TARGET, which is the
+# module of switch/rtl, made by Verilator. CARILLON_HAS_VERILATOR says whether there is one; builds
+# with a sanitizer do without, since what would be watched is code that Verilator makes.
+include_guard()
+
+set(CARILLON_HAS_VERILATOR OFF)
+if(NOT CARILLON_SANITIZE)
+  find_package(verilator QUIET HINTS $ENV{VERILATOR_ROOT} /usr/share/verilator)
+  set(CARILLON_HAS_VERILATOR ${verilator_FOUND})
+  if(NOT verilator_FOUND)
+    message(STATUS "No Verilator: without the switch in hardware (scripts/setup installs it)")
+  endif()
+endif()
+
+function(carillon_verilate target module)
+  set(rtl ${PROJECT_SOURCE_DIR}/switch/rtl)
+  add_library(${target}_rtl STATIC)
+  verilate(${target}_rtl TOP_MODULE ${module} PREFIX ${target} INCLUDE_DIRS ${rtl}
+    SOURCES ${rtl}/lint.vlt ${PROJECT_SOURCE_DIR}/switch/protocol/sw_protocol_pkg.sv
+      ${rtl}/sw_reduce_pkg.sv ${rtl}/sw_switch_pkg.sv ${rtl}/${module}.sv
+    VERILATOR_ARGS -Wall -O3 ${ARGN})
+  target_link_libraries(${target}_rtl PUBLIC Threads::Threads)
+endfunction()
+
+# carillon_link_verilated(USER TARGET): its headers are Verilator's, and so are their warnings.
+function(carillon_link_verilated user target)
+  target_link_libraries(${user} PRIVATE ${target}_rtl)
+  target_include_directories(${user} SYSTEM PRIVATE
+    $<TARGET_PROPERTY:${target}_rtl,INTERFACE_INCLUDE_DIRECTORIES>)
+endfunction()

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a switch has counted since its reset: one of counter_i in each cycle in which counts_i is 1, and
+// frames without room of each port in overruns_i. A number is there two cycles later.
+module sw_counters
+  import sw_switch_pkg::*;
+#(
+  parameter int unsigned Ports = 18
+) (
+  input  logic                      clk_i,
+  input  logic                      rst_ni,
+  input  logic                      counts_i,
+  input  counter_e                  counter_i,  // not CountOverrun
+  input  logic [Ports-1:0]          overruns_i,
+  output logic [Counters-1:0][63:0] counters_o
+);
+
+  logic [Counters-1:0][$clog2(Ports+1)-1:0] steps_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      steps_q <= '0;
+      counters_o <= '0;
+    end else begin
+      for (int unsigned i = 0; i < Counters; ++i) begin
+        steps_q[i] <= $clog2(Ports + 1)'(counts_i && 32'(counter_i) == i);
+        counters_o[i] <= counters_o[i] + 64'(steps_q[i]);
+      end
+      steps_q[CountOverrun] <= $clog2(Ports + 1)'($countones(overruns_i));
+    end
+  end
+
+  overruns_are_counted_apart :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) counts_i |-> counter_i != CountOverrun);
+
+endmodule

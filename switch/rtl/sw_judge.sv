@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is to be done with a packet: who says it and with what key, and then, by the rules of its slot
+// (sw_slot_rules), what.
+//
+// What comes of the inputs is there three cycles after them, of authentic_i one cycle after it. slot_o is
+// what the slot is from now on, if action_o is ActStore or ActTakeResult; with complete_o the stored
+// contribution is the last one. Of a refusal, reason_o is why. touches_o: the packet is one of the group's.
+module sw_judge
+  import sw_protocol_pkg::*;
+  import sw_switch_pkg::*;
+#(
+  parameter int unsigned Children = 16
+) (
+  input  logic         clk_i,
+  input  header_t      header_i,
+  input  address_t     source_i,
+  input  logic         authentic_i,
+  input  logic         group_found_i,
+  input  group_entry_t group_i,
+  input  address_t     child_i,  // whom the packet names
+  input  slot_t        slot_i,
+  output action_e      action_o,
+  output counter_e     counter_o,
+  output reason_e      reason_o,
+  output logic         complete_o,
+  output logic         touches_o,
+  output slot_t        slot_o
+);
+
+  action_e action, action_q;
+  counter_e counter, counter_q;
+  reason_e reason, reason_q;
+  logic complete, complete_q;
+  slot_t slot;
+
+  sw_slot_rules u_slot_rules (
+    .clk_i,
+    .header_i,
+    .authentic_i,
+    .group_i,
+    .slots_i   (group_i.window * 16'(SlotsPerWindow)),
+    .slot_i,
+    .action_o  (action),
+    .counter_o (counter),
+    .reason_o  (reason),
+    .complete_o(complete),
+    .slot_o    (slot)
+  );
+
+  // Who may say something about a slot at all.
+  logic is_child_q, is_parent_q, has_no_tag;
+  assign has_no_tag = header_i.kind == KindRefuse && header_i.reason == ReasonUnknownJob;
+
+  always_ff @(posedge clk_i) begin
+    is_child_q <= header_i.child < 16'(Children) &&
+        group_i.children[header_i.child[$clog2(MaxChildren)-1:0]] && is_at(child_i, source_i);
+    is_parent_q <= !group_i.root && is_at(group_i.parent, source_i);
+    action_q <= action;
+    counter_q <= counter;
+    reason_q <= reason;
+    complete_q <= complete;
+    slot_o <= slot;
+  end
+
+  always_comb begin
+    action_o = ActDrop;
+    counter_o = counter_q;
+    reason_o = reason_q;
+    complete_o = 1'b0;
+    touches_o = 1'b0;
+    if (!authentic_i && !has_no_tag) begin
+      counter_o = CountBadTag;
+    end else if (!group_found_i) begin
+      counter_o = CountUnknownGroup;
+      if (header_i.kind == KindContribute) begin
+        action_o = ActRefuse;
+        counter_o = CountRefused;
+        reason_o = ReasonUnknownGroup;
+      end
+    end else if (header_i.kind == KindContribute ? !is_child_q : !is_parent_q) begin
+      counter_o = CountWrongSource;
+    end else begin
+      action_o = action_q;
+      complete_o = complete_q;
+      touches_o = header_i.kind != KindRefuse;
+    end
+  end
+
+endmodule

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames as they lie on a wire, written out, and what the switch in hardware makes of each: which
+// of them are packets for it, which are for the processor beside it, and which are neither; and
+// frames that find no room at a port.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "switch/rtl/switch_bench.h"
+
+namespace carillon::rtl {
+namespace {
+
+// Indices in counter_e of sw_switch_pkg.
+constexpr std::size_t kOperands = 0, kMalformed = 9, kForwarded = 15, kOverrun = 17;
+constexpr SipKey kKey = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+constexpr Address kHost = {0, 0x020000000100, {0x0a000001, 1000}};
+constexpr Address kOther = {1, 0x020000000101, {0x0a000002, 1001}};
+
+// To the switch, from child 0; UDP; a contribution of one float64 to group 1 of job 7, its
+// tag; 1.5.
+constexpr char kMacs[] = "0200000000fe020000000100";
+constexpr char kIpv4[] = "4500004a00004000401125a50a0000010a0000fe";
+constexpr char kDatagram[] =
+    "03e86a2e00360000"
+    "010100000300000100000007000000010000000000000000000000000000"
+    "a54c76bf16f46cec"
+    "000000000000f83f";
+
+Bytes bytes_of(const std::string& hex) {
+  Bytes bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+struct Case {
+  const char* name;
+  std::string hex;
+  std::size_t counter;
+};
+
+std::vector<Case> cases() {
+  const std::string macs = kMacs, datagram = kDatagram, ip = macs + "0800";
+  return {
+      {"right", ip + kIpv4 + datagram, kOperands},
+      {"may be fragmented", ip + "4500004a00000000401165a50a0000010a0000fe" + datagram, kOperands},
+      {"right sum 0", ip + "4500004a25a54000401100000a0000010a0000fe" + datagram, kOperands},
+      {"right sum 0, as ffff", ip + "4500004a25a540004011ffff0a0000010a0000fe" + datagram,
+       kOperands},
+      {"sum 0, which is wrong", ip + "4500004a00004000401100000a0000010a0000fe" + datagram,
+       kMalformed},
+      {"sum ffff, which is wrong", ip + "4500004a000040004011ffff0a0000010a0000fe" + datagram,
+       kMalformed},
+      {"with a VLAN's tag", macs + "810000050800" + kIpv4 + datagram, kForwarded},
+      {"options of IPv4", ip + "4600004e00004000401122a00a0000010a0000fe01010100" + datagram,
+       kForwarded},
+      {"first fragment", ip + "4500004a00002000401145a50a0000010a0000fe" + datagram, kForwarded},
+      {"last fragment", ip + "4500004a00000001401165a40a0000010a0000fe" + datagram, kForwarded},
+      {"reserved flag", ip + "4500004a0000c0004011a5a40a0000010a0000fe" + datagram, kForwarded},
+      {"padding", ip + kIpv4 + datagram + "0000", kMalformed},
+  };
+}
+
+class RtlFramesTest : public testing::Test {
+ protected:
+  RtlFramesTest() {
+    bench_.write(Table::kJobs, 1,
+                 Record().add(1, 1).add(7, 32).add(kKey.high, 64).add(kKey.low, 64));
+    bench_.write(Table::kChildren, 0, Record().add(kHost));
+    bench_.write(Table::kChildren, 1, Record().add(kOther));
+    write_group();
+  }
+
+  // A root of two children; no contributions have come.
+  void write_group() {
+    Record group;
+    group.add(1, 1).add(7, 32).add(1, 32).add(1, 1).add(Address{}).add(0, 16).add(1, 16);
+    bench_.write(Table::kGroups, 0, group.add(8, 16).add(0, 32).add(0b11, 64));
+  }
+
+  void cycles(int count) {
+    for (int i = 0; i < count; ++i) ASSERT_NO_FATAL_FAILURE(bench_.cycle());
+  }
+
+  std::vector<std::pair<std::size_t, Bytes>> sent_;
+  SwitchBench bench_{
+      1, [](std::size_t, const Bytes&) {},
+      [this](std::size_t port, const Bytes& frame) { sent_.emplace_back(port, frame); }};
+};
+
+// Each is the first to the group.
+TEST_F(RtlFramesTest, VerdictOf) {
+  constexpr int kEnough = 1000;
+  for (const Case& one : cases()) {
+    SCOPED_TRACE(one.name);
+    sent_.clear();
+    std::vector<std::uint64_t> before(kCounters);
+    for (std::size_t i = 0; i < kCounters; ++i) before[i] = bench_.counter(i);
+    const Bytes frame = bytes_of(one.hex);
+    bench_.send(kHost.port, frame);
+    ASSERT_NO_FATAL_FAILURE(cycles(kEnough));
+    for (std::size_t i = 0; i < kCounters; ++i) {
+      EXPECT_EQ(bench_.counter(i) - before[i], i == one.counter) << i;
+    }
+    if (one.counter == kForwarded) {
+      ASSERT_EQ(sent_.size(), 1U);
+      EXPECT_EQ(sent_[0].first, kControlPort);
+      EXPECT_EQ(sent_[0].second, frame);
+    } else {
+      EXPECT_TRUE(sent_.empty());
+    }
+    write_group();
+  }
+}
+
+// A port keeps the frame that the switch has begun with; the next ones wait for as long as it is
+// said, and are gone then. None is sent in part.
+TEST_F(RtlFramesTest, WithoutRoom) {
+  constexpr std::uint16_t kPatience = 40;
+  const Bytes control = bytes_of(std::string(kMacs) + "88b5" + std::string(400, 'a'));
+  Bytes later = control;
+  later.back() = std::byte{1};
+  bench_.set_patience(kPatience);
+  bench_.set_pauses(kControlPort, {.stall = 100});
+  for (int i = 0; i < 3; ++i) bench_.send(kHost.port, control);
+  ASSERT_NO_FATAL_FAILURE(cycles(1000));
+  EXPECT_EQ(bench_.waiting(kHost.port), 0U);
+  EXPECT_EQ(bench_.counter(kOverrun), 2U);
+  EXPECT_TRUE(sent_.empty());
+  // One that has waited for less is there.
+  bench_.send(kHost.port, later);
+  ASSERT_NO_FATAL_FAILURE(cycles(kPatience - 1));
+  bench_.set_patience(kPatienceWithoutEnd);
+  ASSERT_NO_FATAL_FAILURE(cycles(1000));
+  EXPECT_EQ(bench_.waiting(kHost.port), 1U);
+  bench_.set_pauses(kControlPort, {});
+  ASSERT_NO_FATAL_FAILURE(cycles(1000));
+  EXPECT_EQ(bench_.counter(kOverrun), 2U);
+  ASSERT_EQ(sent_.size(), 2U);
+  EXPECT_EQ(sent_[0].second, control);
+  EXPECT_EQ(sent_[1].second, later);
+}
+
+}  // namespace
+}  // namespace carillon::rtl

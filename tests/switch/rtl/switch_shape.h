@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The switches that are tested, as CMakeLists.txt has them made by Verilator: a small one, with as
+// many frames as there are things to see, and with CARILLON_RTL_WIDE one with the children and the
+// window of a real one and the longest operands.
+#pragma once
+
+#ifdef CARILLON_RTL_WIDE
+#include <WideSwitchRtl.h>
+#else
+#include <SwitchRtl.h>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+namespace carillon::rtl {
+
+inline constexpr std::size_t kPorts = 7;
+
+#ifdef CARILLON_RTL_WIDE
+using SwitchModule = WideSwitchRtl;
+inline constexpr std::size_t kChildren = 16, kGroups = 3, kWindow = 16, kOperandBytes = 8192;
+inline constexpr std::size_t kTagWordCycles = 4;
+inline constexpr std::uint64_t kFrames = 300;  // of a test
+#else
+using SwitchModule = SwitchRtl;
+inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
+inline constexpr std::size_t kTagWordCycles = 2;
+inline constexpr std::uint64_t kFrames = 5000;
+#endif
+
+}  // namespace carillon::rtl
