@@ -13,6 +13,7 @@
 #include "support/failure.h"
 #include "support/machine.h"
 #include "support/options.h"
+#include "support/switch_engine.h"
 #include "transport/aggregate/key_file.h"
 
 namespace carillon::cli {
@@ -120,6 +121,7 @@ void add_faults(const Options& options) {
 // The command of a switch on the front, which the ranks are told of.
 Arguments switch_of(const Options& options) {
   if (options.switch_key.empty()) return {};
+  require_engine(options.switch_engine);
   const std::string key = std::filesystem::absolute(options.switch_key).string();
   if (const auto read = aggregate::read_key_file(key, "--switch"); !read.ok()) {
     fail("{}", read.status().message());

@@ -5,11 +5,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "calibrate/validate.h"
 #include "command.h"
@@ -38,6 +41,7 @@ struct Options {
   std::int64_t bytes = 8;
   std::int32_t gather_entries = 1;
   double skew_us = 0;
+  std::string starts;
   std::uint64_t seed = 1;
   bool json = false, csv = false, path = false;
 };
@@ -53,7 +57,12 @@ CLI::Validator is_number() {
 // Told by a signal; looked at between the windows of a simulation.
 volatile std::sig_atomic_t g_interrupted = 0;
 
-void on_interrupt(int /*signal*/) { g_interrupted = 1; }
+// The second time it ends the process: where nobody looks, or not for long.
+void on_interrupt(int signal) {
+  if (g_interrupted != 0) std::signal(signal, SIG_DFL);
+  if (g_interrupted != 0) std::raise(signal);
+  g_interrupted = 1;
+}
 
 class Stopwatch {
  public:
@@ -84,12 +93,20 @@ class Progress {
     if (!shown_ || since_.seconds() < kEverySeconds) return;
     since_ = {};
     told_ = true;
-    std::fprintf(stderr, "\r\033[K%zu of %zu: %s, %.1f million messages", done_ + 1, rows_,
-                 what_.c_str(), static_cast<double>(messages) / 1e6);
+    std::fprintf(stderr, "\r\033[K%s%zu of %zu: %s, %.1f million messages", bar().c_str(),
+                 done_ + 1, rows_, what_.c_str(), static_cast<double>(messages) / 1e6);
     std::fflush(stderr);
   }
 
  private:
+  // Of the rows that are done; of one there is none.
+  [[nodiscard]] std::string bar() const {
+    constexpr std::size_t kWidth = 20;
+    if (rows_ < 2) return {};
+    const std::size_t full = kWidth * done_ / rows_;
+    return "[" + std::string(full, '#') + std::string(kWidth - full, '.') + "] ";
+  }
+
   std::size_t rows_;
   std::size_t done_ = 0;
   bool shown_, told_ = false;
@@ -180,6 +197,28 @@ std::vector<SimRow> rows_of(const Options& options) {
   return rows;
 }
 
+// When each rank begins: a file of so many microseconds for each.
+std::vector<std::int64_t> starts_of(const Options& options, Rank ranks) {
+  constexpr double kMostUs = 1e9, kPsPerUs = 1e6;
+  std::vector<std::int64_t> starts_ps;
+  if (options.starts.empty()) return starts_ps;
+  std::ifstream file(options.starts);
+  if (!file) fail("cannot read {}", options.starts);
+  std::string word;
+  while (file >> word) {
+    double us = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), us);
+    if (error != std::errc() || end != word.data() + word.size() || !(us >= 0 && us <= kMostUs)) {
+      fail("{}: {} is no number of microseconds from 0 to 1e9", options.starts, word);
+    }
+    starts_ps.push_back(static_cast<std::int64_t>(us * kPsPerUs));
+  }
+  if (std::cmp_not_equal(starts_ps.size(), ranks)) {
+    fail("{} says when {} ranks begin; there are {}", options.starts, starts_ps.size(), ranks);
+  }
+  return starts_ps;
+}
+
 // False: interrupted.
 bool fill(const Options& options, const machine::Machine& machine, Collective collective,
           Progress* progress, Timeline* timeline, SimRow* row) {
@@ -191,6 +230,7 @@ bool fill(const Options& options, const machine::Machine& machine, Collective co
   row->nodes = limits.nodes->count();
   sim::Options how{.skew_ps = static_cast<std::int64_t>(options.skew_us * 1e6),
                    .seed = options.seed,
+                   .starts_ps = starts_of(options, row->ranks),
                    .critical_path = options.path,
                    .stops = [] { return g_interrupted != 0; }};
   if (timeline != nullptr) how.on_span = [timeline](const sim::Span& span) { timeline->add(span); };
@@ -367,6 +407,9 @@ Action define_sim(CLI::App& app) {
   app.add_option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
       ->check(CLI::Range(0.0, 1e9) & is_number());
   app.add_option("--seed", options->seed, "of those times")->capture_default_str();
+  auto* const starts = app.add_option(
+      "--starts", options->starts, "ranks begin as this file says: so many microseconds for each");
+  starts->excludes("--skew")->excludes(file);
   app.add_option("--timeline", options->timeline,
                  "write what each rank did when to this file, for chrome://tracing or Perfetto");
   auto* const path = app.add_flag("--path", options->path, "print the critical path");

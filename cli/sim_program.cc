@@ -71,13 +71,16 @@ Rules rules_of(const std::vector<std::string>& algorithms) {
 }
 
 // All ranks' times together.
-ReplayReport::RankTimes sum_of(const ReplayReport& report) {
-  ReplayReport::RankTimes sum;
+struct Sums {
+  sim::SumPs compute_ps = 0, other_ps = 0, call_ps = 0;
+};
+
+Sums sum_of(const ReplayReport& report) {
+  Sums sum;
   for (const ReplayReport::RankTimes& times : report.ranks) {
     sum.compute_ps += times.compute_ps;
     sum.other_ps += times.other_ps;
     sum.call_ps += times.call_ps;
-    sum.end_ps += times.end_ps;
   }
   return sum;
 }
@@ -90,8 +93,10 @@ struct Done {
   std::int32_t nodes = 1;
   double wall_s = 0;
 
-  [[nodiscard]] double mean_us(std::int64_t sum_ps) const { return us(sum_ps) / program.ranks; }
-  [[nodiscard]] double share(std::int64_t sum_ps) const {
+  [[nodiscard]] double mean_us(sim::SumPs sum_ps) const {
+    return us(static_cast<double>(sum_ps)) / program.ranks;
+  }
+  [[nodiscard]] double share(sim::SumPs sum_ps) const {
     const double all = static_cast<double>(report.total_ps) * program.ranks;
     return all > 0 ? static_cast<double>(sum_ps) / all : 0;
   }
@@ -106,7 +111,7 @@ Json json_of(const ReplayReport::RankTimes& times) {
 
 Json json_of(const Done& done) {
   const ReplayReport& report = done.report;
-  const ReplayReport::RankTimes sum = sum_of(report);
+  const Sums sum = sum_of(report);
   Json json{{"program", done.program.source},
             {"machine", done.request.machine.name},
             {"ranks", done.program.ranks},
@@ -152,7 +157,7 @@ void print_csv_head() {
 
 void print_csv(const Done& done) {
   const ReplayReport& report = done.report;
-  const ReplayReport::RankTimes sum = sum_of(report);
+  const Sums sum = sum_of(report);
   std::printf(
       "%s\n",
       fmt::format("\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{:.3f}", done.program.source,
@@ -167,7 +172,7 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 
 void print_text(const Done& done) {
   const ReplayReport& report = done.report;
-  const ReplayReport::RankTimes sum = sum_of(report);
+  const Sums sum = sum_of(report);
   std::printf("%s on machine %s: %d ranks, %d nodes\n", done.program.source.c_str(),
               done.request.machine.name.c_str(), done.program.ranks, done.nodes);
   std::printf("total %.3f us; of all ranks' time: %s compute, %s collectives%s\n",

@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "command.h"
 #include "support/failure.h"
+#include "support/switch_engine.h"
 #include "switch/daemon/server.h"
 #include "transport/aggregate/key_file.h"
 #include "transport/aggregate/text.h"
@@ -33,7 +34,6 @@ using aggregate::Endpoint, aggregate::Engine, aggregate::Server, aggregate::Swit
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kReferenceEngine = "reference";
-constexpr const char* kRtlEngine = "rtl";
 
 struct Options {
   std::string listen = "0.0.0.0";
@@ -75,14 +75,6 @@ SipKey read_key(const std::string& file) {
   const auto key = aggregate::read_key_file(file, "--key-file");
   if (!key.ok()) fail("{}", key.status().message());
   return key.value();
-}
-
-void require_engine([[maybe_unused]] const std::string& name) {
-#ifndef CARILLON_WITH_SWITCH_RTL
-  if (name == kRtlEngine) {
-    fail("--engine {} is not part of this build: it was made without Verilator", name);
-  }
-#endif
 }
 
 std::unique_ptr<Engine> make_engine([[maybe_unused]] const std::string& name,

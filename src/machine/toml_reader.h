@@ -115,8 +115,11 @@ inline Result<DataFile> find_file(const std::string& name_or_path,
   const auto bad = [](std::string what) { return Status(Code::kInvalidArgument, std::move(what)); };
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) {
     std::ifstream file(name_or_path);
+    std::error_code unknown;
+    if (!file || std::filesystem::is_directory(name_or_path, unknown)) {
+      return bad("cannot read " + name_or_path);
+    }
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (!file.is_open() || file.bad()) return bad("cannot read " + name_or_path);
     return DataFile{name_or_path, std::filesystem::path(name_or_path).stem().string(), text};
   }
   std::string names;

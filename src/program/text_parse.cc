@@ -457,10 +457,12 @@ Result<Program> parse(std::string_view text, const std::string& source) {
 
 Result<Program> load(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || file.bad()) {
+  file.peek();  // a folder shows itself by its first byte
+  if (!file.is_open() || file.bad()) {
     return Status(Code::kSystem, "the program " + path + " cannot be read; is it a file?");
   }
+  file.clear();
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
   return parse(text, path);
 }
 

@@ -46,9 +46,9 @@ struct ReplayReport {
     std::int64_t end_ps = 0;    ///< since the first rank's begin
   };
   struct KindTimes {
-    std::int64_t calls = 0;    ///< of teams
-    std::int64_t starts = 0;   ///< of their ranks
-    std::int64_t call_ps = 0;  ///< all ranks' starts and waits
+    std::int64_t calls = 0;   ///< of teams
+    std::int64_t starts = 0;  ///< of their ranks
+    SumPs call_ps = 0;        ///< all ranks' starts and waits
   };
   std::int64_t total_ps = 0;  ///< from the first rank's begin to the last rank's end
   std::int64_t messages = 0, bytes = 0;

@@ -61,7 +61,7 @@ void Simulation<kFull>::send_between(std::uint32_t id, std::uint32_t to, std::in
   subject.kind = EventKind::kMessage;
   const bool has_payload = subject.role == Role::kPayload;
   if (has_payload && cores_.are_shared()) {
-    cores_.sent(to, transfers_[subject.transfer].transfer.bytes);
+    cores_.sent(owner_of(to), transfers_[subject.transfer].transfer.bytes);
   }
   Event event;
   event.time = network_.send(place_of(id), place_of(to), time,
@@ -264,7 +264,7 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
     if (cores_.are_shared()) {
       const std::uint32_t transfer = Subject::of(arrived.flags).transfer;
       const std::int64_t bytes = transfers_[transfer].transfer.bytes;
-      cpu_ps += machine::shared_read_ps(machine_, bytes, cores_.read(id, bytes));
+      cpu_ps += machine::shared_read_ps(machine_, bytes, cores_.read(owner_of(id), bytes));
     }
   } else if (peer != id) {
     cpu_ps = is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);

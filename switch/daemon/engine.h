@@ -24,6 +24,9 @@ class Engine {
   virtual Status pass_time(std::uint64_t most) = 0;
   /// What it holds and has counted.
   [[nodiscard]] virtual const Switch& reference() const = 0;
+  /// Whether a datagram takes so long that what comes of it is not kept back for what the next ones
+  /// give.
+  [[nodiscard]] virtual bool is_slow() const { return false; }
   /// Of its clock; 0: it has none.
   [[nodiscard]] virtual std::uint64_t cycles() const { return 0; }
 };

@@ -35,6 +35,7 @@ class Server final : private DatagramListener {
   Server(const ServerConfig& config, std::unique_ptr<UdpPort> port, std::unique_ptr<Engine> engine);
   void on_datagram(const Endpoint& from, std::span<const std::byte> datagram) override {
     if (failure_.ok()) failure_ = engine_->receive(from, datagram, *port_);
+    if (engine_->is_slow()) port_->flush();
   }
 
   ServerConfig config_;

@@ -45,7 +45,8 @@ void HardwareEngine::Expected::send(std::span<const Endpoint> to,
 }
 
 HardwareEngine::HardwareEngine(const aggregate::SwitchConfig& config)
-    : tables_(hardware_, config.administrator), reference_(with_room(config), &tables_) {}
+    : tables_(hardware_, config.administrator, config.first),
+      reference_(with_room(config), &tables_) {}
 
 HardwareEngine::Counts HardwareEngine::counts() const {
   const aggregate::Counters& c = reference_.counters();

@@ -26,6 +26,7 @@ class HardwareEngine final : public aggregate::Engine {
                  aggregate::Output& output) override;
   Status pass_time(std::uint64_t most) override;
   [[nodiscard]] const aggregate::Switch& reference() const override { return reference_; }
+  [[nodiscard]] bool is_slow() const override { return true; }
   [[nodiscard]] std::uint64_t cycles() const override { return hardware_.cycles(); }
 
  private:

@@ -31,8 +31,8 @@ Address address_of(const Endpoint& endpoint) {
           .endpoint = endpoint};
 }
 
-HardwareTables::HardwareTables(Hardware& hardware, const SipKey& administrator)
-    : hardware_(hardware) {
+HardwareTables::HardwareTables(Hardware& hardware, const SipKey& administrator, std::uint32_t first)
+    : hardware_(hardware), first_(first) {
   write(Table::kJobs, 0,
         Record().add(1, 1).add(0, 32).add(administrator.high, 64).add(administrator.low, 64));
 }
@@ -75,7 +75,7 @@ void HardwareTables::on_group(std::uint32_t job, std::uint32_t group,
   Record record;
   record.add(1, 1).add(job, 32).add(group, 32).add(shape.is_root() ? 1 : 0, 1);
   record.add(shape.is_root() ? Address{} : address_of(shape.parent)).add(shape.parent_child, 16);
-  record.add(shape.window, 16).add(shape.operand_bytes, 16).add(0, 32).add(there, 64);
+  record.add(shape.window, 16).add(shape.operand_bytes, 16).add(first_, 32).add(there, 64);
   write(Table::kGroups, place, record);
 }
 

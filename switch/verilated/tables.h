@@ -18,8 +18,8 @@ Address address_of(const Endpoint& endpoint);
 
 class HardwareTables final : public aggregate::SwitchObserver {
  public:
-  /// The hardware is the caller's, and lives as long.
-  HardwareTables(Hardware& hardware, const SipKey& administrator);
+  /// The hardware is the caller's, and lives as long. `first`: sequence of each group.
+  HardwareTables(Hardware& hardware, const SipKey& administrator, std::uint32_t first);
 
   void on_job(std::uint32_t job, const SipKey& key) override;
   void on_job_gone(std::uint32_t job) override;
@@ -33,6 +33,7 @@ class HardwareTables final : public aggregate::SwitchObserver {
   void write(Table table, std::size_t index, const Record& record);
 
   Hardware& hardware_;
+  std::uint32_t first_;
   Status status_;
   // Whose each place is; 0: nobody's.
   std::array<std::uint32_t, kJobs> jobs_ = {};

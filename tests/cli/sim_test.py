@@ -96,6 +96,22 @@ class Output(CliTest):
         self.assertEqual(latency(3), latency(3))
         self.assertNotEqual(latency(3), latency(4))
 
+    def test_ranks_begin_as_a_file_says(self):
+        def latency(*starts):
+            file = self.file("starts", "\n".join(map(str, starts)))
+            return self.ok("sim", "bcast", "-a", "flat", "-n", 3, "--starts", file,
+                           "--json").json["latency_us"]
+        at_once = latency(0, 0, 0)
+        self.assertEqual(at_once, self.ok("sim", "bcast", "-a", "flat", "-n", 3,
+                                          "--json").json["latency_us"])
+        self.assertAlmostEqual(latency(100.5, 0, 0), at_once + 100.5)
+        self.fails("says when 2 ranks begin; there are 3", "sim", "bcast", "-n", 3, "--starts",
+                   self.file("starts", "0 1"))
+        for wrong in ("-1", "nan", "1x", "2e9"):
+            self.fails("is no number of microseconds", "sim", "bcast", "-n", 1, "--starts",
+                       self.file("starts", wrong))
+        self.fails("cannot read", "sim", "bcast", "--starts", "/nowhere")
+
     def test_timeline(self):
         path = self.folder / "trace.json"
         row = self.ok("sim", "bcast", "-a", "binomial", "-n", 4, "--timeline", path, "--json").json
@@ -227,9 +243,9 @@ class BadInput(CliTest):
         self.fails("cores", "sim", "bcast", "-n", 999999, "--ppn", 999999)
         self.fails("not of a sweep", "sim", "bcast", "--sweep", "ranks=2,3", "--timeline", "x")
         self.fails("not of a sweep", "sim", "bcast", "--sweep", "ranks=2,3", "--path")
-        self.fails("--csv excludes --json", "sim", "bcast", "--json", "--csv", status=2)
+        self.fails("excludes --csv", "sim", "bcast", "--json", "--csv", status=2)
         self.fails("nan is no number", "sim", "bcast", "--skew", "nan", status=2)
-        self.fails("is missing", "sim", "bcast", "--machine", self.file("empty.toml", ""))
+        self.fails("empty.toml:1: the file needs title", "sim", "bcast", "--machine", self.file("empty.toml", ""))
         self.fails("cannot write", "sim", "bcast", "--timeline", "/nowhere/at/all")
 
     def test_sizes_have_units(self):
@@ -272,7 +288,7 @@ class Interrupt(CliTest):
         self.interrupt("-a", "pairwise", "--sweep", "ranks=2,16K")
 
     def test_while_a_schedule_is_emitted(self):
-        self.interrupt("-a", "bruck_inplace", "-n", "64", "--sweep", "bytes=8,1T")
+        self.interrupt("-a", "bruck_inplace", "-n", "1024", "--sweep", "bytes=8,1024M")
 
     def interrupt(self, *options):
         sweep = [CARILLON, "sim", "alltoall", *options]

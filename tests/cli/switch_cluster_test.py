@@ -30,6 +30,7 @@ class SwitchCluster(CliTest):
         done = run("cluster", "run", *options, "--json", "--mpi", "openmpi", "--", PROBE, *words,
                    CARILLON_NETWORK="fabric", **environment)
         self.assertEqual(done.status, 0, done.out + done.err)
+        self.assertNotIn("do without a switch", done.err)
         return done.out.splitlines(), json.loads(done.err.splitlines()[-1])
 
     def test_results_are_right(self):

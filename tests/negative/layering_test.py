@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "predict": {"base", "schedule", "algorithms", "machine", "sim", "program"},
     # Beside these, the C API.
     "carillon_cli": {"base", "schedule", "algorithms", "select", "machine", "sim", "predict",
-                     "program", "transport"},  # the last one's sockets, for switchd
+                     "program", "transport", "reduce"},  # sockets for switchd, kernels to calibrate
     "carillon_ompi": {"base", "schedule", "program"},  # the interposer: what it writes
 }
 

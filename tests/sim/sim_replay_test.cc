@@ -170,6 +170,23 @@ TEST(Replay, RanksShareCores) {
   EXPECT_EQ(of(call + "do a\n", sim::Progress::kThread).status().code(), Code::kUnsupported);
 }
 
+TEST(Replay, NodesShareCores) {
+  machine::Machine m = edr();
+  m.node = {
+      .cores = 2, .switch_ps = 900 * kPsPerNs, .nodes_per_host = 5, .shared_ps = 70 * kPsPerNs};
+  m.node.backlog_byte_fs = 1000;
+  const std::string call = "ranks 5\ncall a alltoall count=3000\nrank all\n";
+  const auto total_ps = [&](const std::string& lines) {
+    const program::Program program = parsed(call + lines);
+    return sim::replay(replay_of(program, 1, "alltoall=pairwise"), m).value().total_ps;
+  };
+  const Shared shared{.collective = Collective::kAlltoall, .ranks = 5, .count = 3000};
+  const Limits limits{.nodes = predict::even_nodes(5, 1)};
+  const sim::Job job = sim_job(*find_algorithm("alltoall.pairwise"), shared, limits).value();
+  EXPECT_EQ(total_ps("do a\n"), simulated(job, m).latency_ps);
+  EXPECT_GT(total_ps("repeat 50\ndo a\nend\n"), 25 * total_ps("do a\n"));
+}
+
 TEST(Replay, AnAlltoallvByItsTables) {
   const auto program = [](const std::string& second) {
     return "ranks 3\ncall a0 alltoallv send=0,8,16 recv=0,100,0\n"
