@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -123,7 +124,7 @@ class Builder {
   void restart(Rank rank, const Local& local, Window window);
   /// Asked now and then while a schedule is emitted, which may be long: once it says true, what the
   /// algorithm calls throws Stopped.
-  struct Stopped {};
+  struct Stopped : std::exception {};
   void stop_if(std::function<bool()> stops) { stops_ = std::move(stops); }
 
   // Memory.
