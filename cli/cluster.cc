@@ -29,7 +29,7 @@ struct Options {
   bool native = false;
   bool stats = false, check = false;
   std::string mpi, trace;
-  std::string switch_key, switch_engine = "reference";
+  std::string switch_key, switch_engine = kReferenceEngine;
   std::string launcher_options;
   std::vector<pid_t> processes;  // of rsh
 };
@@ -211,7 +211,7 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
           ->excludes(native);
   app.add_option("--switch-engine", options->switch_engine,
                  "what does its work (carillon switchd --engine)")
-      ->check(CLI::IsMember({"reference", "rtl"}))
+      ->check(CLI::IsMember({kReferenceEngine, kRtlEngine}))
       ->needs(with_switch)
       ->capture_default_str();
   app.add_option("--launcher-options", options->launcher_options,

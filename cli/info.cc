@@ -100,6 +100,7 @@ Json least_surveyed(const Rules& rules, Rank ppn) {
   for (Rank ranks = 2 * ppn; ranks <= kMost; ranks += ppn) {
     Limits limits;
     limits.nodes = predict::even_nodes(ranks, ppn);
+    limits.slot_bytes = predict::slot_bytes(*limits.nodes);
     const Shared shared{.collective = Collective::kAlltoallv, .ranks = ranks};
     if (!why_no_surveys(shared, limits, rules)) return ranks;
   }

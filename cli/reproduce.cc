@@ -55,8 +55,10 @@ std::vector<std::string> assumptions(const Paper& paper, const Reproduction& rep
 
 double rounded(double value) { return std::round(value * 100) / 100; }
 
-Json row_json(const Figure& figure, const Reproduced& row, const std::string& assumed) {
-  Json json{{"what", figure.what}, {"bytes", row.bytes}, {"published", nullptr}};
+Json row_json(const Figure& figure, const Reproduced& row, bool has_grid,
+              const std::string& assumed) {
+  Json json{
+      {"what", figure.what}, {has_grid ? "grid" : "bytes", row.bytes}, {"published", nullptr}};
   if (!figure.unpublished) json["published"] = figure.published;
   if (figure.published_min < figure.published_max) {
     json["published_min"] = figure.published_min;
@@ -76,6 +78,11 @@ Json row_json(const Figure& figure, const Reproduced& row, const std::string& as
   return json;
 }
 
+// Its lengths are edges of grids.
+bool has_grid(const Paper& paper, const Figure& figure) {
+  return paper.fft3d && figure.quantity != predict::Quantity::kOverlap;
+}
+
 void print_json(const Paper& paper, const Reproduction& reproduction) {
   std::string assumed;
   for (const std::string& each : assumptions(paper, reproduction)) {
@@ -83,7 +90,8 @@ void print_json(const Paper& paper, const Reproduction& reproduction) {
   }
   Json rows = Json::array();
   for (std::size_t i = 0; i < paper.figures.size(); ++i) {
-    rows.push_back(row_json(paper.figures[i], reproduction.figures[i], assumed));
+    rows.push_back(row_json(paper.figures[i], reproduction.figures[i],
+                            has_grid(paper, paper.figures[i]), assumed));
   }
   Json fitted = Json::array();
   for (const Fitted& each : reproduction.fitted) {
@@ -116,15 +124,21 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
     const Reproduced& row = reproduction.figures[i];
     const bool known = !figure.unpublished;
     table.add({figure.what + (known && !figure.measured ? " (modelled)" : ""),
-               fmt::format("{}", row.bytes), published_text(figure), number(row.ours),
-               known ? number(row.ours_min) : "-", known ? number(row.ours_max) : "-",
-               std::string(predict::unit_of(figure.quantity)), row.model ? number(*row.model) : "-",
-               row.k > 0 ? fmt::format("{}", row.k) : "-",
+               fmt::format("{}{}", row.bytes, has_grid(paper, figure) ? "^3" : ""),
+               published_text(figure), number(row.ours), known ? number(row.ours_min) : "-",
+               known ? number(row.ours_max) : "-", std::string(predict::unit_of(figure.quantity)),
+               row.model ? number(*row.model) : "-", row.k > 0 ? fmt::format("{}", row.k) : "-",
                known ? fmt::format("{:+.1f}", predict::deviation(figure, row.ours)) : "-"});
   }
   std::printf("%s\n\n%s\nassumed:\n", paper.title.c_str(), table.text().c_str());
   for (const std::string& each : assumptions(paper, reproduction)) {
     std::printf("  %s\n", each.c_str());
+  }
+  if (paper.fft3d) {
+    std::string varied;
+    for (const std::string& name : paper.fft3d->varied) varied += ", " + name;
+    std::printf("least and most: over the ranges of line_mflops%s\n", varied.c_str());
+    return;
   }
   std::printf(
       "least and most: over the ranges of all the machine's numbers, fitted ones included "
@@ -200,6 +214,7 @@ void print_candidates(const Paper& paper, const Reproduction& reproduction) {
 void show_progress(std::size_t done, std::size_t of) {
   if (isatty(STDERR_FILENO) == 0) return;
   std::fprintf(stderr, "\r\033[K");
+  if (of == 0) std::fprintf(stderr, "%zu programs", done);
   if (done < of) std::fprintf(stderr, "%zu of %zu combinations", done, of);
 }
 
@@ -210,6 +225,7 @@ int run(const Options& options) {
   }
   const Paper paper = value_or_fail(predict::load_paper(options.paper));
   const Reproduction reproduction = value_or_fail(predict::reproduce(paper, show_progress));
+  show_progress(1, 1);  // clears the line
   if (!paper.candidates.empty()) {
     (options.json ? print_candidates_json : print_candidates)(paper, reproduction);
   } else if (options.json) {

@@ -9,6 +9,7 @@
 #include "algorithms/registry.h"
 #include "base/config.h"
 #include "command.h"
+#include "predict/predict.h"
 #include "schedule/draw.h"
 #include "schedule/text.h"
 #include "support/calls.h"
@@ -22,7 +23,7 @@ struct Options {
   std::string id;
   Rank ranks = 4, rank = 0, root = 0;
   std::int64_t bytes = 8;
-  std::int64_t slot_bytes = Limits{}.slot_bytes;
+  std::int64_t slot_bytes = 0;  // 0: the library's
   std::string nodes;
   bool in_place = false;
   bool draw = false;
@@ -41,11 +42,12 @@ struct Example {
                .root = options.root,
                .count = options.bytes,
                .element_bytes = 1},
-        limits{.slot_bytes = options.slot_bytes},
         tables(shared, options.bytes) {
     if (!options.nodes.empty()) {
       limits.nodes = parse_nodes(options.nodes, kMaxRanks).nodes(options.ranks);
+      limits.slot_bytes = predict::slot_bytes(*limits.nodes);
     }
+    if (options.slot_bytes > 0) limits.slot_bytes = options.slot_bytes;
     if (has_reduction(shared.collective) && options.bytes % 8 == 0) {
       shared.count = options.bytes / 8;
       shared.element_bytes = 8;
@@ -142,9 +144,9 @@ Action define_show(CLI::App& app) {
       "--nodes", options->nodes,
       "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
       "default: all");
-  app.add_option("--slot-bytes", options->slot_bytes, "largest piece of a message")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-      ->capture_default_str();
+  app.add_option("--slot-bytes", options->slot_bytes,
+                 "largest piece of a message; default: what teams have")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_flag("--in-place", options->in_place, "the call is in place");
   app.add_flag("--draw", options->draw, "draw who sends to whom, step by step, in the whole team");
   app.add_flag("--json", options->json, "print JSON");

@@ -9,11 +9,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
+#include "base/whole_file.h"
 #include "calibrate/validate.h"
 #include "command.h"
 #include "machine/sheet.h"
@@ -38,8 +39,10 @@ struct Options {
   std::vector<std::string> algorithms, sweep;
   ProgramOptions program;
   Rank ranks = 16, ppn = 0, root = 0;
+  std::int32_t domains = 1;
   std::int64_t bytes = 8;
   std::int32_t gather_entries = 1;
+  std::int64_t slot_bytes = 0;  // 0: the library's
   double skew_us = 0;
   std::string starts;
   std::uint64_t seed = 1;
@@ -54,13 +57,15 @@ CLI::Validator is_number() {
           ""};
 }
 
-// Told by a signal; looked at between the windows of a simulation.
+// Told by a signal; looked at while schedules are emitted and simulated.
 volatile std::sig_atomic_t g_interrupted = 0;
 
 // The second time it ends the process: where nobody looks, or not for long.
 void on_interrupt(int signal) {
-  if (g_interrupted != 0) std::signal(signal, SIG_DFL);
-  if (g_interrupted != 0) std::raise(signal);
+  if (g_interrupted != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
   g_interrupted = 1;
 }
 
@@ -144,12 +149,16 @@ Limits limits_of(const Options& options, const machine::Machine& machine, Rank r
     }
     limits.nodes = even_nodes(ranks, ppn);
   }
+  limits.slot_bytes =
+      options.slot_bytes > 0 ? options.slot_bytes : predict::slot_bytes(*limits.nodes);
+  limits.domains = predict::even_domains(*limits.nodes, options.domains);
   // A tree of switches is simulated where -a asks for it; the library makes none.
   limits.aggregation_pays =
       limits.aggregates &&
       aggregate::one_switch_joins(limits.nodes->count(), machine.in_switch.ports);
   limits.gather_entries = options.gather_entries;
   limits.list_costs = predict::list_costs(machine);
+  limits.domain_costs = predict::domain_costs(machine);
   return limits;
 }
 
@@ -202,10 +211,9 @@ std::vector<std::int64_t> starts_of(const Options& options, Rank ranks) {
   constexpr double kMostUs = 1e9, kPsPerUs = 1e6;
   std::vector<std::int64_t> starts_ps;
   if (options.starts.empty()) return starts_ps;
-  std::ifstream file(options.starts);
-  if (!file) fail("cannot read {}", options.starts);
+  std::istringstream text(value_or_fail(read_whole_file(options.starts)));
   std::string word;
-  while (file >> word) {
+  while (text >> word) {
     double us = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), us);
     if (error != std::errc() || end != word.data() + word.size() || !(us >= 0 && us <= kMostUs)) {
@@ -270,6 +278,7 @@ int run_program(const Options& options) {
                            .machine = machine,
                            .algorithms = options.algorithms,
                            .limits = [&](Rank ranks) { return limits_of(options, machine, ranks); },
+                           .slot_bytes = options.slot_bytes,
                            .skew_us = options.skew_us,
                            .seed = options.seed,
                            .timeline = options.timeline,
@@ -352,6 +361,20 @@ void define_validation(CLI::App& app, const std::shared_ptr<Options>& options) {
   });
 }
 
+void define_placement(CLI::App& app, CLI::Option* program,
+                      const std::shared_ptr<Options>& options) {
+  auto* const ppn = app.add_option("--ppn", options->ppn, "ranks per node; default: the machine's");
+  ppn->check(CLI::Range(1, kMaxRanks));
+  app.add_option("--nodes", options->nodes,
+                 "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
+      ->excludes(ppn);
+  app.add_option("--domains", options->domains,
+                 "NUMA domains of each node, which its ranks are in one after another")
+      ->check(CLI::Range(1, kMaxRanks))
+      ->excludes(program)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Action define_sim(CLI::App& app) {
@@ -377,9 +400,10 @@ Action define_sim(CLI::App& app) {
       ->check(CLI::Range(0.0, 1e6) & is_number())
       ->needs(file);
   app.add_option("--progress", program.progress,
-                 "who progresses what is in flight: caller (in start and wait only) or thread (one "
-                 "with a core of its own, for each rank)")
-      ->check(CLI::IsMember({"caller", "thread"}))
+                 "who progresses what is in flight: caller (in start and wait only), thread (one "
+                 "with a core of its own, for each rank) or servlet (one with a core of its own, "
+                 "for each node)")
+      ->check(CLI::IsMember({"caller", "thread", "servlet"}))
       ->needs(file)
       ->capture_default_str();
   auto* const bytes =
@@ -390,17 +414,16 @@ Action define_sim(CLI::App& app) {
   app.add_option("--machine,-m", options->machine,
                  "a machine by its name (carillon model --list) or its file's path")
       ->capture_default_str();
-  auto* const ppn = app.add_option("--ppn", options->ppn, "ranks per node; default: the machine's");
-  ppn->check(CLI::Range(1, kMaxRanks));
-  app.add_option("--nodes", options->nodes,
-                 "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
-      ->excludes(ppn);
+  define_placement(app, file, options);
   auto* const root = app.add_option("--root", options->root, "the root, where there is one");
   root->check(CLI::Range(0, kMaxRanks));
   app.add_option("--gather-entries", options->gather_entries,
                  "longest list that a put to another node takes without a copy; 1: none")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  app.add_option("--slot-bytes", options->slot_bytes,
+                 "largest piece of a message; default: what teams have")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_option("--sweep", options->sweep,
                  "ranks=2..4096 (doubling) or ranks=3,5,7, and, of a call, the same with bytes=")
       ->expected(1, 2);

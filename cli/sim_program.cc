@@ -11,6 +11,7 @@
 #include <set>
 
 #include "algorithms/registry.h"
+#include "predict/predict.h"
 #include "program/text.h"
 #include "select/select.h"
 #include "sim/replay.h"
@@ -33,11 +34,13 @@ double us(std::int64_t ps) { return us(static_cast<double>(ps)); }
 // The program's calls, by algorithms that the rules choose.
 class Chooser {
  public:
-  Chooser(Rules rules, Limits limits) : rules_(std::move(rules)), limits_(std::move(limits)) {}
+  Chooser(Rules rules, Limits limits, std::int64_t slot_bytes)
+      : rules_(std::move(rules)), limits_(std::move(limits)), slot_bytes_(slot_bytes) {}
 
   Result<sim::Job> job_of(const Shared& shared, const std::shared_ptr<const Nodes>& nodes) {
     Limits limits = limits_;
     limits.nodes = nodes;
+    limits.slot_bytes = slot_bytes_ > 0 ? slot_bytes_ : predict::slot_bytes(*nodes);
     const AlgorithmChoice choice = select(shared, limits, rules_);
     Result<Call> call =
         prepare(*choice.algorithm, {.shared = shared, .limits = limits, .params = choice.params});
@@ -56,6 +59,7 @@ class Chooser {
  private:
   Rules rules_;
   Limits limits_;
+  std::int64_t slot_bytes_;  // 0: the library's
   std::array<std::set<std::string>, kCollectives> used_;
 };
 
@@ -205,20 +209,24 @@ void print_text(const Done& done) {
   if (!report.critical_path.empty()) print_path(report.critical_path);
 }
 
+sim::Progress progress_of(const std::string& name) {
+  if (name == "servlet") return sim::Progress::kServlet;
+  return name == "thread" ? sim::Progress::kThread : sim::Progress::kCaller;
+}
+
 // Simulates the program and hands what came of it to `take`; false: it was interrupted.
 template <typename Take>
 bool simulate_one(const ProgramRequest& request, const program::Program& program,
                   Timeline* timeline, Take take) {
   const Limits limits = request.limits(program.ranks);
-  Chooser chooser(rules_of(request.algorithms), limits);
+  Chooser chooser(rules_of(request.algorithms), limits, request.slot_bytes);
   sim::Replay replay{.program = program,
                      .nodes = limits.nodes,
                      .job_of =
                          [&](const Shared& shared, const std::shared_ptr<const Nodes>& nodes) {
                            return chooser.job_of(shared, nodes);
                          },
-                     .progress = request.program.progress == "thread" ? sim::Progress::kThread
-                                                                      : sim::Progress::kCaller,
+                     .progress = progress_of(request.program.progress),
                      .compute_scale = request.program.compute_scale,
                      .gather_entries = limits.gather_entries};
   sim::Options options{.skew_ps = static_cast<std::int64_t>(request.skew_us * kPsPerUs),

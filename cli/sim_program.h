@@ -25,6 +25,7 @@ struct ProgramRequest {
   const machine::Machine& machine;
   const std::vector<std::string>& algorithms;
   std::function<Limits(Rank ranks)> limits;  ///< who shares a node
+  std::int64_t slot_bytes = 0;               ///< of each team; 0: what the library's have
   double skew_us = 0;
   std::uint64_t seed = 1;
   std::string timeline;

@@ -33,8 +33,6 @@ namespace {
 using aggregate::Endpoint, aggregate::Engine, aggregate::Server, aggregate::SwitchConfig;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kReferenceEngine = "reference";
-
 struct Options {
   std::string listen = "0.0.0.0";
   std::string key_file;

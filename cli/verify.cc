@@ -51,7 +51,7 @@ std::string text_of(const Case& c) {
   if (has_root(c.shared.collective)) text += fmt::format(" --root {}", c.shared.root);
   if (c.in_place) text += " --in-place";
   if (!c.nodes.empty()) text += " --nodes " + c.nodes;
-  if (c.limits.slot_bytes != kRealSlots.slot_bytes) {
+  if (!c.nodes.empty() || c.limits.slot_bytes != kRealSlots.slot_bytes) {  // show has shorter ones
     text += fmt::format(" --slot-bytes {}", c.limits.slot_bytes);
   }
   return text;

@@ -18,26 +18,31 @@
 
 #include "measure.h"
 #include "options.h"
+#include "program_text.h"
 #include "report.h"
 
 namespace fft3d {
 
 namespace {
 
-enum Outcome { kGoOn, kHelped, kWrongUse };
+enum Outcome { kGoOn, kAnswered, kWrongUse };
 
 // Rank 0 reads the command line; all get what it says.
 Outcome agree_on_options(int argc, char** argv, int rank, int ranks, Options& options) {
   Outcome outcome = kGoOn;
   if (rank == 0) {
     std::string problem = read_options({argv + 1, argv + argc}, options);
-    if (problem.empty() && !options.help) problem = fit_options(ranks, options);
+    const int fits = options.program_of > 0 ? options.program_of : ranks;
+    if (problem.empty() && !options.help) problem = fit_options(fits, options);
     if (!problem.empty()) {
       std::fprintf(stderr, "fft3d: %s (fft3d --help has all options)\n", problem.c_str());
       outcome = kWrongUse;
     } else if (options.help) {
       std::fputs(help_text().c_str(), stdout);
-      outcome = kHelped;
+      outcome = kAnswered;
+    } else if (options.program_of > 0) {
+      std::fputs(program_text(options).c_str(), stdout);
+      outcome = kAnswered;
     }
   }
   static_assert(std::is_trivially_copyable_v<Options>);
@@ -70,7 +75,7 @@ int main(int argc, char** argv) {
     fft3d::Options options;
     switch (fft3d::agree_on_options(argc, argv, rank, ranks, options)) {
       case fft3d::kGoOn: status = fft3d::run(options, rank); break;
-      case fft3d::kHelped: break;
+      case fft3d::kAnswered: break;
       case fft3d::kWrongUse: status = 2; break;
     }
   } catch (const std::bad_alloc&) {

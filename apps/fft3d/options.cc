@@ -6,13 +6,14 @@
 #include <climits>
 #include <functional>
 
-#include "transpose.h"
+#include "messages.h"
 
 namespace fft3d {
 
 namespace {
 
 constexpr long kMaxPoints = 1L << 48;  // in the grid: 4 PiB
+constexpr int kMaxProgramRanks = 1 << 20, kMaxRate = 1000000000;
 constexpr int kMaxSlices = 4096, kMaxTests = 4096, kMaxIterations = 1000000;
 
 // Numbers with an x between them, from 1; no more or fewer than there is room for.
@@ -117,6 +118,12 @@ const std::vector<Row>& rows() {
       flag("plain", "only the transforms: exchanges are not measured alone", &Options::plain),
       flag("check", "compare with FFTW on one rank, every time", &Options::check),
       flag("json", "print JSON", &Options::json),
+      number("program-of", "run nothing; print the program of N ranks, for carillon sim",
+             &Options::program_of, 1, kMaxProgramRanks),
+      number("line-mflops", "--program-of: rate of the lines; default: 2000", &Options::line_mflops,
+             1, kMaxRate),
+      number("copy-mbps", "--program-of: MB/s of packing and unpacking; default: 4000",
+             &Options::copy_mbps, 1, kMaxRate),
       flag("help", "print this", &Options::help),
   };
   return rows;
@@ -153,6 +160,16 @@ std::string contradiction(const Options& options, const std::vector<std::string>
   for (const char* name : {"slices", "window", "tests"}) {
     if (has(name) && !options.overlaps()) {
       return std::string("--") + name + " means nothing without --overlap or --compare";
+    }
+  }
+  for (const char* name : {"line-mflops", "copy-mbps"}) {
+    if (has(name) && options.program_of == 0) {
+      return std::string("--") + name + " means nothing without --program-of";
+    }
+  }
+  for (const char* name : {"compare", "check", "json"}) {
+    if (has(name) && options.program_of > 0) {
+      return std::string("--") + name + " means nothing with --program-of";
     }
   }
   if (has("process-grid") && !options.pencil) {

@@ -31,6 +31,11 @@ struct Options {
   bool estimate = false;  // FFTW plans without measuring
   bool check = false;
   bool json = false;
+  // Nothing is run; printed is the program of so many ranks. 0: not asked for.
+  int program_of = 0;
+  int line_mflops =
+      2000;              // of lines, by 5 N log2 N operations for each, half of that for real ones
+  int copy_mbps = 4000;  // of packing and unpacking
   bool help = false;
 
   bool overlaps() const { return overlap || compare; }

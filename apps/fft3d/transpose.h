@@ -14,8 +14,7 @@
 #include <complex>
 #include <vector>
 
-#include "box.h"
-#include "decomposition.h"
+#include "messages.h"
 
 namespace fft3d {
 
@@ -35,9 +34,6 @@ class Communicators {
   MPI_Comm world_, row_ = MPI_COMM_NULL, column_ = MPI_COMM_NULL;
   int rank_ = 0;
 };
-
-// MPI's counts are ints. The most points that a rank moves in one slice, of any rank.
-long largest_slice(const Decomposition& decomposition, int slices);
 
 template <class Real>
 class Transpose {
@@ -63,22 +59,11 @@ class Transpose {
   void wait(int slice);
 
  private:
-  struct Messages {
-    std::vector<Box> boxes;
-    std::vector<int> counts, begins;  // in points, from the slice's first
-    long first = 0;                   // of the slice, in the buffer
-    long fill(const std::vector<Box>& all, const Box& mine, long begin);
-  };
-  struct Slice {
-    Range range;
-    Messages out, in;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
-
   MPI_Comm communicator_;
   Layout before_, after_;
   int slice_axis_;
   std::vector<Slice> slices_;
+  std::vector<MPI_Request> requests_;
   Complex *send_, *receive_;
 };
 

@@ -10,7 +10,8 @@
  * interval; the mean of a round, barrier included (wires may take a burst at once, and make up for
  * it during the barrier); what the node of the root has sent for a broadcast (less what a barrier
  * sends), and how busy the machine's cores were meanwhile: in all, with programs of lower priority
- * (nice), and with the ranks.
+ * (nice), and with the ranks; and, in as many calls more, with what ranks do beside yielding
+ * (yields.h).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +22,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "yields.h"
 
 /* Warm-up: enough for a team to join its multicast groups (docs/multicast.md). */
 enum { MIN_CALLS = 4, MAX_CALLS = 400, BARRIERS = 20, WARM_UP_BYTES = 5 << 20, MAX_WARM_UP = 80 };
@@ -101,6 +104,22 @@ static const char* algorithm(void) {
   return name != NULL ? name : "native";
 }
 
+/* The share of the cores that the ranks use for what they do beside yielding. In calls of its own,
+ * because counting yields takes time. */
+static double work_share(char* buffer, int bytes, int calls) {
+  count_yields(1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double yields_before = yield_seconds(), cpu_before = cpu_now(), start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) call(buffer, bytes);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double took = MPI_Wtime() - start;
+  const double work = cpu_now() - cpu_before - (yield_seconds() - yields_before);
+  count_yields(0);
+  double sum = 0;
+  MPI_Allreduce(&work, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return fmax(sum, 0) / took / (double)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static int measure(int rank, int bytes, double seconds) {
   char* const buffer = malloc((size_t)bytes + 1);
   for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
@@ -124,6 +143,7 @@ static int measure(int rank, int bytes, double seconds) {
   for (int i = 0; i < calls; ++i) squares += (slowest[i] - mean) * (slowest[i] - mean);
   const double half = 1.96 * sqrt(squares / (calls - 1) / calls);
   const double all = end.all > begin.all ? end.all - begin.all : 1;
+  const double work = work_share(buffer, bytes, calls);
   const int right = is_right(buffer, bytes);
   int all_right = 0;
   MPI_Allreduce(&right, &all_right, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
@@ -131,10 +151,10 @@ static int measure(int rank, int bytes, double seconds) {
     printf(
         "{\"algorithm\":\"%s\",\"bytes\":%d,\"calls\":%d,\"mean_us\":%.1f,\"half_us\":%.1f,"
         "\"round_us\":%.1f,\"sent_bytes\":%.0f,\"busy_percent\":%.1f,\"nice_percent\":%.1f,"
-        "\"ranks_percent\":%.1f,\"right\":%s}\n",
+        "\"ranks_percent\":%.1f,\"work_percent\":%.1f,\"right\":%s}\n",
         name, bytes, calls, mean * 1e6, half * 1e6, round * 1e6, sent,
         100 * (1 - (end.idle - begin.idle) / all), 100 * (end.nice - begin.nice) / all,
-        100 * cpus / (round * calls), all_right ? "true" : "false");
+        100 * cpus / (round * calls), 100 * work, all_right ? "true" : "false");
     fflush(stdout);
   }
   free(buffer);

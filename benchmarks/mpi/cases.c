@@ -5,25 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DIMENSIONS = 2 }; /* of the grid */
+
 #define PICK(side, name) ((side) == NATIVE ? PMPI_##name : MPI_##name)
 
 /* Both forms of a collective, on either side: run_ID blocks, start_ID gives a request. */
 #define FORMS(id, Name, Iname, ...)                                                    \
   static void run_##id(const struct call* c, enum side side) {                         \
-    PICK(side, Name)(__VA_ARGS__, MPI_COMM_WORLD);                                     \
+    PICK(side, Name)(__VA_ARGS__, c->comm);                                            \
   }                                                                                    \
   static void start_##id(const struct call* c, enum side side, MPI_Request* request) { \
-    PICK(side, Iname)(__VA_ARGS__, MPI_COMM_WORLD, request);                           \
+    PICK(side, Iname)(__VA_ARGS__, c->comm, request);                                  \
   }
 
-static void run_barrier(const struct call* c, enum side side) {
-  (void)c;
-  PICK(side, Barrier)(MPI_COMM_WORLD);
-}
+static void run_barrier(const struct call* c, enum side side) { PICK(side, Barrier)(c->comm); }
 
 static void start_barrier(const struct call* c, enum side side, MPI_Request* request) {
-  (void)c;
-  PICK(side, Ibarrier)(MPI_COMM_WORLD, request);
+  PICK(side, Ibarrier)(c->comm, request);
 }
 
 FORMS(bcast, Bcast, Ibcast, c->out, c->count, c->type, 0)
@@ -46,24 +44,33 @@ FORMS(gatherv, Gatherv, Igatherv, c->in, c->count, c->type, c->out, c->counts, c
 FORMS(scatterv, Scatterv, Iscatterv, c->in, c->counts, c->offsets, c->type, c->out, c->count,
       c->type, 0)
 FORMS(reduce_scatter, Reduce_scatter, Ireduce_scatter, c->in, c->out, c->counts, c->type, MPI_SUM)
+FORMS(neighbor_allgather, Neighbor_allgather, Ineighbor_allgather, c->in, c->count, c->type, c->out,
+      c->count, c->type)
+FORMS(neighbor_alltoall, Neighbor_alltoall, Ineighbor_alltoall, c->in, c->count, c->type, c->out,
+      c->count, c->type)
 
 const struct collective collectives[] = {
-    {"barrier", 0, 0, 0, run_barrier, start_barrier},
-    {"bcast", 0, 0, 0, run_bcast, start_bcast},
-    {"reduce", 0, 0, 1, run_reduce, start_reduce},
-    {"allreduce", 0, 0, 1, run_allreduce, start_allreduce},
-    {"allgather", 0, 1, 0, run_allgather, start_allgather},
-    {"gather", 0, 1, 0, run_gather, start_gather},
-    {"scatter", 1, 0, 0, run_scatter, start_scatter},
-    {"reduce_scatter_block", 1, 0, 1, run_reduce_scatter_block, start_reduce_scatter_block},
-    {"alltoall", 1, 1, 0, run_alltoall, start_alltoall},
-    {"alltoallv", 1, 1, 0, run_alltoallv, start_alltoallv},
-    {"scan", 0, 0, 1, run_scan, start_scan},
-    {"exscan", 0, 0, 1, run_exscan, start_exscan},
-    {"allgatherv", 0, 1, 0, run_allgatherv, start_allgatherv},
-    {"gatherv", 0, 1, 0, run_gatherv, start_gatherv},
-    {"scatterv", 1, 0, 0, run_scatterv, start_scatterv},
-    {"reduce_scatter", 1, 0, 1, run_reduce_scatter, start_reduce_scatter},
+    {"barrier", ONE_BLOCK, ONE_BLOCK, 0, run_barrier, start_barrier},
+    {"bcast", ONE_BLOCK, ONE_BLOCK, 0, run_bcast, start_bcast},
+    {"reduce", ONE_BLOCK, ONE_BLOCK, 1, run_reduce, start_reduce},
+    {"allreduce", ONE_BLOCK, ONE_BLOCK, 1, run_allreduce, start_allreduce},
+    {"allgather", ONE_BLOCK, PER_RANK, 0, run_allgather, start_allgather},
+    {"gather", ONE_BLOCK, PER_RANK, 0, run_gather, start_gather},
+    {"scatter", PER_RANK, ONE_BLOCK, 0, run_scatter, start_scatter},
+    {"reduce_scatter_block", PER_RANK, ONE_BLOCK, 1, run_reduce_scatter_block,
+     start_reduce_scatter_block},
+    {"alltoall", PER_RANK, PER_RANK, 0, run_alltoall, start_alltoall},
+    {"alltoallv", PER_RANK, PER_RANK, 0, run_alltoallv, start_alltoallv},
+    {"scan", ONE_BLOCK, ONE_BLOCK, 1, run_scan, start_scan},
+    {"exscan", ONE_BLOCK, ONE_BLOCK, 1, run_exscan, start_exscan},
+    {"allgatherv", ONE_BLOCK, PER_RANK, 0, run_allgatherv, start_allgatherv},
+    {"gatherv", ONE_BLOCK, PER_RANK, 0, run_gatherv, start_gatherv},
+    {"scatterv", PER_RANK, ONE_BLOCK, 0, run_scatterv, start_scatterv},
+    {"reduce_scatter", PER_RANK, ONE_BLOCK, 1, run_reduce_scatter, start_reduce_scatter},
+    {"neighbor_allgather", ONE_BLOCK, PER_NEIGHBOUR, 0, run_neighbor_allgather,
+     start_neighbor_allgather},
+    {"neighbor_alltoall", PER_NEIGHBOUR, PER_NEIGHBOUR, 0, run_neighbor_alltoall,
+     start_neighbor_alltoall},
 };
 const int collective_count = (int)(sizeof(collectives) / sizeof(collectives[0]));
 
@@ -91,17 +98,34 @@ static void release(void* memory, int shared) {
   }
 }
 
+/* Not periodic where the neighbours on both sides would be one: that carillon leaves to the MPI. */
+static MPI_Comm make_grid(int ranks) {
+  int sizes[DIMENSIONS] = {0}, periods[DIMENSIONS];
+  MPI_Comm grid = MPI_COMM_NULL;
+  PMPI_Dims_create(ranks, DIMENSIONS, sizes);
+  for (int i = 0; i < DIMENSIONS; ++i) periods[i] = sizes[i] > 2;
+  MPI_Cart_create(MPI_COMM_WORLD, DIMENSIONS, sizes, periods, 0, &grid);
+  return grid;
+}
+
+static size_t blocks_of(enum blocks blocks, int ranks) {
+  if (blocks == PER_NEIGHBOUR) return 2 * DIMENSIONS;
+  return blocks == PER_RANK ? (size_t)ranks : 1;
+}
+
 int call_create(const struct collective* collective, size_t bytes, int shared, struct call* call) {
   memset(call, 0, sizeof(*call));
   PMPI_Comm_rank(MPI_COMM_WORLD, &call->rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &call->ranks);
+  const int on_grid = collective->out_blocks == PER_NEIGHBOUR;
+  call->comm = on_grid ? make_grid(call->ranks) : MPI_COMM_WORLD;
   /* Sums of floats, as the public suites do them; bytes where the size is not whole floats. */
   const int floats = collective->reduces && bytes % sizeof(float) == 0;
   call->type = floats ? MPI_FLOAT : collective->reduces ? MPI_UNSIGNED_CHAR : MPI_CHAR;
   call->count = (int)(floats ? bytes / sizeof(float) : bytes);
   const size_t ranks = (size_t)call->ranks;
-  call->in_bytes = bytes * (collective->in_blocks_per_rank ? ranks : 1);
-  call->out_bytes = bytes * (collective->out_blocks_per_rank ? ranks : 1);
+  call->in_bytes = bytes * blocks_of(collective->in_blocks, call->ranks);
+  call->out_bytes = bytes * blocks_of(collective->out_blocks, call->ranks);
   call->in = allocate(call->in_bytes, shared);
   call->out = allocate(call->out_bytes, shared);
   call->counts = calloc(ranks, sizeof(int));
@@ -119,6 +143,7 @@ void call_free(struct call* call, int shared) {
   release(call->out, shared);
   free(call->counts);
   free(call->offsets);
+  if (call->comm != MPI_COMM_WORLD) MPI_Comm_free(&call->comm);
 }
 
 /* Small whole numbers, different for every rank and place, whose sums are exact in any order. */

@@ -11,9 +11,10 @@
 
 enum side { NATIVE, CARILLON };
 
-/* One collective at one size, on MPI_COMM_WORLD, root 0. `bytes`: the whole vector for bcast,
- * reduce and allreduce; one rank's share otherwise. */
+/* One collective at one size, root 0. `bytes`: the whole vector for bcast, reduce and allreduce;
+ * one rank's share otherwise. */
 struct call {
+  MPI_Comm comm;  /* MPI_COMM_WORLD, or of neighbourhood collectives a grid of two dimensions */
   void *in, *out; /* of the side with one block per rank, if there is one, room for all */
   size_t in_bytes, out_bytes;
   int count; /* elements of `type` in a block */
@@ -22,9 +23,12 @@ struct call {
   int rank, ranks;
 };
 
+/* How many a side has. */
+enum blocks { ONE_BLOCK, PER_RANK, PER_NEIGHBOUR };
+
 struct collective {
-  const char* name;                            /* "allreduce", as carillon has it */
-  int in_blocks_per_rank, out_blocks_per_rank; /* 0: that side has one block; 1: one per rank */
+  const char* name; /* "allreduce", as carillon has it */
+  enum blocks in_blocks, out_blocks;
   int reduces;
   void (*run)(const struct call* call, enum side side);
   void (*start)(const struct call* call, enum side side, MPI_Request* request);

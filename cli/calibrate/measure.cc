@@ -183,6 +183,23 @@ std::int64_t cache_bytes() {
 
 }  // namespace
 
+void measure_node(machine::Measured* measured) {
+  measured->node = measure_ping_pong({});
+  measured->node_one_core = measure_ping_pong({.one_core = true});
+}
+
+void measure_network(const std::vector<pid_t>& cluster, machine::Measured* measured) {
+  const Seats nodes{.between_nodes = true, .nodes = cluster};
+  measured->one_sided = measure_ping_pong(nodes);
+  measured->two_sided = measure_ping_pong(nodes, ":transfer=sendrecv");
+  const Seats one_core{.between_nodes = true, .one_core = true, .nodes = cluster};
+  measured->one_sided_one_core = measure_ping_pong(one_core);
+  for (std::size_t i = 0; i < measured->long_one_core_ns.size(); ++i) {
+    measured->long_one_core_ns[i] = measure_bursts(one_core, machine::Measured::kLongBytes[i], 1);
+  }
+  measured->burst_one_core_ns = measure_bursts(one_core, 8, machine::Measured::kBurst);
+}
+
 machine::Measured measure_machine(const std::vector<pid_t>& cluster) {
   machine::Measured measured;
   measured.cores = usable_cores();
@@ -190,17 +207,8 @@ machine::Measured measure_machine(const std::vector<pid_t>& cluster) {
   measured.cache_bytes = cache_bytes();
   measured.copy = measure_copy(measured.cache_bytes);
   measured.reduce = measure_reduce(measured.cache_bytes);
-  measured.node = measure_ping_pong({});
-  measured.node_one_core = measure_ping_pong({.one_core = true});
-  const Seats nodes{.between_nodes = true, .nodes = cluster};
-  measured.one_sided = measure_ping_pong(nodes);
-  measured.two_sided = measure_ping_pong(nodes, ":transfer=sendrecv");
-  const Seats one_core{.between_nodes = true, .one_core = true, .nodes = cluster};
-  measured.one_sided_one_core = measure_ping_pong(one_core);
-  for (std::size_t i = 0; i < measured.long_one_core_ns.size(); ++i) {
-    measured.long_one_core_ns[i] = measure_bursts(one_core, machine::Measured::kLongBytes[i], 1);
-  }
-  measured.burst_one_core_ns = measure_bursts(one_core, 8, machine::Measured::kBurst);
+  measure_node(&measured);
+  measure_network(cluster, &measured);
   return measured;
 }
 

@@ -15,6 +15,9 @@ namespace carillon::cli {
 /// The numbers of this machine, from copies, reductions and ping-pongs of two ranks. `cluster`:
 /// processes of a virtual cluster's nodes, for the ping-pongs between nodes; or none.
 machine::Measured measure_machine(const std::vector<pid_t>& cluster);
+/// Its ping-pongs again: within a node, and between nodes.
+void measure_node(machine::Measured* measured);
+void measure_network(const std::vector<pid_t>& cluster, machine::Measured* measured);
 
 /// A collective that was measured.
 struct Timed {

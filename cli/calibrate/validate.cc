@@ -37,8 +37,9 @@ double predict_us(const ValidateOptions& options, const machine::Machine& machin
                   const Timed& timed) {
   const auto ranks = static_cast<Rank>(options.ranks);
   const bool apart = options.nodes || options.cluster;
-  const Limits limits{.crowded = options.ranks > usable_cores(),
-                      .nodes = predict::even_nodes(ranks, apart ? 1 : ranks)};
+  Limits limits{.crowded = options.ranks > usable_cores(),
+                .nodes = predict::even_nodes(ranks, apart ? 1 : ranks)};
+  limits.slot_bytes = predict::slot_bytes(*limits.nodes);
   const Shared shared = predict::example_problem(timed.collective, ranks, timed.bytes);
   const sim::Report report =
       value_or_fail(predict::simulate_repeated(timed.times, timed.choice, shared, limits, machine));
@@ -53,16 +54,22 @@ class Comparison {
         seats_{.between_nodes = options.nodes || options.cluster, .nodes = cluster} {
     if (!options.machine.empty()) {
       machine_ = value_or_fail(machine::load(options.machine));
+    } else {
+      measured_ = measure_machine(cluster);
+      measured_.where = "this machine";
     }
   }
 
-  // A machine may change from second to second: it is measured right before what is predicted with
-  // that.
+  // A machine may change from second to second: its messages are measured right before what is
+  // predicted with that.
   void add_round(Collective collective) {
     if (options_.machine.empty()) {
-      machine::Measured measured = measure_machine(seats_.nodes);
-      measured.where = "this machine";
-      machine_ = machine_of(measured);
+      if (seats_.between_nodes) {
+        measure_network(seats_.nodes, &measured_);
+      } else {
+        measure_node(&measured_);
+      }
+      machine_ = machine_of(measured_);
     }
     if (seats_.between_nodes) machine_.node.nodes_per_host = options_.ranks;  // all are here
     for (const Timed& timed :
@@ -94,6 +101,7 @@ class Comparison {
 
   const ValidateOptions& options_;
   Seats seats_;
+  machine::Measured measured_;
   machine::Machine machine_;
   std::vector<Row> rows_;
 };

@@ -9,6 +9,7 @@
 
 namespace carillon::cli {
 
+inline constexpr const char* kReferenceEngine = "reference";
 inline constexpr const char* kRtlEngine = "rtl";
 
 /// Fails if this build has no such engine.

@@ -61,12 +61,11 @@ enum class Reason : std::uint8_t {
   kNotServed,   // the team agreed that carillon cannot serve it (several nodes, versions)
   kReduction,   // an operator and type that only the host may know
   kBothWays,    // a neighbour in both directions of a dimension, of which hosts differ
-  kManyRanks,   // neighbours among many ranks, of whom each would hear from all
   kNested,      // the host called it while carillon called the host
   kSuspect,     // wrong arguments: the host answers
   kObserved,    // it is taken or left elsewhere, and recorded or checked
 };
-inline constexpr std::size_t kReasons = 12;
+inline constexpr std::size_t kReasons = 11;
 
 /// What became of a call: taken, with its MPI error code, or left to the host, with the reason.
 struct Outcome {

@@ -27,7 +27,7 @@ std::atomic<int> g_agreeing = 0;  // communicators whose team is in the making
 struct Flights {
   std::mutex sweeping;             // one thread at a time moves everything on
   std::mutex mutex;                // of what follows
-  RequestTable<Flight> by_handle;  // those that are flying, and all persistent ones
+  RequestTable<Flight> by_handle;  // until the handle has been completed, though it fly no more
   RequestTable<Flight> failed;     // the program was not yet told
   std::vector<Flight*> flying;     // in the order in which they were started
   std::size_t next = 0;            // of these, to look at
@@ -36,11 +36,17 @@ struct Flights {
   std::atomic<Flight*> given_back = nullptr;  // by the host; taken in by take_back
 };
 
-// Never destroyed: the host may free requests while the process ends.
-Flights& flights() {
-  static Flights& all = *new Flights();
-  return all;
-}
+// Never destroyed: the host may free requests while the process ends. There from the beginning:
+// nothing is to be looked at before it is used.
+union FlightsForEver {
+  Flights all;
+  constexpr FlightsForEver() noexcept : all() {}
+  FlightsForEver(const FlightsForEver&) = delete;
+  FlightsForEver& operator=(const FlightsForEver&) = delete;
+  ~FlightsForEver() {}
+};
+constinit FlightsForEver g_all_flights;
+inline Flights& flights() { return g_all_flights.all; }
 
 class Lock {
  public:
@@ -69,9 +75,7 @@ int tell_status(void* extra, MPI_Status* status) {
 }
 
 // Partner: destroy_freed_teams, which then finds nobody in the team.
-void leave_communicator(const Flight& flight) {
-  flight.communicator->in_flight.fetch_sub(1, std::memory_order_release);
-}
+void leave_communicator(const Flight& flight) { add_to(flight.communicator->in_flight, -1); }
 
 // The host may hold a lock of its own while it calls this, and who holds one of carillon's may wait
 // for the host's (in an operator, or as a team is being made): so nothing is locked here.
@@ -79,7 +83,7 @@ int recycle(void* extra) {
   auto* const flight = static_cast<Flight*>(extra);
   flight->has_handle = false;
   if (flight->code != MPI_SUCCESS) {
-    g_failed_flights.fetch_sub(1, std::memory_order_relaxed);
+    add_to(g_failed_flights, -1);
     leave_communicator(*flight);
   }
   std::atomic<Flight*>& given_back = flights().given_back;
@@ -128,11 +132,12 @@ void release(Flight& flight) {
     flight.by_host = false;
     return;
   }
-  flight.unpack = nullptr;
-  flight.kept.reset();
+  if (flight.unpack) flight.unpack = nullptr;
+  if (flight.staging) flight.staging.reset();
+  if (flight.kept) flight.kept.reset();
   flight.by_host = false;
   flight.early = false;
-  flight.host_call = nullptr;
+  if (flight.host_call) flight.host_call = nullptr;
   // Else the program is told on that communicator first.
   if (flight.code == MPI_SUCCESS) leave_communicator(flight);
 }
@@ -140,12 +145,15 @@ void release(Flight& flight) {
 // The flight has ended, and is in no list any more.
 void complete_handle(Flight* flight) {
   if (flight->persistent) return land_persistent(flight);
-  g_flights.fetch_sub(1, std::memory_order_relaxed);
-  if (flight->code != MPI_SUCCESS) {
-    g_failed_flights.fetch_add(1, std::memory_order_relaxed);
+  add_to(g_flights, -1);
+  {
     const Lock lock(flights().mutex);
-    take_back(flights());
-    flights().failed.insert(flight->handle, flight);
+    flights().by_handle.erase(flight->handle);
+    if (flight->code != MPI_SUCCESS) {
+      add_to(g_failed_flights, 1);
+      take_back(flights());
+      flights().failed.insert(flight->handle, flight);
+    }
   }
   const InsideHost guard;
   host().Grequest_complete(flight->handle);  // the flight may be gone then
@@ -154,7 +162,7 @@ void complete_handle(Flight* flight) {
 // The same, but that its handle stays, and is good for another flight.
 void keep_handle(Flight* flight) {
   if (flight->persistent) return end_persistent(flight);
-  g_flights.fetch_sub(1, std::memory_order_relaxed);
+  add_to(g_flights, -1);
   const Lock lock(flights().mutex);
   flights().spare.push_back(flight);
 }
@@ -163,15 +171,11 @@ void keep_handle(Flight* flight) {
 void conclude(Flight& flight) {
   const RecordedEnd recorded(flight);
   if (!flight.by_host) {
-    // Mostly the others come soon: a few looks cost less than the beginning of a wait.
-    constexpr int kLooks = 32;
-    for (int i = 0; i < kLooks && flight.request != nullptr; ++i) {
-      flight.ended = crl_request_test(&flight.request);
-    }
     if (flight.request != nullptr) flight.ended = crl_request_wait(&flight.request);
     flight.code = flight.ended == CRL_OK ? MPI_SUCCESS : error_of(flight.ended);
     if (flight.ended != CRL_OK) say_carillon_error(flight.ended);
     if (flight.ended == CRL_OK && flight.unpack) flight.code = flight.unpack();
+    if (flight.code == MPI_SUCCESS && flight.staging) flight.code = give_back(*flight.staging);
     if (flight.host_reduction.failed() != MPI_SUCCESS) flight.code = flight.host_reduction.failed();
   }
   release(flight);
@@ -229,7 +233,7 @@ bool settle(Communicator& communicator) {
     communicator.bootstrap.release();
   }
   g_agreeing.fetch_sub(1, std::memory_order_relaxed);
-  g_flights.fetch_sub(1, std::memory_order_relaxed);
+  add_to(g_flights, -1);
   return true;
 }
 
@@ -260,7 +264,6 @@ void collect_ended(std::vector<Flight*>* done) {
       ++all.next;
       continue;
     }
-    if (!flight->persistent) all.by_handle.erase(flight->handle);
     done->push_back(flight);
     all.flying.erase(all.flying.begin() + static_cast<std::ptrdiff_t>(all.next));
   }
@@ -287,11 +290,10 @@ bool still_flying() {
 
 void take_off(Flight* flight) {
   flight->told = false;
-  g_flights.fetch_add(1, std::memory_order_relaxed);
+  add_to(g_flights, 1);
   const Lock lock(flights().mutex);
   if (!flight->persistent) {
     flight->early = flight->communicator->agreeing.load(std::memory_order_relaxed);
-    flights().by_handle.insert(flight->handle, flight);
   }
   flights().flying.push_back(flight);
 }
@@ -327,7 +329,7 @@ Flight* new_flight(Communicator& communicator, std::size_t counted) {
   flight->recorded = 0;
   flight->code = MPI_SUCCESS;
   flight->ended = CRL_OK;
-  communicator.in_flight.fetch_add(1, std::memory_order_relaxed);
+  add_to(communicator.in_flight, 1);
   return flight;
 }
 
@@ -350,6 +352,7 @@ int launch_flight(Flight* flight, MPI_Request* handle) {
       return status;
     }
     flight->has_handle = true;
+    know_handle(flight);
   }
   take_off(flight);
   if (t_recorded) t_launched = flight;
@@ -359,7 +362,7 @@ int launch_flight(Flight* flight, MPI_Request* handle) {
 
 void watch_agreement(Communicator& communicator) {
   g_agreeing.fetch_add(1, std::memory_order_relaxed);
-  g_flights.fetch_add(1, std::memory_order_relaxed);
+  add_to(g_flights, 1);
   const Lock lock(flights().mutex);
   flights().agreeing.push_back(&communicator);
 }
@@ -395,10 +398,13 @@ Flight* claim_flight(MPI_Request handle) {
   const Lock lock(all.mutex);
   Flight* const flight = all.by_handle.find(handle);
   if (flight == nullptr || flight->early || flight->by_host || is_shown(*flight)) return nullptr;
+  if (!all.flying.empty() && all.flying.back() == flight) [[likely]] {
+    all.flying.pop_back();
+    return flight;
+  }
   const auto place = std::find(all.flying.begin(), all.flying.end(), flight);
   if (place == all.flying.end()) return nullptr;  // another thread is just completing it
   all.flying.erase(place);
-  if (!flight->persistent) all.by_handle.erase(handle);
   return flight;
 }
 
@@ -446,6 +452,7 @@ void finish_flights() {
   for (Flight* const flight : spare) {
     if (!flight->has_handle) continue;
     MPI_Request handle = flight->handle;
+    forget_handle(handle);
     host().Grequest_complete(handle);
     host().Request_free(&handle);
   }

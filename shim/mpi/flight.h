@@ -23,6 +23,10 @@
 
 namespace carillon::shim {
 
+struct Staging;  // staging.h
+/// Its collective has ended: MPI's status of its results' way to the device.
+[[nodiscard]] int give_back(const Staging& staging);
+
 struct Flight {
   /// The host's own form of the call, on a communicator.
   using HostCall = std::function<int(MPI_Comm, MPI_Request*)>;
@@ -48,6 +52,7 @@ struct Flight {
   HostReduction host_reduction;
   std::shared_ptr<void> kept;
   std::function<int()> unpack;
+  std::shared_ptr<const Staging> staging;  // null: no buffer of its is in a device's memory
 
   // Of a persistent one (persistent.h).
   std::function<Outcome()> begin;
@@ -95,13 +100,13 @@ Flight* new_flight(Communicator& communicator, std::size_t counted);
 void drop_flight(Flight* flight);
 /// One that has a handle already has begun.
 void take_off(Flight* flight);
-/// The handle of a persistent one is known as long as it is good.
+/// A handle is known until carillon has completed it.
 void know_handle(Flight* flight);
 void forget_handle(MPI_Request handle);
 /// Null: none of carillon's.
 Flight* find_flight(MPI_Request handle);
 /// Of this thread; the last one launched while a call was being recorded.
-extern constinit thread_local Flight* t_launched;
+extern constinit thread_local Flight* t_launched __attribute__((tls_model("initial-exec")));
 /// Its collective has begun: makes the program's handle.
 int launch_flight(Flight* flight, MPI_Request* handle);
 

@@ -15,7 +15,8 @@
 //
 // When? In MPI_Init: carillon's is called then, because its PMPI_Init comes before the host's. A
 // library that comes later, with a module of Python, say, is seen by its first call: Open MPI's
-// functions get the communicator of PMPI_Comm_f2c, which is carillon's until then.
+// functions get communicators, requests, types, operators and windows of PMPI_X_f2c, which are
+// carillon's until then; for MPICH's see fortran_late.cc.
 #include "fortran.h"
 
 #include <dlfcn.h>
@@ -24,7 +25,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -45,7 +48,7 @@ constexpr const char* kOwnNames[] = {"pmpi_init_", "pmpi_init_f08_", "pmpi_init"
 // A loaded file.
 struct Object {
   std::string name;
-  ElfW(Addr) base = 0;
+  ElfW(Addr) base = 0, end = 0;
   const ElfW(Dyn) * dynamic = nullptr;
   // What is made unwritable once it is relocated.
   ElfW(Addr) relro = 0;
@@ -73,6 +76,8 @@ int collect_object(dl_phdr_info* info, std::size_t /*size*/, void* arg) {
     } else if (part->p_type == PT_GNU_RELRO) {
       object.relro = address;
       object.relro_bytes = part->p_memsz;
+    } else if (part->p_type == PT_LOAD) {
+      object.end = std::max(object.end, address + part->p_memsz);
     }
   }
   objects.all.push_back(std::move(object));
@@ -111,7 +116,15 @@ bool is_fortran_layer(const Object& object) {
 void* replacement(void* carillon, const char* symbol) {
   if (std::strncmp(symbol, kPrefix, sizeof(kPrefix) - 1) != 0) return nullptr;
 #ifdef OPEN_MPI
-  if (std::strcmp(symbol, "PMPI_Comm_f2c") == 0) return reinterpret_cast<void*>(host().Comm_f2c);
+  const std::pair<const char*, void*> own[] = {
+      {"PMPI_Comm_f2c", reinterpret_cast<void*>(host().Comm_f2c)},
+      {"PMPI_Request_f2c", reinterpret_cast<void*>(host().Request_f2c)},
+      {"PMPI_Op_f2c", reinterpret_cast<void*>(host().Op_f2c)},
+      {"PMPI_Type_f2c", reinterpret_cast<void*>(host().Type_f2c)},
+      {"PMPI_Win_f2c", reinterpret_cast<void*>(host().Win_f2c)}};
+  for (const auto& [name, function] : own) {
+    if (std::strcmp(symbol, name) == 0) return function;
+  }
 #endif
   return dlsym(carillon, symbol + 1);
 }
@@ -163,14 +176,35 @@ bool allow_writing(const Object& object, int protection) {
   return begin >= end || mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
 }
 
-void serve(const Object& layer, void* carillon) {
-  if (!allow_writing(layer, PROT_READ | PROT_WRITE)) {
-    say("the calls of Fortran go to the MPI, because the system does not let %s be changed",
-        layer.name.c_str());
+// The libraries that call carillon's. Partners of the release: is_served_fortran.
+constexpr ElfW(Addr) kNone = ~ElfW(Addr){0};
+struct Served {
+  std::atomic<ElfW(Addr)> begin = kNone, end = kNone;
+};
+constinit std::array<Served, 8> g_served;
+
+// What is there stays: others look at it meanwhile.
+void note_served(const Object& layer) {
+  for (Served& one : g_served) {
+    const ElfW(Addr) begin = one.begin.load(std::memory_order_relaxed);
+    if (begin == layer.base && one.end.load(std::memory_order_relaxed) == layer.end) return;
+    if (begin != kNone) continue;
+    one.end.store(layer.end, std::memory_order_relaxed);
+    one.begin.store(layer.base, std::memory_order_release);
     return;
+  }
+}
+
+// Empty, or why not.
+std::string serve(const Object& layer, void* carillon) {
+  if (!allow_writing(layer, PROT_READ | PROT_WRITE)) {
+    return "the system does not let " + layer.name +
+           " be changed (mprotect: " + std::strerror(errno) +
+           "), by which Fortran calls the MPI; allow it, or set CARILLON=off";
   }
   redirect(layer, carillon);
   allow_writing(layer, PROT_READ);
+  return {};
 }
 
 // A handle of this library.
@@ -182,27 +216,68 @@ void* open_carillon() {
 
 }  // namespace
 
-void serve_fortran() {
+std::string serve_fortran() {
   static std::mutex mutex;
   static unsigned long long loads = 0;
   const std::lock_guard lock(mutex);
   Objects objects{.loads = loads};
   dl_iterate_phdr(collect_object, &objects);
-  if (!objects.changed) return;
+  if (!objects.changed) return {};
   void* const carillon = open_carillon();
-  if (carillon == nullptr) return;
+  if (carillon == nullptr) return {};
+  std::string refused;
   for (const Object& object : objects.all) {
-    if (is_fortran_layer(object)) serve(object, carillon);
+    if (!is_fortran_layer(object)) continue;
+    std::string why = serve(object, carillon);
+#ifndef OPEN_MPI
+    why.clear();  // all that MPICH's calls is carillon's already (fortran_late.cc): slower, not
+                  // less
+#endif
+    if (why.empty()) {
+      note_served(object);
+    } else {
+      refused = std::move(why);
+    }
   }
   dlclose(carillon);
   loads = objects.loads;
+  return refused;
+}
+
+void serve_late_fortran() {
+  if (process().phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
+  static std::atomic<bool> said = false;
+  const std::string refused = serve_fortran();
+  if (!refused.empty() && !said.exchange(true, std::memory_order_relaxed))
+    say("calls of Fortran go to the MPI, and may hang: %s", refused.c_str());
+}
+
+bool is_served_fortran(const void* address) {
+  const auto here = reinterpret_cast<ElfW(Addr)>(address);
+  return std::any_of(g_served.begin(), g_served.end(), [here](const Served& one) {
+    return here >= one.begin.load(std::memory_order_acquire) &&
+           here < one.end.load(std::memory_order_acquire);
+  });
 }
 
 }  // namespace carillon::shim
 
 #ifdef OPEN_MPI
-extern "C" CARILLON_EXPORT MPI_Comm PMPI_Comm_f2c(MPI_Fint comm) {
-  carillon::shim::serve_fortran();
-  return carillon::shim::host().Comm_f2c(comm);
-}
+extern "C" {
+
+// What Open MPI's functions for Fortran ask before they call PMPI_X.
+#define CARILLON_ASKED_BY_FORTRAN(type, name)               \
+  CARILLON_EXPORT type PMPI_##name##_f2c(MPI_Fint handle) { \
+    carillon::shim::serve_late_fortran();                   \
+    return carillon::shim::host().name##_f2c(handle);       \
+  }
+
+CARILLON_ASKED_BY_FORTRAN(MPI_Comm, Comm)
+CARILLON_ASKED_BY_FORTRAN(MPI_Request, Request)
+CARILLON_ASKED_BY_FORTRAN(MPI_Op, Op)
+CARILLON_ASKED_BY_FORTRAN(MPI_Datatype, Type)
+CARILLON_ASKED_BY_FORTRAN(MPI_Win, Win)
+#undef CARILLON_ASKED_BY_FORTRAN
+
+}  // extern "C"
 #endif

@@ -61,7 +61,7 @@ void* host_data(const char* symbol);
 #endif
 
 #ifdef OPEN_MPI
-#define CARILLON_HOST_OWN_FUNCTIONS(X) X(Comm_f2c)
+#define CARILLON_HOST_OWN_FUNCTIONS(X) X(Comm_f2c) X(Request_f2c) X(Op_f2c) X(Type_f2c) X(Win_f2c)
 #else
 #define CARILLON_HOST_OWN_FUNCTIONS(X)  // there they may be macros
 #endif

@@ -14,6 +14,7 @@
 #include "record.h"
 #include "reduction.h"
 #include "run.h"
+#include "staging.h"
 #include "stats.h"
 #include "thread_cache.h"
 
@@ -30,7 +31,7 @@ int intercept_checked(const Call& call, HostCall call_host);
 template <Collective kCollective, typename HostCall>
 inline int intercept(const Call& call, HostCall call_host) {
   Communicator& communicator = find_communicator(call.comm);
-  const Outcome outcome = run<kCollective>(communicator, call, nullptr);
+  const Outcome outcome = run_anywhere<kCollective>(communicator, call, nullptr);
   if (outcome.left == Reason::kNone) [[likely]]
     return outcome.code;
   if (checks()) return intercept_checked<kCollective>(call, call_host);
@@ -55,7 +56,7 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
     reason = communicator.reason;
   } else if (request != nullptr) {
     Flight* const flight = new_flight(communicator, kCounted);
-    const Outcome outcome = run<kCollective>(communicator, call, flight);
+    const Outcome outcome = run_anywhere<kCollective>(communicator, call, flight);
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       if (communicator.agreeing) flight->host_call = call_host;
       return launch_flight(flight, request);
@@ -106,7 +107,7 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
     Communicator& own = *flight->communicator;
     const bool served = own.team != nullptr || own.broken != CRL_OK;
     const Outcome outcome =
-        served ? run<kCollective>(own, call, flight) : Outcome{MPI_SUCCESS, own.reason};
+        served ? run_anywhere<kCollective>(own, call, flight) : Outcome{MPI_SUCCESS, own.reason};
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       flight->host_call = [call_host](MPI_Comm comm, MPI_Request* made) {
         return call_host(comm, MPI_INFO_NULL, made);

@@ -4,6 +4,7 @@
 // lists them. Pure arithmetic, no MPI.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,22 @@ struct Layout {
   /// Writes the loops out as runs. False: too many.
   [[nodiscard]] bool unroll();
 };
+
+/// visit(Run) for each run, in their order, until it says false.
+template <typename Visit>
+bool for_each_run(const Layout& layout, std::int64_t offset, Visit visit, std::size_t loop = 0) {
+  if (loop == layout.loops.size()) {
+    return std::all_of(layout.runs.begin(), layout.runs.end(), [&](const Run& run) {
+      return visit(Run{run.offset + offset, run.bytes});
+    });
+  }
+  for (std::int64_t i = 0; i < layout.loops[loop].count; ++i) {
+    if (!for_each_run(layout, offset + i * layout.loops[loop].stride, visit, loop + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
 
 /// `count` copies of a layout, `stride` apart. Nothing if it has too many loops.
 std::optional<Layout> repeat(Layout layout, std::int64_t count, std::int64_t stride);

@@ -11,10 +11,6 @@
 namespace carillon::shim {
 namespace {
 
-// An alltoallv has a message from each rank to each other, of nothing if there is nothing to be
-// sent.
-constexpr int kMostRanks = 8;
-
 // Of each dimension first who is below, then who is above.
 void find_in_grid(MPI_Comm comm, Neighbours& found) {
   int dimensions = 0;
@@ -145,9 +141,6 @@ const Neighbours& neighbours_of(Communicator& communicator) {
   if (communicator.neighbours == nullptr) {
     auto found =
         std::make_unique<Neighbours>(find_neighbours(communicator.handle, communicator.rank));
-    if (found->left == Reason::kNone && communicator.size > kMostRanks) {
-      found->left = Reason::kManyRanks;
-    }
     const std::size_t blocks = found->sources.ranks.size() + found->destinations.ranks.size();
     communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size) + 2 * blocks);
     communicator.neighbours = std::move(found);

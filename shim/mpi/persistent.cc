@@ -65,8 +65,8 @@ void tell_host(const Flight& flight) {
 
 void set_inactive(Flight* flight) {
   flight->active.store(false, std::memory_order_relaxed);
-  g_active_persistent.fetch_sub(1, std::memory_order_relaxed);
-  g_flights.fetch_sub(1, std::memory_order_relaxed);
+  add_to(g_active_persistent, -1);
+  add_to(g_flights, -1);
 }
 
 // Nobody will begin it again, and it is not flying.
@@ -127,7 +127,7 @@ int begin(Flight* flight) {
       outcome.left == Reason::kNone ? outcome.code : begin_by_host(flight, outcome.left);
   if (code != MPI_SUCCESS) return code;
   flight->active.store(true, std::memory_order_relaxed);
-  g_active_persistent.fetch_add(1, std::memory_order_relaxed);
+  add_to(g_active_persistent, 1);
   take_off(flight);
   return MPI_SUCCESS;
 }
@@ -164,7 +164,7 @@ Flight* new_persistent(Communicator& communicator, std::size_t counted, MPI_Comm
   flight->counted = counted;
   flight->asked = asked;
   flight->host_request = g_host.request_null;
-  sibling.in_flight.fetch_add(1, std::memory_order_relaxed);
+  add_to(sibling.in_flight, 1);
   return flight;
 }
 
@@ -173,7 +173,7 @@ void drop_persistent(Flight* flight) {
   delete flight;
   drop_sibling(*communicator);
   // Partner: destroy_freed_teams, which then finds nobody in the team.
-  communicator->in_flight.fetch_sub(1, std::memory_order_release);
+  add_to(communicator->in_flight, -1);
 }
 
 int keep_persistent(Flight* flight, MPI_Request* handle) {

@@ -15,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/fabric_environment.h"
 #include "bootstrap.h"
 #include "check.h"
 #include "communicator.h"
 #include "datatype.h"
+#include "device_runtime.h"
 #include "flight.h"
 #include "fortran.h"
 #include "neighbours.h"
@@ -27,6 +29,9 @@
 #include "stats.h"
 
 namespace carillon::shim {
+
+constinit Process g_process;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -41,6 +46,8 @@ struct Hello {
   std::uint16_t started = 0;  // of the second round: carillon's context is there
   std::uint16_t records = 0;  // CARILLON_RECORD is set
   std::uint16_t checks = 0;   // CARILLON_CHECK is
+  std::uint16_t refused = 0;  // Fortran's calls cannot be taken here
+  std::uint16_t unused = 0;
 };
 
 [[noreturn]] void end_job() {
@@ -163,15 +170,19 @@ bool make_host_objects(Process& state) {
 }
 
 // All ranks together: on, or off with one line that says why.
-bool agree_to_start(const Process& state, const Settings& settings) {
+bool agree_to_start(const Process& state, const Settings& settings, const std::string& refused) {
   if (!settings.error.empty()) end_job_over_settings(state, settings.error.c_str());
-  const auto all = exchange(state, settings, {.on = settings.on});
+  const auto all =
+      exchange(state, settings,
+               {.on = settings.on, .refused = static_cast<std::uint16_t>(refused.empty() ? 0 : 1)});
   const int off = first_rank(all, [](const Hello& hello) { return hello.on == 0; });
   const int on = first_rank(all, [](const Hello& hello) { return hello.on != 0; });
   if (off >= 0 && on == state.world_rank) {
     say("off on all ranks, because CARILLON=off on rank %d", off);
   }
-  return off < 0;
+  const int without = first_rank(all, [](const Hello& hello) { return hello.refused != 0; });
+  if (off < 0 && without == state.world_rank) say("off on all ranks: %s", refused.c_str());
+  return off < 0 && without < 0;
 }
 
 bool start_together(Process& state, Settings& settings, int thread_level) {
@@ -200,30 +211,29 @@ bool start_together(Process& state, Settings& settings, int thread_level) {
 
 }  // namespace
 
-Process& process() {
-  static Process& state = *new Process();
-  return state;
-}
-
 void progress_host() {
   const InsideHost guard;
   int done = 0;
   host().Request_get_status(process().never_received, &done, MPI_STATUS_IGNORE);
 }
 
-void prepare_process() { syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0); }
+void prepare_process() {
+  if (read_settings().on) set_fabric_environment();
+  syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+}
 
 void start_process() {
   Process& state = process();
   if (state.phase != Phase::kNotStarted) return;
-  serve_fortran();
+  const std::string refused = serve_fortran();
   const InsideHost guard;
   Settings settings = read_settings();
   int thread_level = MPI_THREAD_SINGLE;
   host().Query_thread(&thread_level);
   host().Comm_rank(g_host.comm_world, &state.world_rank);
   host().Comm_size(g_host.comm_world, &state.world_size);
-  const bool on = agree_to_start(state, settings) && start_together(state, settings, thread_level);
+  const bool on =
+      agree_to_start(state, settings, refused) && start_together(state, settings, thread_level);
   set_stats(settings.stats);
   if (!watch_finalize()) end_job();
   if (!settings.record.empty()) {
@@ -233,6 +243,7 @@ void start_process() {
   if (settings.check && !(on && start_checking()) && state.world_rank == 0) {
     say("nothing is checked, because carillon is off");
   }
+  if (on) start_devices();
   state.phase.store(on ? Phase::kRunning : Phase::kOff, std::memory_order_release);
 }
 

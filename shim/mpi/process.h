@@ -30,7 +30,19 @@ struct Process {
   bool threaded = false;  // MPI_THREAD_MULTIPLE
 };
 
-Process& process();
+extern constinit Process g_process;
+inline Process& process() { return g_process; }
+
+/// For a counter that only calls of MPI change: without threads no other does at the same time, and
+/// the change need not be atomic. Partners of the release: whoever reads it to see that nothing
+/// remains.
+inline void add_to(std::atomic<int>& counter, int change) {
+  if (process().threaded) {
+    counter.fetch_add(change, std::memory_order_release);
+  } else {
+    counter.store(counter.load(std::memory_order_relaxed) + change, std::memory_order_release);
+  }
+}
 
 /// Before MPI_Init: registers for the barriers that carillon sends to those it may have to wake.
 /// The library does that, too, but once the host has started its threads the kernel takes 10 ms for

@@ -18,7 +18,7 @@
 namespace carillon::shim {
 
 constinit std::atomic<bool> g_recording = false;
-thread_local bool t_recorded = false;
+constinit thread_local bool t_recorded = false;
 
 namespace {
 
@@ -375,13 +375,11 @@ RecordedPolling::~RecordedPolling() {
   if (outermost_) t_polling = false;
 }
 
-RecordedEnd::RecordedEnd(const Flight& flight) : recorded_(flight.recorded) {
-  if (recorded_ != 0)
-    begin_ = t_polling ? Clock::time_point(Clock::duration(t_polling_since)) : Clock::now();
+void RecordedEnd::begin() {
+  begin_ = t_polling ? Clock::time_point(Clock::duration(t_polling_since)) : Clock::now();
 }
 
-RecordedEnd::~RecordedEnd() {
-  if (recorded_ == 0) return;
+void RecordedEnd::end() {
   Recorder& recorder = *g_recorder;
   const std::lock_guard lock(recorder.mutex);
   if (!may_record()) return;

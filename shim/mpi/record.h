@@ -14,13 +14,14 @@
 #include "communicator.h"
 #include "flight.h"
 #include "run.h"
+#include "staging.h"
 #include "stats.h"
 
 namespace carillon::shim {
 
 /// Set while this process records; then while this thread is in a call that is being recorded.
 extern constinit std::atomic<bool> g_recording;
-extern thread_local bool t_recorded;
+extern constinit thread_local bool t_recorded __attribute__((tls_model("initial-exec")));
 
 /// Whether a call of this thread is to be recorded.
 inline bool records() {
@@ -67,12 +68,21 @@ class RecordedPolling {
 /// The end of a flight that was recorded: from when it is waited for until it has ended.
 class RecordedEnd {
  public:
-  explicit RecordedEnd(const Flight& flight);
-  ~RecordedEnd();
+  explicit RecordedEnd(const Flight& flight) : recorded_(flight.recorded) {
+    if (recorded_ != 0) [[unlikely]]
+      begin();
+  }
+  ~RecordedEnd() {
+    if (recorded_ != 0) [[unlikely]]
+      end();
+  }
   RecordedEnd(const RecordedEnd&) = delete;
   RecordedEnd& operator=(const RecordedEnd&) = delete;
 
  private:
+  void begin();
+  void end();
+
   std::uint32_t recorded_;
   std::chrono::steady_clock::time_point begin_;
 };
@@ -81,7 +91,7 @@ template <Collective kCollective, typename HostCall>
 [[gnu::noinline]] int run_recorded(const Call& call, HostCall call_host) {
   const RecordedCall recorded;
   Communicator& communicator = find_communicator(call.comm);
-  const Outcome outcome = run<kCollective>(communicator, call, nullptr);
+  const Outcome outcome = run_anywhere<kCollective>(communicator, call, nullptr);
   int code = outcome.code;
   if (outcome.left != Reason::kNone) {
     count_left(call_index(kCollective), outcome.left);

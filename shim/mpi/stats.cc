@@ -44,7 +44,6 @@ const char* text_of(Reason reason) {
     case Reason::kNotServed: return "communicator not served";
     case Reason::kReduction: return "operator and datatype only the MPI knows";
     case Reason::kBothWays: return "one neighbour in both directions of a dimension";
-    case Reason::kManyRanks: return "neighbours among many ranks";
     case Reason::kNested: return "called by the MPI itself";
     case Reason::kSuspect: return "wrong arguments";
     case Reason::kObserved: return "recorded or checked";

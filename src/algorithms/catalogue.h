@@ -19,6 +19,9 @@ void emit_bcast_binomial(const Call& call, Builder& b);
 void emit_bcast_knomial(const Call& call, Builder& b);
 void emit_bcast_chain(const Call& call, Builder& b);
 void emit_bcast_scatter_allgather(const Call& call, Builder& b);
+void emit_bcast_scatter_bruck(const Call& call, Builder& b);
+void emit_bcast_scatter_direct(const Call& call, Builder& b);
+void emit_bcast_domains(const Call& call, Builder& b);
 void emit_bcast_hierarchical(const Call& call, Builder& b);
 void emit_bcast_multicast(const Call& call, Builder& b);
 void emit_bcast_multicast_coroots(const Call& call, Builder& b);
@@ -29,6 +32,7 @@ void emit_reduce_flat(const Call& call, Builder& b);
 void emit_reduce_flat_blocks(const Call& call, Builder& b);
 void emit_reduce_degree_k(const Call& call, Builder& b);
 void emit_reduce_reduce_scatter_gather(const Call& call, Builder& b);
+void emit_reduce_circulant(const Call& call, Builder& b);
 void emit_reduce_hierarchical(const Call& call, Builder& b);
 
 void emit_allreduce_flat(const Call& call, Builder& b);
@@ -36,6 +40,7 @@ void emit_allreduce_flat_blocks(const Call& call, Builder& b);
 void emit_allreduce_degree_k(const Call& call, Builder& b);
 void emit_allreduce_recursive_doubling(const Call& call, Builder& b);
 void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b);
+void emit_allreduce_circulant(const Call& call, Builder& b);
 void emit_allreduce_ring(const Call& call, Builder& b);
 void emit_allreduce_hierarchical(const Call& call, Builder& b);
 void emit_allreduce_multicast(const Call& call, Builder& b);
@@ -50,14 +55,19 @@ void emit_allgather_multicast(const Call& call, Builder& b);
 
 void emit_gather_flat(const Call& call, Builder& b);
 void emit_gather_binomial(const Call& call, Builder& b);
+void emit_gather_knomial(const Call& call, Builder& b);
 
 void emit_scatter_flat(const Call& call, Builder& b);
 void emit_scatter_broadcast(const Call& call, Builder& b);
 void emit_scatter_binomial(const Call& call, Builder& b);
+void emit_scatter_knomial(const Call& call, Builder& b);
 
 void emit_reduce_scatter_block_flat(const Call& call, Builder& b);
 void emit_reduce_scatter_block_pairwise(const Call& call, Builder& b);
 void emit_reduce_scatter_block_recursive_halving(const Call& call, Builder& b);
+void emit_reduce_scatter_block_circulant(const Call& call, Builder& b);
+void emit_reduce_scatter_block_lanes(const Call& call, Builder& b);
+void emit_reduce_scatter_block_through_root(const Call& call, Builder& b);
 
 void emit_alltoall_flat(const Call& call, Builder& b);
 void emit_alltoall_pairwise(const Call& call, Builder& b);

@@ -29,22 +29,29 @@ bool holds(const Place& place, const CallKey& key, const Tables* tables) {
                     tables->send_bytes.begin(), tables->send_bytes.end());
 }
 
+struct Found {
+  Place& place;
+  bool prepared;  // the call is in there
+};
+
 // Where the call is prepared, or is to be: in the place of the older of the two that have the same
 // hash. Two, so that two calls do not displace each other in turn.
-Place& place_of(crl_team& team, const CallKey& key, const Tables* tables) {
+Found place_of(crl_team& team, const CallKey& key, const Tables* tables) {
   // Roots in turn get places in turn; types and operators next to each other differ, too.
   const std::uint64_t hash = (key.count * 0x9E3779B97F4A7C15ULL >> 61) +
                              static_cast<std::uint32_t>(key.root) + std::uint64_t{3} * key.dtype +
                              key.op + key.op_id;
-  std::array<Place, 2>& places =
-      team.prepared[static_cast<std::size_t>(key.collective)][hash % crl_team::kHashes];
+  std::unique_ptr<crl_team::Places>& made = team.prepared[static_cast<std::size_t>(key.collective)];
+  if (!made) [[unlikely]]
+    made = std::make_unique<crl_team::Places>();
+  std::array<Place, 2>& places = (*made)[hash % crl_team::kHashes];
   Place& newer = places[0];
   if (holds(newer, key, tables)) [[likely]]
-    return newer;
+    return {newer, true};
   Place& older = places[1];
-  if (holds(older, key, tables)) return older;
+  if (holds(older, key, tables)) return {older, true};
   std::swap(newer, older);
-  return newer;
+  return {newer, false};
 }
 
 // What all ranks must give alike, mixed into a few bits. Types may differ where bytes do not, and
@@ -104,9 +111,10 @@ bool misses_buffer(const crl_team& team, const CallKey& key, const Buffers& buff
 }
 
 // Everything about a call but its buffers, checked; the plan is found where the team is ready.
-Status resolve(const crl_team& team, const CallKey& key, Shared& shared, PreparedCall& call) {
+Status resolve(const crl_team& team, const CallKey& key, PreparedCall& call) {
   const int size = team.team->size();
   call.key = key;
+  Shared& shared = call.shared;
   shared = {.collective = key.collective, .ranks = size, .root = key.root, .in_switch = false};
   if (has_reduction(key.collective)) {
     if (Status status = resolve_reduction(key, shared, call.reduction); !status.ok()) {
@@ -163,14 +171,14 @@ Binding bind(const PreparedCall& call, const Buffers& buffers) {
 // The team is ready: fills the place for the key. Engine lock not needed.
 Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, Place& entry) {
   auto fresh = std::make_unique<PreparedCall>();
-  Shared shared;
-  if (Status status = resolve(team, key, shared, *fresh); !status.ok()) return status;
+  if (Status status = resolve(team, key, *fresh); !status.ok()) return status;
   Local local{.in_place = key.in_place, .tables = {}};
   if (emits_by_tables(key.collective)) {
     local.tables = *tables;
     fresh->block_bytes.assign(tables->send_bytes.begin(), tables->send_bytes.end());
   }
-  auto planned = team.context->plans->find(shared, local, team.team->rank(), terms_of(*team.team));
+  auto planned =
+      team.context->plans->find(fresh->shared, local, team.team->rank(), terms_of(*team.team));
   if (!planned.ok()) return planned.status();
   fresh->planned = planned.value();
   entry = std::move(fresh);
@@ -187,11 +195,10 @@ bool would_multicast(const crl_team& team, const Shared& shared) {
 // the members, all in this call, join. Only blocking calls count: each member comes to the same
 // ones, and to nothing else meanwhile.
 Result<bool> wish_multicast(crl_team& team, const CallKey& key) {
-  Shared shared;
-  PreparedCall ignored;
-  if (Status status = resolve(team, key, shared, ignored); !status.ok()) return status;
-  if (!would_multicast(team, shared)) return false;
-  if (!team.team->note_wish(shared.block_bytes())) return true;
+  PreparedCall call;
+  if (Status status = resolve(team, key, call); !status.ok()) return status;
+  if (!would_multicast(team, call.shared)) return false;
+  if (!team.team->note_wish(call.shared.block_bytes())) return true;
   if (Status status = join_multicast(team); !status.ok()) return status;
   return false;
 }
@@ -231,10 +238,9 @@ bool asks_surveys(crl_team& team, const CallKey& key) {
 
 crl_status_t run_surveyed(crl_team& team, const CallKey& key, const Buffers& buffers) {
   PreparedCall resolved;
-  Shared shared;
-  if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
+  if (Status status = resolve(team, key, resolved); !status.ok()) return report(status);
   crl_request& run = team.blocking;
-  run.restart(key, shared);
+  run.restart(key, resolved.shared);
   run.watch = team.watch;
   run.prepare(*team.team, bind(resolved, buffers));
   run.await_plan();
@@ -256,9 +262,9 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   if (key.collective == Collective::kAlltoallv && asks_surveys(team, key)) [[unlikely]] {
     return run_surveyed(team, key, buffers);
   }
-  Place& entry = place_of(team, key, buffers.tables);
+  const auto [entry, prepared] = place_of(team, key, buffers.tables);
   bool keeps = true;
-  if (!holds(entry, key, buffers.tables)) [[unlikely]] {
+  if (!prepared) [[unlikely]] {
     if (team.team->may_join()) {
       const Result<bool> wishes = wish_multicast(team, key);
       if (!wishes.ok()) return report(wishes.status());
@@ -279,10 +285,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
     run = &bind_run(team, call, buffers);
   }
   if (call.planned.plan->learned.length > 0) [[unlikely]] {
-    Shared shared;
-    PreparedCall ignored;
-    if (Status status = resolve(team, key, shared, ignored); !status.ok()) return report(status);
-    run->restart(key, shared);
+    run->restart(key, call.shared);
     run->algorithm = call.planned.algorithm;
   }
   team.context->engine->run_to_end(*run);
@@ -318,6 +321,60 @@ crl_request* new_request(crl_context& context) {
   return request;
 }
 
+// A request with the plan of a call that is prepared, bound to its buffers. If its last call was
+// such a one, all but the buffers is as that one left it.
+crl_request& bound_request(crl_team& team, PreparedCall& call, const Buffers& buffers) {
+  crl_context& context = *team.context;
+  crl_request& request = *new_request(context);
+  if (request.bound_to != 0 && request.bound_to == call.id) [[likely]] {
+    const Buffers both = placed(call, buffers);
+    request.bind_again(both.in, both.out);
+    return request;
+  }
+  request.context = &context;
+  request.restart(call.key, call.shared);
+  if (call.key.collective == Collective::kAlltoallv) request.watch = team.watch;
+  request.prepare(*team.team, bind(call, buffers));
+  request.algorithm = call.planned.algorithm;
+  request.set_plan(call.planned.plan);
+  if (buffers.tables == nullptr && call.planned.plan->learned.length == 0) {
+    if (call.id == 0) call.id = ++context.prepared;
+    request.bound_to = call.id;
+  }
+  return request;
+}
+
+// One whose plan is found when it begins.
+Result<crl_request*> unplanned_request(crl_team& team, const CallKey& key, const Buffers& buffers) {
+  PreparedCall call;
+  if (Status status = resolve(team, key, call); !status.ok()) return status;
+  if (team.team->state() == Team::State::kFailed) return team.team->status();
+  crl_request* const request = new_request(*team.context);
+  request->context = team.context;
+  request->restart(key, call.shared);
+  if (key.collective == Collective::kAlltoallv) {
+    if (!team.watch) team.watch = std::make_shared<TableWatch>();
+    request->watch = team.watch;
+  }
+  request->prepare(*team.team, bind(call, buffers));
+  request->await_plan();
+  return request;
+}
+
+// One for a call on a team that is ready.
+Result<crl_request*> planned_request(crl_team& team, const CallKey& key, const Buffers& buffers) {
+  const auto [entry, prepared] = place_of(team, key, buffers.tables);
+  if (!prepared) [[unlikely]] {
+    if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
+      return status;
+  }
+  crl_request& request = bound_request(team, *entry, buffers);
+  team.last_algorithm = request.algorithm;
+  if (!prepared && would_multicast(team, request.shared)) [[unlikely]]
+    entry.reset();
+  return &request;
+}
+
 // Called while an exception is handled: the other members must not wait for this one.
 crl_status_t fail_team(crl_team& team, const CallKey& key) {
   const Status status(Code::kNoMemory, std::string(collective_name(key.collective)) + " of " +
@@ -335,34 +392,12 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
                    crl_request_h* request_p, bool served) {
   Engine& engine = *team.context->engine;
   if (request_p == nullptr) return report(invalid(key, "no place for the request"));
-  Place& entry = place_of(team, key, buffers.tables);
-  PreparedCall resolved;
-  Shared shared;
-  if (Status status = resolve(team, key, shared, resolved); !status.ok()) return report(status);
-  if (team.team->state() == Team::State::kFailed) return report(team.team->status());
   const bool ready = team.team->state() == Team::State::kReady;
   const bool plans_now = ready && !is_surveyed(team, key);
-  const bool finds = plans_now && holds(entry, key, buffers.tables);
-  if (plans_now && !finds) {
-    if (Status status = prepare_entry(team, key, buffers.tables, entry); !status.ok())
-      return report(status);
-  }
-  crl_request* const request = new_request(*team.context);
-  request->context = team.context;
-  request->restart(key, shared);
-  if (key.collective == Collective::kAlltoallv) {
-    if (!team.watch) team.watch = std::make_shared<TableWatch>();
-    request->watch = team.watch;
-  }
-  request->prepare(*team.team, bind(resolved, buffers));
-  if (plans_now) {
-    request->algorithm = team.last_algorithm = entry->planned.algorithm;
-    request->set_plan(entry->planned.plan);
-    if (!finds && would_multicast(team, shared)) [[unlikely]]
-      entry.reset();
-  } else {
-    request->await_plan();
-  }
+  const Result<crl_request*> made =
+      plans_now ? planned_request(team, key, buffers) : unplanned_request(team, key, buffers);
+  if (!made.ok()) return report(made.status());
+  crl_request* const request = made.value();
   std::vector<crl_request_h>& outstanding = team.context->outstanding;
   // So that finish() cannot fail.
   team.context->spare_requests.reserve(team.context->spare_requests.size() + outstanding.size() +
@@ -390,7 +425,7 @@ Status invalid(const CallKey& key, const std::string& what) {
 crl_status_t finish(crl_request_h* request_p) {
   crl_request* const request = *request_p;
   crl_context& context = *request->context;
-  const crl_status_t status = report(request->status());
+  const crl_status_t status = request->status().ok() ? CRL_OK : report(request->status());
   context.note_error(*request);
   context.outstanding[request->place] = context.outstanding.back();
   context.outstanding[request->place]->place = request->place;
@@ -448,6 +483,11 @@ crl_status_t crl_request_wait(crl_request_h* request_p) {
   return carillon::guarded([&] {
     crl_request& request = **request_p;
     carillon::Engine& engine = *request.context->engine;
+    {
+      const carillon::Engine::Lock lock(engine);
+      if (engine.look(request)) [[likely]]
+        return carillon::finish(request_p);
+    }
     engine.wait(request);
     const carillon::Engine::Lock lock(engine);
     return carillon::finish(request_p);

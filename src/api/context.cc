@@ -203,10 +203,10 @@ void crl_team_fail(crl_team_h team, crl_status_t status) {
     if (failing.state() == carillon::Team::State::kAgreeing) engine.wait(failing);
     const Engine::Lock lock(engine);
     if (failing.state() != carillon::Team::State::kFailed) {
-      failing.fail(carillon::Status(static_cast<Code>(status),
-                                    std::string("rank ") + std::to_string(failing.rank()) +
-                                        " of a team of " + std::to_string(failing.size()) +
-                                        " gave it up: " + crl_status_string(status)));
+      engine.fail(failing, carillon::Status(static_cast<Code>(status),
+                                            std::string("rank ") + std::to_string(failing.rank()) +
+                                                " of a team of " + std::to_string(failing.size()) +
+                                                " gave it up: " + crl_status_string(status)));
     }
     return CRL_OK;
   });

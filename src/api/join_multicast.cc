@@ -64,9 +64,11 @@ constexpr std::size_t kTrialBytes[] = {65536, 16384};
 constexpr std::size_t kTrialRounds = 5;
 constexpr double kClearly = 0.8;  // multicast takes at most so much of the time
 
-// What stands prepared may be for the other way.
+// What stands prepared may be for the other way. The places stay: who joins has one in hand.
 void forget_broadcasts(crl_team& team) {
-  team.prepared[static_cast<std::size_t>(Collective::kBcast)] = {};
+  const Engine::Lock lock(*team.context->engine);  // runs may have memory of the network's
+  const auto& places = team.prepared[static_cast<std::size_t>(Collective::kBcast)];
+  if (places) *places = {};
 }
 
 void set_multicast_pays(crl_team& team, bool pays) {

@@ -52,6 +52,7 @@ struct crl_context : carillon::StageSource {
   std::unique_ptr<carillon::PlanCache> plans;
   std::vector<crl_request_h> spare_requests;
   std::vector<crl_request_h> outstanding;  // started, not yet completed by the caller
+  std::uint64_t prepared = 0;              // how many calls were, with the engine's lock
   carillon::Status first_error;            // not yet told by crl_context_progress
   std::vector<crl_team_h> teams;
 
@@ -69,6 +70,7 @@ struct crl_request : carillon::Run {
   std::int32_t stage = 0;
   std::size_t place = 0;  // in the context's outstanding ones
   bool error_noted = false;
+  std::uint64_t bound_to = 0;  // PreparedCall::id of the last call; 0: none that is like another
   const carillon::Algorithm* algorithm = nullptr;
   // Of an alltoallv: its team's, which may be gone; and what surveys have come to for this call.
   std::shared_ptr<carillon::TableWatch> watch;
@@ -80,6 +82,7 @@ struct crl_request : carillon::Run {
     shared = new_shared;
     stage = 0;
     error_noted = false;
+    bound_to = 0;
     algorithm = nullptr;
     watch.reset();
     agreed = {};
@@ -91,12 +94,15 @@ namespace carillon {
 /// A call resolved for a team: what a repeated call finds with one comparison. Stays in its place.
 struct PreparedCall {
   CallKey key;
+  Shared shared;
   PlannedCall planned;
   Reduction reduction;
   std::int32_t element_bytes = 1;
   std::uint16_t signature = 0;
   std::int64_t in_place_shift = 0;
   std::vector<std::int64_t> block_bytes;  ///< emits_by_tables: those the plan is for
+  /// Never the same twice in a context: what was bound to it finds all but the buffers as they are.
+  std::uint64_t id = 0;
   std::optional<crl_request> run;  ///< of the blocking calls, if the plan is small; made by them
 };
 
@@ -108,9 +114,10 @@ struct crl_team {
   crl_context* context = nullptr;
   std::unique_ptr<carillon::Team> team;
   // By key, each collective in places of its own: programs alternate between collectives, and none
-  // may displace another's. Made on first use: few are ever used.
+  // may displace another's. Places and calls are made on first use: few are ever used, and programs
+  // may have thousands of teams.
   using Places = std::array<std::array<std::unique_ptr<carillon::PreparedCall>, 2>, kHashes>;
-  std::array<Places, carillon::kCollectives> prepared;
+  std::array<std::unique_ptr<Places>, carillon::kCollectives> prepared;
   std::vector<std::int64_t> tables;             // of one call at a time
   std::shared_ptr<carillon::TableWatch> watch;  // from the first alltoallv on
   crl_request blocking;  // blocking calls of larger plans run in here, one at a time

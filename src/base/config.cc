@@ -93,6 +93,14 @@ constexpr std::array kRows = {
         "in "
         "turn; for trying shapes of several nodes on one machine.",
         &Config::node_ranks, nullptr, 0, 0},
+    Row{"CARILLON_DOMAIN_RANKS", "numbers",
+        "Ranks of a node that count as one NUMA domain, written like those of CARILLON_NODE_RANKS; "
+        "empty: as the system and the ranks' binding say.",
+        &Config::domain_ranks, nullptr, 0, 0},
+    Row{"CARILLON_CROSS_PS", "picoseconds",
+        "What a byte read from another NUMA domain takes of the way between the domains; by it "
+        "broadcasts between nodes are passed on from domain to domain, or not. 0: they are not.",
+        nullptr, &Config::cross_ps, 0, 1000000},
     Row{"CARILLON_FAULT", "text",
         "What goes wrong on the network between nodes, for trials, e.g. delay=0.2,lose=0.01,seed=7 "
         "(docs/testing.md).",

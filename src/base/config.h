@@ -33,6 +33,8 @@ struct Config {
   std::string in_switch;              ///< CARILLON_SWITCH
   std::string switch_key;             ///< CARILLON_SWITCH_KEY
   std::string node_ranks;             ///< CARILLON_NODE_RANKS
+  std::string domain_ranks;           ///< CARILLON_DOMAIN_RANKS
+  std::int64_t cross_ps = 25;         ///< CARILLON_CROSS_PS
   std::string surveys = "auto";       ///< CARILLON_SURVEYS
   std::string servlet = "off";        ///< CARILLON_SERVLET
   std::string watchdog;               ///< CARILLON_WATCHDOG

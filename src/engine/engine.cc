@@ -80,6 +80,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   if (!place.ok()) return place.status();
   engine->segment_ = place.value().segment;
   engine->node_rank_ = place.value().rank;
+  engine->domain_ = place.value().domain;
+  engine->has_domains_ = place.value().has_domains;
   engine->oversubscribed_ =
       settings.crowded < 0 ? place.value().oversubscribed : settings.crowded != 0;
   engine->process_ = config.oob.rank;
@@ -390,6 +392,15 @@ void Engine::progress(int polls, Mover mover) {
   forget_ended();
   // Another thread may be asleep until one of these runs has ended.
   if (locks_ && joined() && shm::anybody_sleeps(*segment_)) shm::wake(*segment_, node_rank_);
+}
+
+bool Engine::look(Run& run) {
+  // A poll for one run keeps the others from what their peers may be polling for.
+  constexpr int kLooks = 32;
+  const bool alone = active_.size() == 1 && agreeing_.empty();
+  const int polls = oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls;
+  for (int i = 0; !run.done() && i < kLooks; ++i) progress(alone && i == 0 ? polls : 0);
+  return run.done();
 }
 
 void Engine::progress_and_watch(Mover mover) {

@@ -56,6 +56,10 @@ class Engine {
   [[nodiscard]] shm::Segment& segment() const { return *segment_; }
   [[nodiscard]] shm::Pool& pool() { return *pool_; }
   [[nodiscard]] int node_rank() const { return node_rank_; }
+  /// The NUMA domain of the node that this process runs in; -1: not known.
+  [[nodiscard]] int domain() const { return domain_; }
+  /// Processes of the node run in several; the same at all of them.
+  [[nodiscard]] bool has_domains() const { return has_domains_; }
   [[nodiscard]] const Config& settings() const { return settings_; }
   [[nodiscard]] bool in_heap(const void* memory, std::size_t bytes) const {
     return segment_->in_heap(node_rank_, memory, bytes);
@@ -168,6 +172,9 @@ class Engine {
   void start(Run& run);
   enum class Mover { kProgram, kServlet };
   void progress(int polls = 0, Mover mover = Mover::kProgram);
+  /// Moves on, for a while, what a run waits for. True: it has ended. Mostly the other ranks come
+  /// soon, and this costs less than the beginning of a wait.
+  bool look(Run& run);
   /// For callers that poll: now and then looks for dead peers, too.
   void progress_and_watch(Mover mover = Mover::kProgram);
   [[nodiscard]] bool has_servlet() const { return servlet_ != nullptr; }
@@ -273,6 +280,8 @@ class Engine {
   std::vector<LifelineAddress> lifelines_;
   std::uint32_t network_rounds_ = 0;
   int node_rank_ = 0;
+  int domain_ = -1;
+  bool has_domains_ = false;
   int process_ = 0;
   std::uint64_t world_ = 0;
   std::vector<std::int32_t> node_of_;

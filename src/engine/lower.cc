@@ -6,6 +6,7 @@
 #include "engine/lifetimes.h"
 #include "engine/plan.h"
 #include "schedule/builder.h"
+#include "schedule/streams.h"
 
 namespace carillon {
 namespace {
@@ -28,6 +29,8 @@ class Lowering {
     for (const ChannelUse& use : plan_.uses) {
       if (use.count > INT32_MAX) fail("more messages than can be numbered (larger segments?)");
     }
+    plan_.by_tables = std::all_of(plan_.uses.begin(), plan_.uses.end(),
+                                  [](const ChannelUse& use) { return use.table != Table::kNone; });
     check_groups();
     releases_ = release_points(schedule_);
     for (const Strand& strand : schedule_.strands) {
@@ -51,6 +54,7 @@ class Lowering {
     const bool out = is_outgoing(op.kind);
     switch (op.message.channel) {
       case Channel::kAll: return out ? Flow::kOutAll : Flow::kInAll;
+      case Channel::kDomain: return out ? Flow::kOutDomain : Flow::kInDomain;
       case Channel::kTeam: return out ? Flow::kOutTeam : Flow::kInTeam;
       case Channel::kLeaders: return out ? Flow::kOutLeaders : Flow::kInLeaders;
       case Channel::kNodes: return out ? Flow::kOutNodes : Flow::kInNodes;
@@ -83,11 +87,6 @@ class Lowering {
         use_index_.try_emplace({flow, peer}, static_cast<std::uint16_t>(plan_.uses.size()));
     if (fresh) plan_.uses.push_back({.flow = flow, .peer = peer});
     return found->second;
-  }
-
-  // Messages a send or recv of this length becomes.
-  [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const {
-    return std::max<std::int64_t>(1, (length + plan_.slot_bytes - 1) / plan_.slot_bytes);
   }
 
   [[nodiscard]] std::span<const Buffer> data(const Op& op) const {
@@ -129,7 +128,7 @@ class Lowering {
       use.table = buffer.table;
       use.entry = buffer.entry;
     }
-    if (use.table == Table::kNone) use.count += stream_messages(length);
+    if (use.table == Table::kNone) use.count += stream_messages(length, false, plan_.slot_bytes);
   }
 
   std::uint32_t slot_base(const Message& message) {
@@ -240,10 +239,8 @@ class Lowering {
 
   [[nodiscard]] bool may_gather(const Op& op) const {
     if (op.kind != OpKind::kPut && op.kind != OpKind::kSend) return false;
-    if (op.message.channel == Channel::kAll ||
-        call_.limits.share_node(schedule_.rank, op.message.peer)) {
-      return false;
-    }
+    if (is_shared(op.message.channel)) return false;
+    if (call_.limits.share_node(schedule_.rank, op.message.peer)) return false;
     std::int64_t length = 0;
     bool by_table = false;
     for (const Buffer& buffer : schedule_.src(op)) {

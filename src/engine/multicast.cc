@@ -190,6 +190,14 @@ TeamMulticast::TeamMulticast(const crl_oob_t& oob, const Nodes& nodes, const Mul
 
 TeamMulticast::~TeamMulticast() = default;
 
+void TeamMulticast::abandon() {
+  reception_.reset();
+  team_.reset();
+  leaders_.reset();
+  nodes_.reset();
+  if (setup_) setup_->abandon();
+}
+
 multicast::SetupOptions TeamMulticast::options(
     std::shared_ptr<const multicast::Places> places) const {
   return {.patience = wish_.patience, .places = std::move(places)};

@@ -53,6 +53,9 @@ class TeamMulticast {
   /// True when it is over, and status() says how: to all members the same. An error: the exchange
   /// has failed.
   Result<bool> set_up();
+  /// It will not be used any more: groups and sockets go. Its memory must stay if set_up() is not
+  /// over, since the exchange may still write there.
+  void abandon();
   /// kUnsupported: there are no groups, and why.
   [[nodiscard]] const Status& status() const { return status_; }
   /// Of all groups (Limits::multicast_bytes).

@@ -13,17 +13,19 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/log.h"
 #include "team/bootstrap.h"
+#include "team/numa.h"
 
 namespace carillon {
 namespace {
 
-constexpr int kMaxCores = 1024;
+constexpr const char* kDomainRanks = "CARILLON_DOMAIN_RANKS";
 
 // What each process tells all others first. Of the same size in all versions. Plain data: it
 // travels as bytes.
@@ -61,8 +63,9 @@ std::uint64_t host_id() {
 }
 
 // CARILLON_NODE_RANKS: "3,1,2": the first three ranks count as one node, the next one as another,
-// ..., and so on from the start; "rr:2": one after another on two nodes in turn.
-Result<int> node_of_rank(std::string_view sizes, int rank) {
+// ..., and so on from the start; "rr:2": one after another on two nodes in turn. So for the NUMA
+// domains of a node's ranks.
+Result<int> part_of_rank(std::string_view setting, std::string_view sizes, int rank) {
   constexpr std::string_view kRoundRobin = "rr:";
   const bool round_robin = sizes.starts_with(kRoundRobin);
   std::vector<int> list;
@@ -72,9 +75,9 @@ Result<int> node_of_rank(std::string_view sizes, int rank) {
     int size = 0;
     const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), size);
     if (error != std::errc() || end != one.data() + one.size() || size < 1) {
-      return Status(Code::kInvalidArgument, "CARILLON_NODE_RANKS=" + std::string(sizes) +
+      return Status(Code::kInvalidArgument, std::string(setting) + "=" + std::string(sizes) +
                                                 " is neither numbers of ranks, as in 3,1,2, nor " +
-                                                "a number of nodes, as in rr:2");
+                                                "how many take turns, as in rr:2");
     }
     list.push_back(size);
   }
@@ -154,6 +157,42 @@ const Introduction& leader_of(std::span<const Introduction> all, std::uint64_t h
                        [&](const Introduction& other) { return other.host == host; });
 }
 
+Cores cores_of(const Introduction& process) {
+  Cores cores;
+  for (std::size_t c = 0; c < kMaxCores; ++c) {
+    cores.set(c, (process.cores[c / 64] >> (c % 64) & 1) != 0);
+  }
+  return cores;
+}
+
+// By the node's first process, for all of it.
+void tell_domains(std::span<const Introduction> all, std::uint64_t host, const std::string& setting,
+                  shm::Segment& segment) {
+  std::vector<Cores> cores;
+  for (const Introduction& process : all) {
+    if (process.host == host) cores.push_back(cores_of(process));
+  }
+  const std::vector<int> domains = setting.empty() ? numa_domains(cores) : std::vector<int>();
+  for (int rank = 0; rank < static_cast<int>(cores.size()); ++rank) {
+    const int domain = setting.empty() ? domains[static_cast<std::size_t>(rank)]
+                                       : part_of_rank(kDomainRanks, setting, rank).value();
+    segment.state(rank).domain.store(domain + 1, std::memory_order_relaxed);
+  }
+}
+
+// What the node's first process has told.
+void note_domains(NodePlace& place) {
+  const auto domain_of = [&](int rank) {
+    // partner: tell_domains(), by way of the exchange
+    return place.segment->state(rank).domain.load(std::memory_order_relaxed) - 1;
+  };
+  place.domain = domain_of(place.rank);
+  std::set<int> known;
+  for (int rank = 0; rank < place.size; ++rank) known.insert(domain_of(rank));
+  known.erase(-1);
+  place.has_domains = known.size() > 1;
+}
+
 Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s,
                     const shm::SegmentSizes& sizes, NodePlace& place) {
   const int timeout_ms = timeout_s * 1000;
@@ -180,8 +219,11 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
                             const Config& settings) {
   const auto timeout_s = static_cast<int>(settings.join_timeout_s);
-  const auto pretended = node_of_rank(settings.node_ranks, oob.rank);
+  const auto pretended = part_of_rank("CARILLON_NODE_RANKS", settings.node_ranks, oob.rank);
   if (!pretended.ok()) return pretended.status();
+  if (const auto domain = part_of_rank(kDomainRanks, settings.domain_ranks, 0); !domain.ok()) {
+    return domain.status();
+  }
   if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
   Introduction mine{.world = random_number(),
@@ -201,13 +243,19 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
     const std::uint64_t leader = leader_of(all, mine.host).exchange_name;
     opened = open_segment(listener.value(), leader, timeout_s, own_sizes, place);
     if (!opened.ok()) listener = opened;  // closed: whoever still asks need not wait
+    if (opened.ok() && place.rank == 0) {
+      tell_domains(all, mine.host, settings.domain_ranks, *place.segment);
+    }
   }
   auto outcomes = exchange(oob, Outcome{opened.ok() ? 1 : 0}, timeout_s);
   if (!outcomes.ok()) return outcomes.status();
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].host == mine.host && outcomes.value()->all()[i].joined == 0) place.segment.reset();
   }
-  if (place.segment != nullptr) place.segment->try_reading(place.rank);
+  if (place.segment != nullptr) {
+    place.segment->try_reading(place.rank);
+    note_domains(place);
+  }
   if (!opened.ok()) {
     log(LogLevel::kWarning, opened.to_string() + "; this node's collectives are not served");
   }

@@ -20,6 +20,8 @@ namespace carillon {
 struct NodePlace {
   std::shared_ptr<shm::Segment> segment;  ///< null: some process of the node could not join
   int rank = 0;                           ///< within the node, in the order of oob ranks
+  int domain = -1;                        ///< of the node's NUMA domains; -1: not known
+  bool has_domains = false;               ///< its processes run in several; the same at all of them
   int size = 1;
   bool oversubscribed = false;        ///< more ranks than cores they may run on
   bool spare_cores = false;           ///< for each rank there is another core

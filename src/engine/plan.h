@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "engine/breakdown.h"
 #include "schedule/schedule.h"
+#include "transport/shm/layout.h"
 
 namespace carillon {
 
@@ -84,6 +85,8 @@ enum class Flow : std::uint8_t {
   kInPair,
   kOutAll,
   kInAll,
+  kOutDomain,
+  kInDomain,
   kOutTeam,
   kInTeam,
   kOutLeaders,
@@ -92,6 +95,15 @@ enum class Flow : std::uint8_t {
   kInNodes,
   kSwitch,
 };
+/// To several ranks of the node, which are the audience.
+constexpr bool is_shared_out(Flow flow) {
+  return flow == Flow::kOutAll || flow == Flow::kOutDomain;
+}
+constexpr bool is_shared_in(Flow flow) { return flow == Flow::kInAll || flow == Flow::kInDomain; }
+constexpr shm::Audience audience_of(Flow flow) {
+  const bool all = flow == Flow::kOutAll || flow == Flow::kInAll;
+  return all ? shm::Audience::kNode : shm::Audience::kDomain;
+}
 /// Of multicasts: the group, channel team, leaders or nodes.
 constexpr Channel group_of(Flow flow) {
   if (flow == Flow::kOutNodes || flow == Flow::kInNodes) return Channel::kNodes;
@@ -122,6 +134,8 @@ struct Plan {
   std::int64_t input_bytes = 0, output_bytes = 0;  ///< of the call; 0 where tables say
   /// Its sends and recvs are meant as such: between nodes they are not put.
   bool two_sided = false;
+  /// Tables give the lengths of all its messages.
+  bool by_tables = false;
   Range learned;  ///< not empty: another stage follows
 };
 

@@ -34,6 +34,12 @@ inline void prefetch_for_write(const void* memory) {
 #endif
 }
 
+// As wake_readers and the pool know them.
+int reader_of(const ChannelUse& channel) {
+  if (channel.flow == Flow::kOutDomain) return shm::Pool::kToDomain;
+  return channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
+}
+
 // Small copies are most of the traffic of small collectives; a call would cost as much again.
 inline void copy_bytes(void* to, const void* from, std::int64_t length) {
   if (length == 8) {
@@ -60,10 +66,6 @@ std::byte* Run::at(const Operand& operand, const Strand& strand) const {
     return base + offsets[static_cast<std::size_t>(operand.entry)];
   }
   return base + operand.offset + strand.iteration * operand.stride;
-}
-
-std::int64_t Run::stream_messages(std::int64_t length) const {
-  return std::max<std::int64_t>(1, (length + plan_->slot_bytes - 1) / plan_->slot_bytes);
 }
 
 void Run::begin(std::uint64_t collective) {
@@ -301,16 +303,18 @@ bool Run::write_message(const Instruction& in, const Strand& strand, const Part&
   const auto& [number, offset, length] = part;
   shm::Endpoint& endpoint = team_->endpoint();
   const ChannelUse& channel = plan_->uses[in.use];
-  const bool to_all = channel.flow == Flow::kOutAll;
+  const bool to_several = is_shared_out(channel.flow);
+  const shm::Audience audience = audience_of(channel.flow);
   shm::Peer& peer = endpoint.peer(channel.peer);
-  if (!to_all && peer.remote != nullptr) {
+  if (!to_several && peer.remote != nullptr) {
     return write_remote(in, strand, peer, part, clock);
   }
-  if (to_all ? !endpoint.all_line_free(number) : !endpoint.pair_line_free(peer, number)) {
+  if (to_several ? !endpoint.shared_line_free(audience, number)
+                 : !endpoint.pair_line_free(peer, number)) {
     return false;
   }
   // A pointer of its own: GCC 12 drops the index of (a ? b : c)[i] under -fsanitize=undefined.
-  shm::Line* const lines = to_all ? endpoint.all_lines() : peer.out_lines;
+  shm::Line* const lines = to_several ? endpoint.shared_lines(audience) : peer.out_lines;
   shm::Line& line = lines[number % shm::kWindow];
   auto kind = static_cast<std::uint8_t>(length);
   if (length <= static_cast<std::int64_t>(kInlineBytes)) {
@@ -324,14 +328,14 @@ bool Run::write_message(const Instruction& in, const Strand& strand, const Part&
                                      kind, signature()),
                     std::memory_order_release);
   next_line_ = &lines[(number + 1) % shm::kWindow];
-  if (to_all) {
-    endpoint.use_all_line(number, collective_);
+  if (to_several) {
+    endpoint.use_shared_line(audience, number, collective_);
   } else {
     shm::Endpoint::use_pair_line(peer, number, collective_);
   }
   if (kind != shm::kReference && kind != shm::kLent)
     copied_bytes_ += static_cast<std::uint64_t>(length);
-  wake_readers(*team_, to_all ? shm::Pool::kToAll : channel.peer);
+  wake_readers(*team_, reader_of(channel));
   return true;
 }
 
@@ -353,9 +357,8 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
     *kind = shm::kLent;
     references_.push_back({in.use, number});
   } else {
-    const int reader = channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
     ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
-                                            .peer = reader,
+                                            .peer = reader_of(channel),
                                             .number = number,
                                             .collective = collective_,
                                             .acknowledged = uses_[in.use].count > shm::kWindow});
@@ -373,7 +376,8 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
 
 const shm::Line& Run::incoming_line(const ChannelUse& channel, std::uint64_t number) const {
   const shm::Peer& peer = team_->endpoint().peer(channel.peer);
-  const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
+  const shm::Line* const lines =
+      is_shared_in(channel.flow) ? peer.shared_lines[audience_of(channel.flow)] : peer.in_lines;
   return lines[number % shm::kWindow];
 }
 

@@ -16,7 +16,9 @@
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/plan.h"
+#include "engine/sparse_plan.h"
 #include "reduce/kernels.h"
+#include "schedule/streams.h"
 #include "switch/protocol/protocol.h"
 #include "transport/net/fetches.h"
 #include "transport/net/gathers.h"
@@ -79,7 +81,7 @@ class Run {
 
   /// Takes the call's buffers (they stay the caller's) and copies of its tables.
   void prepare(Team& team, const Binding& binding);
-  void set_plan(const std::shared_ptr<const Plan>& plan);
+  void set_plan(const std::shared_ptr<const Plan>& whole);
   /// For the next call of the same plan and binding: only the buffers are others.
   void bind_again(const void* input, void* output);
   /// The plan comes when the run begins: the team is not ready yet, or calls before it decide.
@@ -112,7 +114,7 @@ class Run {
 
   /// Can it not go on now without this rank: a message of it, or room for one to it?
   [[nodiscard]] bool waits_for(int rank) const;
-  /// The run is complete: counts what it had from other nodes, and what it copied.
+  /// The run's plan is done: counts what it had from other nodes, and what it copied.
   void note_received(net::Links& links);
   /// The run has become the team's oldest: counts kept back so far may be told.
   void tell_releases();
@@ -194,6 +196,7 @@ class Run {
                          std::int64_t message_bytes, const wire::Registration** registration);
   void see_buffers();
   [[nodiscard]] bool flushed(const Instruction& in);
+  [[nodiscard]] bool is_no_message(const Instruction& in) const;
   [[nodiscard]] bool flushes_for(const Instruction& in, int rank) const;
   std::byte* reserve_scratch(std::size_t bytes);
   [[nodiscard]] std::uint64_t header_of(std::uint64_t number, std::uint8_t kind) const;
@@ -262,7 +265,9 @@ class Run {
   [[nodiscard]] std::span<const PlanPiece> pieces_of(const Instruction& in) const {
     return std::span(plan_->pieces).subspan(in.first_piece, in.piece_count);
   }
-  [[nodiscard]] std::int64_t stream_messages(std::int64_t length) const;
+  [[nodiscard]] std::int64_t messages_of(Table table, std::int64_t length) const {
+    return stream_messages(length, table != Table::kNone, plan_->slot_bytes);
+  }
   [[nodiscard]] std::uint64_t number_of(const Instruction& in, const Strand& strand) const {
     return uses_[in.use].first +
            static_cast<std::uint64_t>(in.index + strand.iteration * in.index_stride);
@@ -271,6 +276,7 @@ class Run {
   std::atomic<State> state_ = State::kIdle;
   Team* team_ = nullptr;
   std::shared_ptr<const Plan> plan_;
+  SparsePlan sparse_;
   bool planned_ = false;  // plan_ is this call's
   Binding binding_;
   std::uint64_t collective_ = 0;

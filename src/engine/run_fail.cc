@@ -46,7 +46,7 @@ bool Run::may_be_read() {
   shm::Endpoint& endpoint = team_->endpoint();
   return std::any_of(references_.begin(), references_.end(), [&](const Reference& one) {
     const int rank = plan_->uses[one.use].peer;
-    if (plan_->uses[one.use].flow == Flow::kOutAll) return false;  // on this node
+    if (is_shared_out(plan_->uses[one.use].flow)) return false;  // on this node
     shm::Peer& reader = endpoint.peer(rank);
     return reader.remote != nullptr && team_->reaches(rank) &&
            !endpoint.pair_released(reader, one.number, collective_);
@@ -58,9 +58,10 @@ void Run::withdraw_messages() {
   shm::Endpoint& endpoint = team_->endpoint();
   for (const Reference& one : references_) {
     const ChannelUse& channel = plan_->uses[one.use];
-    const bool to_all = channel.flow == Flow::kOutAll;
-    if (!to_all && endpoint.peer(channel.peer).remote != nullptr) continue;
-    shm::Line* const lines = to_all ? endpoint.all_lines() : endpoint.peer(channel.peer).out_lines;
+    const bool to_several = is_shared_out(channel.flow);
+    if (!to_several && endpoint.peer(channel.peer).remote != nullptr) continue;
+    shm::Line* const lines = to_several ? endpoint.shared_lines(audience_of(channel.flow))
+                                        : endpoint.peer(channel.peer).out_lines;
     shm::Line& line = lines[one.number % shm::kWindow];
     const std::uint64_t header = line.header.load(std::memory_order_relaxed);
     if (shm::header_tag(header) != static_cast<std::uint32_t>(one.number + 1))

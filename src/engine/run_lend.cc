@@ -32,11 +32,13 @@ bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64
     preferred = preferred || (reads == shm::Reads::kPrefers) != (number % kTrials == 0);
     return reads != shm::Reads::kNot;
   };
-  if (channel.flow != Flow::kOutAll) return can(channel.peer) && preferred;
-  if (endpoint.size() - 1 > kMostReaders) return false;
+  if (!is_shared_out(channel.flow)) return can(channel.peer) && preferred;
+  int readers = 0;
   for (int rank = 0; rank < endpoint.size(); ++rank) {
-    if (rank == team_->rank() || endpoint.peer(rank).remote != nullptr) continue;
-    if (!can(rank)) return false;
+    const shm::Peer& peer = endpoint.peer(rank);
+    if (rank == team_->rank() || peer.remote != nullptr) continue;
+    if (channel.flow == Flow::kOutDomain && !peer.in_domain) continue;
+    if (++readers > kMostReaders || !can(rank)) return false;
   }
   return preferred;
 }

@@ -28,7 +28,9 @@ void Run::prepare(Team& team, const Binding& binding) {
   }
 }
 
-void Run::set_plan(const std::shared_ptr<const Plan>& plan) {
+void Run::set_plan(const std::shared_ptr<const Plan>& whole) {
+  const bool by_tables = whole->by_tables && !binding_.tables.send_bytes.empty();
+  const std::shared_ptr<const Plan>& plan = by_tables ? sparse_.of(whole, binding_.tables) : whole;
   planned_ = true;
   if (plan_ != plan) {
     plan_ = plan;
@@ -61,6 +63,7 @@ void Run::set_buffers() {
 
 void Run::next_stage(const std::shared_ptr<const Plan>& plan) {
   tell_all();
+  team_->note_received(*this);
   set_plan(plan);
   told_all_ = false;
   take_numbers();

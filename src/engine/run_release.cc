@@ -13,7 +13,7 @@ namespace carillon {
 namespace {
 
 bool incoming(const ChannelUse& channel) {
-  return channel.flow == Flow::kInPair || channel.flow == Flow::kInAll;
+  return channel.flow == Flow::kInPair || is_shared_in(channel.flow);
 }
 
 }  // namespace
@@ -25,7 +25,12 @@ void Run::take_numbers() {
     const ChannelUse& channel = plan_->uses[i];
     std::int64_t count = channel.count;
     if (channel.table != Table::kNone) {
-      count += stream_messages(length_of({.table = channel.table, .entry = channel.entry}, 0));
+      count += messages_of(channel.table,
+                           length_of({.table = channel.table, .entry = channel.entry}, 0));
+      if (count == 0) {  // the peer is not even looked at: there may be many such
+        uses_[i] = Use{};
+        continue;
+      }
     }
     const auto numbers = static_cast<std::uint64_t>(count);
     std::uint64_t first = 0;
@@ -33,8 +38,16 @@ void Run::take_numbers() {
     switch (channel.flow) {
       case Flow::kOutPair: first = std::exchange(peer.out_next, peer.out_next + numbers); break;
       case Flow::kInPair: first = std::exchange(peer.in_next, peer.in_next + numbers); break;
-      case Flow::kInAll: first = std::exchange(peer.all_in_next, peer.all_in_next + numbers); break;
-      case Flow::kOutAll: first = endpoint.take_all_numbers(numbers); break;
+      case Flow::kInAll:
+      case Flow::kInDomain: {
+        std::uint64_t& next = peer.shared_in_next[audience_of(channel.flow)];
+        first = std::exchange(next, next + numbers);
+        break;
+      }
+      case Flow::kOutAll:
+      case Flow::kOutDomain:
+        first = endpoint.take_shared_numbers(audience_of(channel.flow), numbers);
+        break;
       case Flow::kOutTeam:
       case Flow::kOutNodes:
       case Flow::kOutLeaders: first = team_->streams(channel.flow).take_out(numbers); break;
@@ -88,8 +101,9 @@ void Run::tell(std::size_t use, std::uint64_t count) {
     peer.remote->note_acknowledged(released, uses_[use].awaited);
     return;
   }
-  shm::Counter& ack = channel.flow == Flow::kInAll ? *peer.all_in_ack : *peer.in_ack;
-  // partner: the acquire loads in Endpoint::pair_released and all_released of the writer
+  shm::Counter& ack =
+      is_shared_in(channel.flow) ? *peer.shared_in_ack[audience_of(channel.flow)] : *peer.in_ack;
+  // partner: the acquire loads in Endpoint::pair_released and shared_released of the writer
   ack.value.store(released, std::memory_order_release);
   wake_readers(*team_, channel.peer);
 }
@@ -97,24 +111,25 @@ void Run::tell(std::size_t use, std::uint64_t count) {
 void Run::tell_all() {
   told_all_ = true;
   for (std::size_t i = 0; i < uses_.size(); ++i) {
-    if (!incoming(plan_->uses[i])) continue;
+    if (uses_[i].count == 0 || !incoming(plan_->uses[i])) continue;
     tell(i, static_cast<std::uint64_t>(uses_[i].count));
   }
 }
 
 void Run::tell_releases() {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
-    if (!incoming(plan_->uses[i])) continue;
-    if (hears_of(i) && uses_[i].released > 0) tell(i, uses_[i].released);
+    if (uses_[i].released == 0 || !incoming(plan_->uses[i])) continue;
+    if (hears_of(i)) tell(i, uses_[i].released);
   }
 }
 
 void Run::note_received(net::Links& links) {
-  links.network().counters().copied_bytes += copied_bytes_;
-  links.network().counters().sent_copied_bytes += sent_copied_bytes_;
+  links.network().counters().copied_bytes += std::exchange(copied_bytes_, 0);
+  links.network().counters().sent_copied_bytes += std::exchange(sent_copied_bytes_, 0);
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     const ChannelUse& channel = plan_->uses[i];
-    if (channel.flow != Flow::kInPair || links.pair(channel.peer) == nullptr) continue;
+    if (uses_[i].count == 0 || channel.flow != Flow::kInPair) continue;
+    if (links.pair(channel.peer) == nullptr) continue;
     const auto count = static_cast<std::uint64_t>(uses_[i].count);
     links.note_received(channel.peer, count, uses_[i].awaited && uses_[i].told < count);
   }
@@ -134,13 +149,20 @@ bool Run::references_released() {
     const Reference& last = references_.back();
     const ChannelUse& channel = plan_->uses[last.use];
     const bool released =
-        channel.flow == Flow::kOutAll
-            ? endpoint.all_released(last.number, collective_)
+        is_shared_out(channel.flow)
+            ? endpoint.shared_released(audience_of(channel.flow), last.number, collective_)
             : endpoint.pair_released(endpoint.peer(channel.peer), last.number, collective_);
     if (!released) return false;
     references_.pop_back();
   }
   return true;
+}
+
+// A send or recv that a run which has yet to move is at, but will not wait in.
+bool Run::is_no_message(const Instruction& in) const {
+  const Operand& end = in.action == Action::kSend ? in.a : in.dst;
+  const bool streams = in.action == Action::kSend || in.action == Action::kRecv;
+  return streams && messages_of(end.table, length_of(end, in.length)) == 0;
 }
 
 bool Run::waits_for(int rank) const {
@@ -155,7 +177,8 @@ bool Run::waits_for(int rank) const {
     const bool moves = in.action == Action::kWait || in.action == Action::kRecv ||
                        in.action == Action::kPut || in.action == Action::kSend ||
                        in.action == Action::kReceive;
-    return moves && plan_->uses[in.use].flow != Flow::kOutAll && plan_->uses[in.use].peer == rank;
+    if (is_no_message(in)) return false;
+    return moves && !is_shared_out(plan_->uses[in.use].flow) && plan_->uses[in.use].peer == rank;
   });
 }
 
@@ -165,13 +188,17 @@ bool Run::waits_in_vain(int rank) const {
     const Instruction& in = plan_->code[strand.at];
     if (strand.finished || (in.action != Action::kWait && in.action != Action::kRecv)) return false;
     const ChannelUse& channel = plan_->uses[in.use];
-    if (channel.peer != rank) return false;
+    if (channel.peer != rank || is_no_message(in)) return false;
     const std::uint64_t number = number_of(in, strand) + static_cast<std::uint64_t>(strand.stream);
-    if (peer.remote != nullptr && peer.remote->was_sent(number)) return false;
-    const shm::Line* const lines = channel.flow == Flow::kInAll ? peer.all_lines : peer.in_lines;
+    // On its way, unless its line has been used again: then this rank has released a message there
+    // that it never awaited.
+    if (peer.remote != nullptr && peer.remote->was_sent(number) &&
+        !peer.remote->was_sent(number + shm::kWindow)) {
+      return false;
+    }
     // partner: the release store in write_message of the peer
     const std::uint64_t header =
-        lines[number % shm::kWindow].header.load(std::memory_order_acquire);
+        incoming_line(channel, number).header.load(std::memory_order_acquire);
     return shm::header_tag(header) != static_cast<std::uint32_t>(number + 1);
   });
 }

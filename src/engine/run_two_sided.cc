@@ -15,7 +15,7 @@ namespace carillon {
 template <typename Clock>
 bool Run::send(const Instruction& in, Strand& strand, Clock& clock) {
   const std::int64_t total = length_of(in.a, in.length);
-  const std::int64_t messages = stream_messages(total);
+  const std::int64_t messages = messages_of(in.a.table, total);
   while (strand.stream < messages) {
     const std::int64_t offset = strand.stream * plan_->slot_bytes;
     const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
@@ -31,7 +31,7 @@ bool Run::send(const Instruction& in, Strand& strand, Clock& clock) {
 template <typename Clock>
 bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
   const std::int64_t total = length_of(in.dst, in.length);
-  const std::int64_t messages = stream_messages(total);
+  const std::int64_t messages = messages_of(in.dst.table, total);
   const ChannelUse& channel = plan_->uses[in.use];
   net::Pair* const pair = plan_->two_sided ? team_->endpoint().peer(channel.peer).remote : nullptr;
   while (strand.stream < messages) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/message_room.h"
 #include "engine/engine.h"
 #include "engine/wake.h"
 
@@ -27,6 +28,8 @@ struct Team::Hello {
   std::int32_t gather_entries = 1;
   std::int64_t entry_ps = 0;
   std::int32_t node_rank = 0;
+  std::int32_t domain = -1;   // of its node; -1: not known
+  std::int64_t cross_fs = 0;  // DomainCosts
   std::int32_t process = 0;
   std::uint32_t pair_ids = 0;
   MulticastOffer multicast;
@@ -45,6 +48,8 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
       shm::Endpoint::open_area(engine.segment(), *area_, mine.generation);
     }
     mine.node_rank = engine.node_rank();
+    mine.domain = engine.domain();
+    mine.cross_fs = engine.settings().cross_ps * 1000;
   }
   mine.slot_bytes = engine.settings().slot_bytes;
   if (engine.network() != nullptr && size() > 1) {
@@ -68,7 +73,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
 
 Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
-  if (state() == State::kAgreeing) (void)multicast_.release();
+  if (state() == State::kAgreeing && multicast_) multicast_.release()->abandon();
   if (state() == State::kAgreeing) (void)aggregation_.release();
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.release_area(*area_, area_bytes());
@@ -79,8 +84,9 @@ Team::~Team() {
   if (pair_ids_ && (!endpoint_ || closed_)) engine_.network()->return_ids(*pair_ids_);
 }
 
-std::size_t Team::area_size() const {
-  return static_cast<std::size_t>(std::min(size(), engine_.segment().ranks()));
+shm::AreaLayout Team::area_layout() const {
+  return {.size = static_cast<std::size_t>(std::min(size(), engine_.segment().ranks())),
+          .has_domains = engine_.has_domains()};
 }
 
 void Team::progress_agreement() {
@@ -151,25 +157,47 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   std::int64_t entry_ps = 0;
   limits_.multicast_bytes = 0;
   limits_.aggregates = false;
+  limits_.domain_costs.cross_fs = hellos.front().cross_fs;
   for (const Hello& hello : hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
     limits_.reproducible = limits_.reproducible || hello.reproducible != 0;
     gather_entries = std::min(gather_entries, hello.gather_entries);
     entry_ps = std::max(entry_ps, hello.entry_ps);
+    limits_.domain_costs.cross_fs = std::min(limits_.domain_costs.cross_fs, hello.cross_fs);
     same_settings_ = same_settings_ && hello.settings_hash == hellos.front().settings_hash;
     node_of.push_back(engine_.node_of()[static_cast<std::size_t>(hello.process)]);
   }
   auto nodes = std::make_shared<const Nodes>(node_of);
+  limits_.domains = agree_domains(hellos, *nodes);
   if (nodes->count() == 1) return;
   limits_.nodes = std::move(nodes);
   if (engine_.network() == nullptr) return;
   const auto largest = static_cast<std::int64_t>(engine_.network()->largest_message());
   limits_.slot_bytes = std::min(limits_.slot_bytes, largest);
-  limits_.slot_bytes = net::longest_message(limits_.slot_bytes, size());
+  limits_.slot_bytes = longest_message(limits_.slot_bytes, size());
   limits_.send_bytes = static_cast<std::int64_t>(engine_.network()->largest_send());
   limits_.gather_entries = gather_entries;
   limits_.list_costs.entry_ps = entry_ps;
+}
+
+// Null: nothing is known beyond the nodes. A node that has a member of which nothing is known is
+// one domain.
+std::shared_ptr<const Nodes> Team::agree_domains(std::span<const Hello> hellos,
+                                                 const Nodes& nodes) {
+  constexpr std::int32_t kMostOfNode = 1024;
+  const auto domain_of = [&](Rank rank) { return hellos[static_cast<std::size_t>(rank)].domain; };
+  std::vector<std::int32_t> names(hellos.size());
+  for (std::int32_t node = 0; node < nodes.count(); ++node) {
+    const std::span<const Rank> members = nodes.members(node);
+    const bool known = std::ranges::all_of(
+        members, [&](Rank rank) { return domain_of(rank) >= 0 && domain_of(rank) < kMostOfNode; });
+    for (const Rank rank : members) {
+      names[static_cast<std::size_t>(rank)] = node * kMostOfNode + (known ? domain_of(rank) : 0);
+    }
+  }
+  auto domains = std::make_shared<const Nodes>(names);
+  return domains->count() > nodes.count() ? domains : nullptr;
 }
 
 void Team::connect(std::span<const Hello> hellos) {
@@ -179,9 +207,12 @@ void Team::connect(std::span<const Hello> hellos) {
   std::vector<shm::Member> members;
   for (int i = 0; i < size(); ++i) {
     const Hello& hello = hellos[static_cast<std::size_t>(i)];
-    members.push_back({elsewhere(i) ? -1 : hello.node_rank, hello.area_offset, hello.generation});
+    members.push_back({.node_rank = elsewhere(i) ? -1 : hello.node_rank,
+                       .area_offset = hello.area_offset,
+                       .generation = hello.generation,
+                       .in_domain = limits_.share_domain(i, rank())});
   }
-  endpoint_.emplace(engine_.segment(), members, rank(), area_size());
+  endpoint_.emplace(engine_.segment(), members, rank(), area_layout());
   if (!limits_.nodes) return;
   const auto me = static_cast<std::size_t>(rank());
   links_ = std::make_unique<net::Links>(*engine_.network(), size(), *pair_ids_);
@@ -218,7 +249,7 @@ Run* Team::next_deferred() {
 void Team::complete(Run& run) {
   run.set_state(Run::State::kDone);
   const std::uint64_t done = endpoint_->done();
-  if (links_) run.note_received(*links_);
+  note_received(run);
   if (in_flight_.size() == 1) [[likely]] {
     in_flight_.clear();
     endpoint_->set_done(done + 1);
@@ -245,7 +276,7 @@ void Team::fail(Status status) {
   area_.reset();
   reception_.reset();
   // While it is set up, the caller may write into it.
-  if (state() == State::kAgreeing) (void)multicast_.release();
+  if (state() == State::kAgreeing && multicast_) multicast_.release()->abandon();
   if (state() == State::kAgreeing) (void)aggregation_.release();
   status_ = std::move(status);
   state_.store(State::kFailed, std::memory_order_release);
@@ -447,9 +478,11 @@ void Team::abandon() {
 void wake_sleeping_readers(Team& team, int reader) {
   shm::Segment& segment = team.engine().segment();
   for (int i = 0; i < team.size(); ++i) {
-    const int node_rank = team.endpoint().peer(i).node_rank;
-    if (i != team.rank() && node_rank >= 0 && (reader == shm::Pool::kToAll || reader == i)) {
-      shm::wake(segment, node_rank);
+    const shm::Peer& peer = team.endpoint().peer(i);
+    const bool reads = reader == i || reader == shm::Pool::kToAll ||
+                       (reader == shm::Pool::kToDomain && peer.in_domain);
+    if (i != team.rank() && peer.node_rank >= 0 && reads) {
+      shm::wake(segment, peer.node_rank);
     }
   }
 }

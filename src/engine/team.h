@@ -95,6 +95,10 @@ class Team {
   Run* next_deferred();
   /// A run of this team has finished.
   void complete(Run& run);
+  /// Its plan is done: what it had from other nodes counts for what they are to hear of.
+  void note_received(Run& run) {
+    if (links_) run.note_received(*links_);
+  }
   void set_staged(bool staged) { staged_ = staged; }
   /// Is there one collective in flight, so that `done` covers all that is complete?
   [[nodiscard]] bool only_in_flight() const { return in_flight_.size() == 1; }
@@ -122,15 +126,17 @@ class Team {
 
  private:
   struct Hello;  // what members tell each other
-  /// So many members may be on this node.
-  [[nodiscard]] std::size_t area_size() const;
-  [[nodiscard]] std::uint64_t area_bytes() const { return shm::AreaLayout{area_size()}.bytes(); }
+  /// For as many members as may be on this node.
+  [[nodiscard]] shm::AreaLayout area_layout() const;
+  [[nodiscard]] std::uint64_t area_bytes() const { return area_layout().bytes(); }
   [[nodiscard]] std::uint64_t reception_bytes() const {
     return Reception::bytes(static_cast<std::size_t>(size()));
   }
   void agree();
   Status check_hellos(std::span<const Hello> hellos) const;
   void agree_limits(std::span<const Hello> hellos);
+  static std::shared_ptr<const Nodes> agree_domains(std::span<const Hello> hellos,
+                                                    const Nodes& nodes);
   void connect(std::span<const Hello> hellos);
   MulticastOffer offer_multicast();
   bool begin_multicast(const crl_oob_t& oob, std::span<const MulticastOffer> offers);

@@ -11,7 +11,7 @@ namespace carillon {
 
 void wake_sleeping_readers(Team& team, int reader);
 
-/// `reader` is a rank of the team, or Pool::kToAll.
+/// `reader` is a rank of the team, Pool::kToAll or kToDomain.
 inline void wake_readers(Team& team, int reader) {
   if (shm::anybody_sleeps(team.engine().segment())) [[unlikely]] {
     wake_sleeping_readers(team, reader);

@@ -113,6 +113,10 @@ constexpr std::int64_t local_put_ps(const Machine& m, Transfer put) {
   return shm.overhead_ps + ps + scattered_ps(m.memory, put);
 }
 constexpr std::int64_t local_wait_ps(const Machine& m) { return m.shared_memory.overhead_ps; }
+/// How long a message of another NUMA domain keeps the reader, and its domain's way there, busy.
+constexpr std::int64_t crossing_ps(const Machine& m, std::int64_t bytes) {
+  return cost(bytes, m.shared_memory.cross_byte_fs);
+}
 
 /// What of a message between nodes its reader's CPU does besides, where ranks share cores;
 /// `waiting` bytes, these among them, have been sent and not been read.

@@ -150,12 +150,20 @@ constexpr std::array kFields = {
     shared<&SharedMemory::write_ps>("write_ns", kNs, kMust, "CPU time per longer message"),
     shared<&SharedMemory::per_byte_fs>("ns_per_byte", kNsPerByte, kMust,
                                        "and per byte to write it"),
+    shared<&SharedMemory::cross_latency_ps>("cross_latency_ns", kNs, kMay,
+                                            "so much later from another NUMA domain"),
+    shared<&SharedMemory::cross_byte_fs>(
+        "cross_ns_per_byte", kNsPerByte, kMay,
+        "per byte read from another domain, on a way that the ranks of a domain share"),
     datagram<&Datagram::mtu_bytes>("mtu_bytes", kBytes, "longest datagram"),
     datagram<&Datagram::fragment_ps>("fragment_ns", kNs, "CPU time per datagram, on either side"),
     datagram<&Datagram::deliver_ps>(
         "deliver_ns", kNs, "at a node, per datagram, for each process attached after the first"),
     multicast<&Multicast::replicate_ps>("replicate_ns", kNs, "in the switches, per level"),
     multicast<&Multicast::ack_ps>("ack_ns", kNs, "until the sender knows that all have it"),
+    row<&Machine::multicast, &Multicast::patience_ps>(
+        "multicast", "patience_ns", kNs, kMay,
+        "from when a process waits to when it receives in place of its node's receiver"),
     in_switch<&InSwitch::ports>("ports", kCount, "children of a switch that reduces"),
     in_switch<&InSwitch::window>("window", kCount, "packets of a host in flight"),
     in_switch<&InSwitch::operand_bytes>("operand_bytes", kBytes, "longest operand of a packet"),

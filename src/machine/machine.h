@@ -114,6 +114,10 @@ struct SharedMemory {
   std::int64_t line_ps = 0;           ///< CPU time to write its payload
   std::int64_t write_ps = 10'000;     ///< longer ones: CPU per message to get a chunk,
   std::int64_t per_byte_fs = 80'000;  ///< and per byte to write it
+  /// A message from another NUMA domain: seen so much later, and read more slowly, per byte, on a
+  /// way that the ranks of the reader's domain share.
+  std::int64_t cross_latency_ps = 0;
+  std::int64_t cross_byte_fs = 0;
 };
 
 /// Unreliable datagrams, which multicast uses.
@@ -129,6 +133,9 @@ struct Datagram {
 struct Multicast {
   std::int64_t replicate_ps = 200'000;  ///< in the switches, per level
   std::int64_t ack_ps = 1'000'000;      ///< until the sender knows that all have it
+  /// How long a process waits for the one of its node that receives multicasts to nodes, before it
+  /// receives them itself.
+  std::int64_t patience_ps = 200'000'000;
 };
 
 /// One level of switches, from the nodes upwards.

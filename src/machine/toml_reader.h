@@ -8,8 +8,6 @@
 #include <toml++/toml.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <span>
 #include <string>
@@ -18,6 +16,7 @@
 
 #include "base/embedded.h"
 #include "base/status.h"
+#include "base/whole_file.h"
 
 namespace carillon::machine {
 
@@ -112,15 +111,11 @@ struct DataFile {
 inline Result<DataFile> find_file(const std::string& name_or_path,
                                   std::span<const EmbeddedFile> built_in, const std::string& folder,
                                   const std::string& kind) {
-  const auto bad = [](std::string what) { return Status(Code::kInvalidArgument, std::move(what)); };
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".toml")) {
-    std::ifstream file(name_or_path);
-    std::error_code unknown;
-    if (!file || std::filesystem::is_directory(name_or_path, unknown)) {
-      return bad("cannot read " + name_or_path);
-    }
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return DataFile{name_or_path, std::filesystem::path(name_or_path).stem().string(), text};
+    Result<std::string> text = read_whole_file(name_or_path);
+    if (!text.ok()) return text.status();
+    return DataFile{name_or_path, std::filesystem::path(name_or_path).stem().string(),
+                    std::move(text.value())};
   }
   std::string names;
   for (const EmbeddedFile& file : built_in) {
@@ -129,8 +124,9 @@ inline Result<DataFile> find_file(const std::string& name_or_path,
       return DataFile{folder + "/" + name + ".toml", name, std::string(file.text)};
     names += (names.empty() ? "" : ", ") + name;
   }
-  return bad(fmt::format("there is no {} \"{}\"; there are {}, or give the path of a file", kind,
-                         name_or_path, names));
+  return Status(Code::kInvalidArgument,
+                fmt::format("there is no {} \"{}\"; there are {}, or give the path of a file", kind,
+                            name_or_path, names));
 }
 
 }  // namespace carillon::machine

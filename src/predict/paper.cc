@@ -19,11 +19,12 @@ using machine::TomlReader;
 struct QuantityRow {
   std::string_view name, unit;
 };
-constexpr std::array<QuantityRow, 5> kQuantities = {{{"time_saved", "%"},
+constexpr std::array<QuantityRow, 6> kQuantities = {{{"time_saved", "%"},
                                                      {"speedup", "times"},
                                                      {"latency", "us"},
                                                      {"copy_saved", "%"},
-                                                     {"growth", "us"}}};
+                                                     {"growth", "us"},
+                                                     {"overlap", "%"}}};
 
 constexpr double kMostNumber = 1e12;
 
@@ -41,9 +42,9 @@ class PaperReader {
  private:
   void read_all() {
     const toml::table& root = toml_.root();
-    toml_.require_known(
-        root, "the file",
-        {"title", "machine", "assumed", "sources", "fit", "pairs", "combinations", "figures"});
+    toml_.require_known(root, "the file",
+                        {"title", "machine", "assumed", "sources", "fit", "pairs", "combinations",
+                         "fft3d", "ways", "figures"});
     paper_.title = toml_.text(root, "title", "the file");
     paper_.machine = toml_.text(root, "machine", "the file");
     paper_.assumed = texts(root, "assumed");
@@ -61,6 +62,17 @@ class PaperReader {
       read_combinations(*all);
       if (!paper_.pairs.empty() || !paper_.fitted.empty()) {
         toml_.fail(TomlReader::line_of(*all), "a paper of combinations has no pairs and no fit");
+      }
+    }
+    if (const toml::table* const fft3d = root["fft3d"].as_table(); fft3d != nullptr) {
+      read_fft3d(*fft3d);
+      const toml::table* const ways = root["ways"].as_table();
+      for (const auto& [key, node] : ways != nullptr ? *ways : toml::table()) {
+        read_way(std::string(key.str()), node);
+      }
+      if (!paper_.pairs.empty() || !paper_.fitted.empty() || !paper_.candidates.empty()) {
+        toml_.fail(TomlReader::line_of(*fft3d),
+                   "a paper of programs has no pairs, no combinations and no fit");
       }
     }
     const toml::array* const figures = root["figures"].as_array();
@@ -176,24 +188,114 @@ class PaperReader {
     paper_.candidates.push_back(std::move(candidate));
   }
 
+  void read_fft3d(const toml::table& table) {
+    const std::string where = "section [fft3d]";
+    toml_.require_known(table, where, {"slices", "window", "line_mflops", "varied"});
+    Fft3d fft3d;
+    constexpr double kMostSlices = 4096, kMostRate = 1e9;
+    fft3d.slices = static_cast<int>(toml_.number(table, "slices", where, 1, kMostSlices));
+    fft3d.window = static_cast<int>(toml_.number(table, "window", where, 1, kMostSlices));
+    fft3d.varied = texts(table, "varied");
+    const toml::table* const rate = table["line_mflops"].as_table();
+    if (rate == nullptr) {
+      toml_.fail(TomlReader::line_of(table), "{} needs line_mflops = {{value, min, max, estimate}}",
+                 where);
+      return;
+    }
+    toml_.require_known(*rate, "line_mflops", {"value", "min", "max", "estimate"});
+    fft3d.line_mflops_min = toml_.number(*rate, "min", "line_mflops", 1, kMostRate);
+    fft3d.line_mflops_max =
+        toml_.number(*rate, "max", "line_mflops", fft3d.line_mflops_min, kMostRate);
+    fft3d.line_mflops =
+        toml_.number(*rate, "value", "line_mflops", fft3d.line_mflops_min, fft3d.line_mflops_max);
+    paper_.fft3d = fft3d;
+    paper_.assumed.push_back(fmt::format(
+        "lines at {:g} Mflop/s a core ({:g} to {:g}): {}", fft3d.line_mflops, fft3d.line_mflops_min,
+        fft3d.line_mflops_max, toml_.text(*rate, "estimate", "line_mflops")));
+  }
+
+  void read_way(const std::string& name, const toml::node& node) {
+    if (!node.is_table()) {
+      toml_.fail(TomlReader::line_of(node), "a way must be a section: [ways.{}]", name);
+      return;
+    }
+    const toml::table& table = *node.as_table();
+    const std::string where = "way " + name;
+    toml_.require_known(table, where,
+                        {"alltoallv", "overlap", "progress", "ranks_per_node", "gather_entries"});
+    Way way{.name = name, .alltoallv = {}, .overlap = flag(table, "overlap", where)};
+    const Result<AlgorithmChoice> choice =
+        algorithm_of("alltoallv", toml_.text(table, "alltoallv", where));
+    if (choice.ok()) {
+      way.alltoallv = choice.value();
+    } else {
+      toml_.fail(TomlReader::line_of(table), "{}: {}", where, choice.status().message());
+    }
+    const std::string progress = toml_.text(table, "progress", where);
+    if (progress == "servlet") {
+      way.progress = sim::Progress::kServlet;
+    } else if (progress == "thread") {
+      way.progress = sim::Progress::kThread;
+    } else if (progress != "caller") {
+      toml_.fail(TomlReader::line_of(table),
+                 "{}: progress must be caller, thread or servlet, not \"{}\"", where, progress);
+    }
+    way.ppn = static_cast<Rank>(toml_.number(table, "ranks_per_node", where, 1, 1 << 20));
+    way.gather_entries =
+        static_cast<std::int32_t>(toml_.number(table, "gather_entries", where, 1, 1 << 20));
+    paper_.ways.push_back(std::move(way));
+  }
+
+  std::size_t way_of(const toml::table& table, std::string_view key, const std::string& where) {
+    const std::string name = toml_.text(table, key, where);
+    const auto found = std::find_if(paper_.ways.begin(), paper_.ways.end(),
+                                    [&](const Way& each) { return each.name == name; });
+    if (found == paper_.ways.end()) {
+      toml_.fail(TomlReader::line_of(table), "{}: there is no section [ways.{}]", where, name);
+    }
+    return static_cast<std::size_t>(found - paper_.ways.begin());
+  }
+
+  void read_ways(const toml::table& table, const std::string& where, Figure* figure) {
+    refuse_beside(table, where, "a figure of programs", {"pair", "ranks_per_node", "from_ranks"});
+    const bool overlaps = table["quantity"].value_or(std::string()) == "overlap";
+    const bool alone = overlaps || table["quantity"].value_or(std::string()) == "latency";
+    refuse_beside(table, where, "such a quantity", {overlaps ? "grids" : "bytes"});
+    if (alone) refuse_beside(table, where, "such a quantity", {"base"});
+    figure->way = way_of(table, "ours", where);
+    figure->base_way = alone ? figure->way : way_of(table, "base", where);
+  }
+
   void read_figure(const toml::table& table) {
-    toml_.require_known(
-        table, "a figure",
-        {"what", "pair", "ranks", "from_ranks", "ranks_per_node", "bytes", "quantity", "published",
-         "published_min", "published_max", "unpublished", "measured", "source"});
+    toml_.require_known(table, "a figure",
+                        {"what", "pair", "base", "ours", "ranks", "from_ranks", "ranks_per_node",
+                         "domains_per_node", "late_us", "bytes", "grids", "quantity", "published",
+                         "published_min", "published_max", "unpublished", "measured", "source"});
     Figure figure;
     figure.what = toml_.text(table, "what", "a figure");
     const std::string where = "figure \"" + figure.what + "\"";
-    if (paper_.candidates.empty()) {
+    if (paper_.fft3d) {
+      read_ways(table, where, &figure);
+    } else if (table.contains("base") || table.contains("ours") || table.contains("grids")) {
+      toml_.fail(TomlReader::line_of(table), "{}: base, ours and grids need [fft3d]", where);
+    } else if (paper_.candidates.empty()) {
       figure.pair = pair_of(table, where);
-    } else if (table.contains("pair") || table.contains("ranks_per_node")) {
+    } else if (table.contains("pair") || table.contains("ranks_per_node") ||
+               table.contains("domains_per_node")) {
       toml_.fail(TomlReader::line_of(table),
-                 "{}: a figure of combinations has no pair and no ranks_per_node", where);
+                 "{}: a figure of combinations has no pair, no ranks_per_node and no "
+                 "domains_per_node",
+                 where);
     }
     figure.ranks = static_cast<Rank>(toml_.number(table, "ranks", where, 1, 1 << 20));
     if (table.contains("ranks_per_node")) {
       figure.ppn = static_cast<Rank>(toml_.number(table, "ranks_per_node", where, 1, 1 << 20));
     }
+    if (table.contains("domains_per_node")) {
+      figure.domains =
+          static_cast<std::int32_t>(toml_.number(table, "domains_per_node", where, 1, figure.ppn));
+    }
+    if (table.contains("late_us")) read_lateness(table, where, &figure);
     read_lengths(table, where, &figure);
     read_quantity(table, where, &figure);
     figure.measured = flag(table, "measured", where);
@@ -206,22 +308,35 @@ class PaperReader {
     paper_.figures.push_back(std::move(figure));
   }
 
+  void read_lateness(const toml::table& table, const std::string& where, Figure* figure) {
+    constexpr double kMostUs = 1e9;
+    figure->late_ps = std::llround(toml_.number(table, "late_us", where, 1e-3, kMostUs) * 1e6);
+    if (!paper_.candidates.empty() || figure->ranks <= figure->ppn) {
+      toml_.fail(TomlReader::line_of(table),
+                 "{}: late_us is of a rank of the second node, and not of combinations", where);
+    }
+  }
+
   // A number, or a list of them.
   void read_lengths(const toml::table& table, const std::string& where, Figure* figure) {
     constexpr double kMostBytes = static_cast<double>(std::int64_t{1} << 40);
-    const toml::array* const list = table["bytes"].as_array();
+    constexpr double kMostEdge = 1 << 16;  // of a grid
+    const std::string_view key = table.contains("grids") ? "grids" : "bytes";
+    const double least = key == "grids" ? 1 : 0, most = key == "grids" ? kMostEdge : kMostBytes;
+    const toml::array* const list = table[key].as_array();
     if (list == nullptr) {
       figure->lengths.push_back(
-          static_cast<std::int64_t>(toml_.number(table, "bytes", where, 0, kMostBytes)));
+          static_cast<std::int64_t>(toml_.number(table, key, where, least, most)));
       return;
     }
     for (const toml::node& one : *list) {
       const std::int64_t bytes = one.value<std::int64_t>().value_or(-1);
-      if (bytes < 0 || static_cast<double>(bytes) > kMostBytes) break;
+      if (static_cast<double>(bytes) < least || static_cast<double>(bytes) > most) break;
       figure->lengths.push_back(bytes);
     }
     if (list->empty() || figure->lengths.size() != list->size()) {
-      toml_.fail(TomlReader::line_of(*list), "{}: bytes must be a number or a list of them", where);
+      toml_.fail(TomlReader::line_of(*list), "{}: {} must be a number or a list of them", where,
+                 key);
     } else if (list->size() > 1 && !paper_.candidates.empty()) {
       toml_.fail(TomlReader::line_of(*list), "{}: a figure of combinations has one length", where);
     }
@@ -245,16 +360,20 @@ class PaperReader {
     if (found == kQuantities.end()) {
       toml_.fail(
           TomlReader::line_of(table),
-          "{}: quantity must be time_saved, speedup, latency, copy_saved or growth, not \"{}\"",
+          "{}: quantity must be time_saved, speedup, latency, copy_saved, growth or overlap, not "
+          "\"{}\"",
           where, name);
       return;
     }
     figure->quantity = static_cast<Quantity>(found - kQuantities.begin());
+    if (figure->quantity == Quantity::kOverlap && !paper_.fft3d) {
+      toml_.fail(TomlReader::line_of(table), "{}: overlap needs [fft3d]", where);
+    }
     if (figure->quantity == Quantity::kCopySaved && paper_.candidates.empty()) {
       toml_.fail(TomlReader::line_of(table), "{}: copy_saved needs [combinations]", where);
     }
     if (figure->quantity == Quantity::kGrowth) {
-      if (!paper_.candidates.empty()) {
+      if (!paper_.candidates.empty() || paper_.fft3d) {
         toml_.fail(TomlReader::line_of(table), "{}: growth needs a pair", where);
       }
       figure->from_ranks =

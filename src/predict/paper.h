@@ -3,10 +3,12 @@
 // Published figures (papers/*.toml): what a paper reports, as calls that can be simulated.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "predict/predict.h"
+#include "sim/replay.h"
 
 namespace carillon::predict {
 
@@ -17,6 +19,7 @@ enum class Quantity : std::uint8_t {
   kLatency,    ///< ours, in microseconds
   kCopySaved,  ///< percent of the time that the base's ranks spend copying that ours do not
   kGrowth,     ///< ours with all ranks less that with from_ranks, in microseconds
+  kOverlap,    ///< percent of an all-to-all's time that a computation as long as that hides
 };
 
 /// An algorithm, and the one that the paper compares it with.
@@ -37,14 +40,35 @@ struct Candidate {
   std::int32_t gather_entries = 1;
 };
 
+/// A way to run a paper's programs.
+struct Way {
+  std::string name;
+  AlgorithmChoice alltoallv;
+  bool overlap = false;  ///< fft3d's exchanges are non-blocking, in slices
+  sim::Progress progress = sim::Progress::kCaller;
+  Rank ppn = 1;
+  std::int32_t gather_entries = 1;
+};
+
+/// fft3d (docs/fft3d.md) as a paper's program: a forward transform of real numbers in double
+/// precision, pencils, the squarest grid of ranks.
+struct Fft3d {
+  int slices = 4, window = 2;
+  double line_mflops = 0, line_mflops_min = 0, line_mflops_max = 0;
+  std::vector<std::string> varied;  ///< numbers of the machine that least and most vary
+};
+
 struct Figure {
   std::string what;
   std::size_t pair = 0;  ///< unused if the paper has candidates
   Rank ranks = 0;
-  Rank from_ranks = 1;  ///< of a growth
-  Rank ppn = 1;         ///< ranks on a node; of candidates: theirs
+  Rank from_ranks = 1;                ///< of a growth
+  Rank ppn = 1;                       ///< ranks on a node; of candidates and ways: theirs
+  std::int32_t domains = 1;           ///< NUMA domains of a node
+  std::int64_t late_ps = 0;           ///< Question::late_ps
+  std::size_t base_way = 0, way = 0;  ///< of a paper of programs
   std::vector<std::int64_t>
-      lengths;  ///< bytes; of several, what the paper says is the most of them
+      lengths;  ///< bytes, or edges of grids; of several, what the paper says is the most
   Quantity quantity = Quantity::kTimeSaved;
   double published = 0;  ///< the middle, where the paper gives a range
   double published_min = 0, published_max = 0;
@@ -59,6 +83,8 @@ struct Paper {
   std::vector<Pair> pairs;
   std::vector<Candidate> candidates;  ///< if not empty, all figures are of each of them
   std::vector<std::string> fitted;    ///< numbers of the machine, fitted to the measured figures
+  std::optional<Fft3d> fft3d;         ///< all figures are of programs, in these ways
+  std::vector<Way> ways;
   std::vector<Figure> figures;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/message_room.h"
 #include "predict/symmetry.h"
 
 namespace carillon::predict {
@@ -31,6 +32,35 @@ std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn) {
   node_of.reserve(static_cast<std::size_t>(std::max(ranks, 0)));
   for (Rank rank = 0; rank < ranks; ++rank) node_of.push_back(rank / ppn);
   return std::make_shared<Nodes>(node_of);
+}
+
+std::int64_t slot_bytes(const Nodes& nodes) {
+  const std::int64_t wanted = Limits{}.slot_bytes;
+  return nodes.count() > 1 ? longest_message(wanted, nodes.ranks()) : wanted;
+}
+
+std::shared_ptr<const Nodes> even_domains(const Nodes& nodes, std::int32_t domains) {
+  if (domains <= 1) return nullptr;
+  std::vector<std::int32_t> names(static_cast<std::size_t>(nodes.ranks()));
+  std::int32_t next = 0;
+  for (std::int32_t node = 0; node < nodes.count(); ++node) {
+    const std::span<const Rank> members = nodes.members(node);
+    const auto size = static_cast<std::int32_t>(members.size());
+    const std::int32_t used = std::min(domains, size);
+    for (std::int32_t place = 0; place < size; ++place) {
+      const auto part = static_cast<std::int32_t>(std::int64_t{place} * used / size);
+      names[static_cast<std::size_t>(members[static_cast<std::size_t>(place)])] = next + part;
+    }
+    next += used;
+  }
+  return std::make_shared<const Nodes>(names);
+}
+
+DomainCosts domain_costs(const machine::Machine& machine) {
+  const machine::SharedMemory& memory = machine.shared_memory;
+  return {.cross_fs = memory.cross_byte_fs,
+          .write_fs = memory.per_byte_fs,
+          .hop_ps = 2 * memory.overhead_ps + memory.write_ps + memory.latency_ps};
 }
 
 ListCosts list_costs(const machine::Machine& machine) {
@@ -98,16 +128,38 @@ Result<std::int64_t> modelled_ps(const machine::Machine& machine, const Question
   return machine::model_ps(machine, model_call(question));
 }
 
+namespace {
+
+// Of the ranks that begin in time.
+std::int64_t mean_of_punctual_ps(const sim::Report& report, Rank late) {
+  const sim::SumPs sum = report.rank_sum_ps - report.rank_ps[static_cast<std::size_t>(late)];
+  return static_cast<std::int64_t>(sum / (report.rank_ps.size() - 1));
+}
+
+}  // namespace
+
 Result<sim::Report> simulated(const machine::Machine& machine, const Question& question) {
-  const Limits limits{.gather_entries = question.gather_entries,
-                      .list_costs = list_costs(machine),
-                      .nodes = even_nodes(question.ranks, question.ppn)};
-  return simulate(question.choice, problem_of(question), limits, machine);
+  Limits limits{.gather_entries = question.gather_entries,
+                .list_costs = list_costs(machine),
+                .domain_costs = domain_costs(machine),
+                .nodes = even_nodes(question.ranks, question.ppn)};
+  limits.domains = even_domains(*limits.nodes, question.domains);
+  sim::Options options;
+  if (question.late_ps > 0) {
+    if (limits.nodes->count() < 2) {
+      return Status(Code::kInvalidArgument, "nobody can be late on a second node: there is one");
+    }
+    options.starts_ps.assign(static_cast<std::size_t>(question.ranks), 0);
+    options.starts_ps[static_cast<std::size_t>(question.ppn)] = question.late_ps;
+    options.rank_times = true;
+  }
+  return simulate(question.choice, problem_of(question), limits, machine, options);
 }
 
 Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question) {
   Result<sim::Report> report = simulated(machine, question);
   if (!report.ok()) return report.status();
+  if (question.late_ps > 0) return mean_of_punctual_ps(report.value(), question.ppn);
   return report.value().latency_ps;
 }
 

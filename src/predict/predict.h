@@ -21,6 +21,17 @@ Shared example_problem(Collective collective, Rank ranks, std::int64_t bytes);
 /// `ppn` ranks on each node, one after another; fewer on the last one.
 std::shared_ptr<const Nodes> even_nodes(Rank ranks, Rank ppn);
 
+/// The largest put of carillon's teams whose members are on these nodes (base/message_room.h), with
+/// the default settings.
+std::int64_t slot_bytes(const Nodes& nodes);
+
+/// Each of these nodes has its ranks in so many NUMA domains, one after another and as many in
+/// each as can be; null of one.
+std::shared_ptr<const Nodes> even_domains(const Nodes& nodes, std::int32_t domains);
+
+/// What reading from another NUMA domain costs there, and being told by a head.
+DomainCosts domain_costs(const machine::Machine& machine);
+
 /// What lists and copies cost there, for algorithms that choose between the two.
 ListCosts list_costs(const machine::Machine& machine);
 
@@ -42,6 +53,10 @@ struct Question {
   std::int64_t bytes = 8;           ///< of a block
   Rank ppn = 1;                     ///< ranks on a node
   std::int32_t gather_entries = 1;  ///< Limits::gather_entries
+  std::int32_t domains = 1;         ///< NUMA domains of a node
+  /// The first rank of the second node begins so much later than the others, and the time is the
+  /// mean of theirs; 0: all begin at once.
+  std::int64_t late_ps = 0;
 };
 
 /// The question as closed forms are asked.

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "predict/programs.h"
+
 namespace carillon::predict {
 namespace {
 
@@ -70,8 +72,12 @@ class Calculator {
   Value figure_at(const Machine& given, const Figure& figure, std::int64_t bytes, By by) {
     const Pair& pair = paper_.pairs[figure.pair];
     const Machine machine = as_pair_has_it(given, pair);
-    Question question{
-        .choice = pair.ours, .ranks = figure.ranks, .bytes = bytes, .ppn = figure.ppn};
+    Question question{.choice = pair.ours,
+                      .ranks = figure.ranks,
+                      .bytes = bytes,
+                      .ppn = figure.ppn,
+                      .domains = figure.domains,
+                      .late_ps = figure.late_ps};
     const Time best = pair.most_k > 0 ? with_best_k(machine, question, pair.most_k)
                                       : Time{.k = pair.ours.params.k};
     if (pair.most_k > 0) question.choice.params.k = best.k;
@@ -98,7 +104,7 @@ class Calculator {
 
   // Closed forms are of nodes of one rank each.
   std::int64_t time_ps(const Machine& machine, const Question& question, By by) {
-    if (by == By::kModel && question.ppn == 1) {
+    if (by == By::kModel && question.ppn == 1 && question.late_ps == 0) {
       const Result<std::int64_t> time = modelled_ps(machine, question);
       if (time.ok()) return time.value();
     }
@@ -274,6 +280,27 @@ Result<Reproduction> try_candidates(
 
 }  // namespace
 
+namespace {
+
+Result<Reproduction> run_programs(
+    const Paper& paper, const Sheet& sheet,
+    const std::function<void(std::size_t, std::size_t)>& on_progress) {
+  std::size_t done = 0;
+  KnownPrograms known;
+  Reproduction result;
+  for (const Figure& figure : paper.figures) {
+    Result<Reproduced> row = reproduce_program(paper, sheet, figure, &known, [&] {
+      ++done;
+      if (on_progress) on_progress(done, 0);
+    });
+    if (!row.ok()) return row.status();
+    result.figures.push_back(row.value());
+  }
+  return result;
+}
+
+}  // namespace
+
 double deviation(const Figure& figure, double ours) {
   return ours - std::clamp(ours, figure.published_min, figure.published_max);
 }
@@ -283,6 +310,7 @@ Result<Reproduction> reproduce(const Paper& paper,
   Result<Sheet> loaded = machine::load_sheet(paper.machine);
   if (!loaded.ok()) return loaded.status();
   const Sheet& sheet = loaded.value();
+  if (paper.fft3d) return run_programs(paper, sheet, on_progress);
   Result<std::vector<Fitted>> fitted = fitted_numbers(paper, sheet);
   if (!fitted.ok()) return fitted.status();
   if (!paper.candidates.empty()) return try_candidates(paper, sheet.machine, on_progress);
@@ -298,7 +326,7 @@ Result<Reproduction> reproduce(const Paper& paper,
     row.ours = ours.value;
     row.bytes = ours.bytes;
     row.k = ours.k;
-    const bool has_models = figure.ppn == 1 &&
+    const bool has_models = figure.ppn == 1 && figure.late_ps == 0 &&
                             machine::find_model(pair.base.algorithm->id) != nullptr &&
                             machine::find_model(pair.ours.algorithm->id) != nullptr;
     if (has_models) row.model = calculator.figure(machine, figure, By::kModel).value;

@@ -24,7 +24,7 @@ struct Reproduced {
   double ours_min = 0, ours_max = 0;  ///< over the ranges of all the machine's numbers; of an
                                       ///< unpublished figure ours
   std::int32_t k = 0;                 ///< the best one; 0: none was looked for
-  std::int64_t bytes = 0;             ///< of the figure's lengths, that of `ours`
+  std::int64_t bytes = 0;             ///< of the figure's lengths, or grids, that of `ours`
 };
 
 /// The paper's figures by one of its candidates.
@@ -41,7 +41,7 @@ struct Reproduction {
   std::size_t closest = 0;  ///< of `tried`
 };
 
-/// on_progress(done, of): after each candidate.
+/// on_progress(done, of): after each candidate; of programs, each program, and `of` is 0.
 Result<Reproduction> reproduce(
     const Paper& paper, const std::function<void(std::size_t, std::size_t)>& on_progress = {});
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
 #include <unordered_map>
 
+#include "base/whole_file.h"
 #include "program/text.h"
 
 namespace carillon::program {
@@ -456,14 +455,9 @@ Result<Program> parse(std::string_view text, const std::string& source) {
 }
 
 Result<Program> load(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  file.peek();  // a folder shows itself by its first byte
-  if (!file.is_open() || file.bad()) {
-    return Status(Code::kSystem, "the program " + path + " cannot be read; is it a file?");
-  }
-  file.clear();
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse(text, path);
+  const Result<std::string> text = read_whole_file(path);
+  if (!text.ok()) return text.status();
+  return parse(text.value(), path);
 }
 
 }  // namespace carillon::program

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/streams.h"
+
 namespace carillon {
 namespace {
 
@@ -14,11 +16,7 @@ bool is_word(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-bool has_table(const BufferList& list) {
-  const auto items = list.items();
-  return std::any_of(items.begin(), items.end(),
-                     [](const Buffer& b) { return b.table != Table::kNone; });
-}
+bool has_table(const BufferList& list) { return has_table(list.items()); }
 
 }  // namespace
 
@@ -279,8 +277,11 @@ void Builder::put_all(const BufferList& src) {
     if (call.shared.ranks > 1) post(OpKind::kPut, Channel::kAll, -1, src);
     return;
   }
-  for (const Rank peer : steps(call.shared.ranks)) {
-    if (peer != call.rank) put(peer, src);
+  // The rank after this one first: ranks that all began with the same one would leave it with all
+  // their messages at once, and the last one with none until the end.
+  for (const Rank step : steps(call.shared.ranks - 1)) {
+    const Rank peer = call.rank + 1 + step;
+    put(peer < call.shared.ranks ? peer : peer - call.shared.ranks, src);
   }
 }
 void Builder::signal(Rank peer) { put(peer, {}); }

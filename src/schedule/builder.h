@@ -151,7 +151,8 @@ class Builder {
   void copy_each(const BufferList& dst, const BufferList& src);
   void reduce(const Buffer& dst, const Buffer& left, const Buffer& right);
   void put(Rank peer, const BufferList& src);
-  /// To every other rank: written once and read by all where reaches_all(), else a put to each.
+  /// To every other rank: written once and read by all where reaches_all(), else a put to each, the
+  /// rank after this one first.
   void put_all(const BufferList& src);
   void signal(Rank peer);
   void signal_all();
@@ -161,6 +162,10 @@ class Builder {
   Message wait(Rank peer, std::int64_t bytes = kUnknown);
   /// The next message peer puts to all.
   Message wait_all(Rank peer, std::int64_t bytes = kUnknown);
+  /// To every other rank of the group that is in this rank's NUMA domain, and the next message that
+  /// one of those puts so: written once where the group has all ranks of the domain.
+  void put_domain(const BufferList& src);
+  Message wait_domain(Rank peer, std::int64_t bytes = kUnknown);
   static constexpr std::int64_t kUnknown = -1;
   void send(Rank peer, const BufferList& src);
   void recv(Rank peer, const BufferList& dst);
@@ -219,7 +224,7 @@ class Builder {
   /// call's ranks: its rank i is members[i]. Input and output lie in the given buffers' memory,
   /// from their offsets on. The strands of the group's part begin after what was emitted before
   /// and end before what comes after. Ranks that are no members do not call this. In place is
-  /// what the memory says, not call.local.
+  /// what the memory says, not call.local; domains are the group's ranks'.
   Call enter(const Call& call, std::span<const Rank> members, const Buffer& input,
              const Buffer& output);
   void leave();
@@ -280,6 +285,12 @@ class Builder {
   [[nodiscard]] bool is_member(Rank rank);
   bool is_grouped(Channel group, Rank writer, const BufferList& list);
   [[nodiscard]] bool whole_node(const Scope& scope) const;
+  // The group's ranks in this rank's domain, and the channel by which it writes to them.
+  struct Near {
+    std::vector<Rank> ranks;
+    Channel channel = Channel::kPair;
+  };
+  [[nodiscard]] Near near() const;
   [[nodiscard]] static Buffer placed(const Buffer& base, Range range) {
     range.offset += base.range.offset;
     return {.space = base.space, .range = range};

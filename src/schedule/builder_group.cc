@@ -27,6 +27,14 @@ Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffe
   if (scope.members.empty()) fail("a group of no ranks");
   Call own = call;
   own.shared.ranks = static_cast<Rank>(scope.members.size());
+  if (call_.limits.domains) {
+    std::vector<std::int32_t> domains;
+    domains.reserve(scope.members.size());
+    for (const Rank member : scope.members) {
+      domains.push_back(call_.limits.domains->node_of(member));
+    }
+    own.limits.domains = std::make_shared<const Nodes>(domains);
+  }
   scope.reaches_all = whole_node(scope);
   own.local = {};
   // Members of several blocks: only an allgather is made in place on them.
@@ -95,6 +103,33 @@ void Builder::fork() {
   Op& wait = add(OpKind::kWait, {}, {});
   wait.message = {Channel::kPair, call_.rank, number, 0};
   scope.part = schedule_.ops.size();
+}
+
+Builder::Near Builder::near() const {
+  const Limits& limits = call_.limits;
+  Near near;
+  for (Rank rank = 0; rank < here().shared.ranks; ++rank) {
+    if (limits.share_domain(team_rank(rank), call_.rank)) near.ranks.push_back(rank);
+  }
+  const Rank whole = limits.domain_size(call_.rank, call_.shared.ranks);
+  if (call_.params.two_sided || whole <= 2 || std::cmp_less(near.ranks.size(), whole)) return near;
+  const bool is_node = whole == limits.node_size(call_.rank, call_.shared.ranks);
+  near.channel = is_node ? Channel::kAll : Channel::kDomain;
+  return near;
+}
+
+void Builder::put_domain(const BufferList& src) {
+  const Near others = near();
+  if (others.channel != Channel::kPair) return post(OpKind::kPut, others.channel, -1, src);
+  for (const Rank peer : others.ranks) {
+    if (peer != here().rank) put(peer, src);
+  }
+}
+
+Message Builder::wait_domain(Rank peer, std::int64_t bytes) {
+  const Channel channel = near().channel;
+  if (channel == Channel::kPair) return wait(peer, bytes);
+  return expect(OpKind::kWait, channel, peer, {});
 }
 
 void Builder::enter_staged() {

@@ -1,36 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/channels.h"
 
+#include <limits>
+
 namespace carillon {
 
-std::uint64_t Links::key(Channel channel, Rank writer, Rank reader) const {
-  const auto ranks = static_cast<std::uint64_t>(ranks_) + 1;
-  return (static_cast<std::uint64_t>(writer) * ranks + static_cast<std::uint64_t>(reader + 1)) *
-             kChannels +
-         static_cast<std::uint64_t>(channel);
+std::int64_t Links::key(Channel channel, Rank writer, Rank reader) const {
+  return (std::int64_t{writer} * (ranks_ + 1) + reader + 1) * kChannels +
+         static_cast<std::int64_t>(channel);
 }
 
 Link* Links::find(Channel channel, Rank writer, Rank reader) {
-  const auto [it, inserted] = links_.try_emplace(key(channel, writer, reader));
-  Link& link = it->second;
-  if (!inserted) return &link;
+  std::uint32_t& place = places_[key(channel, writer, reader)];
+  if (place > 0) return &links_[place - 1];
+  Link& link = links_.emplace_back();
+  place = static_cast<std::uint32_t>(links_.size());
   link.channel = channel;
   link.writer = writer;
   link.reader = reader;
   if (has_readers(channel)) return &link;
   const Channel other = channel == Channel::kPair ? Channel::kQueue : Channel::kPair;
-  return links_.contains(key(other, writer, reader)) ? nullptr : &link;
+  return places_[key(other, writer, reader)] > 0 ? nullptr : &link;
 }
 
 Letter& Links::letter(Link& link, std::int64_t number) {
   const auto index = static_cast<std::size_t>(number - link.first);
   while (link.letters.size() <= index) {
-    Letter letter;
+    Letter& letter = link.letters.push_back({});
     letter.readers_left = readers_of(link.channel, link.writer, ranks_, limits_);
-    letter.waited.resize(has_readers(link.channel) ? static_cast<std::size_t>(ranks_) : 1);
-    link.letters.push_back(std::move(letter));
+    if (has_readers(link.channel)) letter.waited_by.resize(static_cast<std::size_t>(ranks_));
   }
   return link.letters[index];
+}
+
+bool Links::take(const Link& link, Letter& letter, Rank rank) {
+  if (taken(link, letter, rank)) return false;
+  if (has_readers(link.channel)) {
+    letter.waited_by[static_cast<std::size_t>(rank)] = true;
+  } else {
+    letter.waited = true;
+  }
+  return true;
 }
 
 void Links::advance(Link& link) {
@@ -38,11 +48,6 @@ void Links::advance(Link& link) {
     link.letters.pop_front();
     ++link.first;
   }
-}
-
-bool Links::reads(const Link& link, Rank rank) const {
-  return link.channel == Channel::kAll ? limits_.share_node(rank, link.writer)
-                                       : hears(link.channel, link.writer, rank, limits_);
 }
 
 std::string Links::describe_leftover(const Link& link) const {
@@ -58,8 +63,8 @@ std::string Links::describe_leftover(const Link& link) const {
     Rank reader = link.reader;
     if (has_readers(link.channel)) {
       reader = 0;
-      while (reader == link.writer || !reads(link, reader) ||
-             letter.waited[static_cast<std::size_t>(reader)]) {
+      while (reader == link.writer || !hears(link.channel, link.writer, reader, limits_) ||
+             taken(link, letter, reader)) {
         ++reader;
       }
     }
@@ -72,13 +77,14 @@ std::string Links::describe_leftover(const Link& link) const {
 }
 
 std::string Links::leftover() const {
-  std::uint64_t lowest = ~std::uint64_t{0};
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   std::string text;
-  for (const auto& [key, link] : links_) {
-    if (key > lowest) continue;
+  for (const Link& link : links_) {
+    const std::int64_t at = key(link.channel, link.writer, link.reader);
+    if (at > lowest) continue;
     std::string found = describe_leftover(link);
     if (found.empty()) continue;
-    lowest = key;
+    lowest = at;
     text = std::move(found);
   }
   return text;

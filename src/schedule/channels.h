@@ -7,9 +7,10 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/stamped_map.h"
+#include "schedule/fifo.h"
 #include "schedule/machine.h"
 
 namespace carillon {
@@ -26,7 +27,8 @@ struct Letter {
   Payload payload = 0;
   std::int64_t length = 0;
   Rank readers_left = 0;
-  std::vector<bool> waited;  // by which ranks (channel pair: one entry)
+  bool waited = false;          // by the reader, where there is one
+  std::vector<bool> waited_by;  // by which ranks, where there are several readers
 };
 
 /// A message of channel queue, cut into fragments that pass through the window one by one.
@@ -46,8 +48,8 @@ struct Link {
   Rank writer = 0;
   Rank reader = 0;             // -1: all others of the node or group
   std::int64_t first = 0;      // lowest number not released
-  std::deque<Letter> letters;  // numbers first, first + 1, ...
-  std::deque<Parcel> parcels;  // sent and not yet received, in order
+  Fifo<Letter> letters;        // numbers first, first + 1, ...
+  Fifo<Parcel> parcels;        // sent and not yet received, in order
   std::int64_t send_turn = 0;  // the send or multicast that may run, by number
   std::int64_t recv_turn = 0;
   std::int64_t in_flight = 0;        // fragments
@@ -63,19 +65,26 @@ class Links {
   Link* find(Channel channel, Rank writer, Rank reader);
   /// The letter of that number, made if need be; the number must not be below link.first.
   Letter& letter(Link& link, std::int64_t number);
+  /// Notes that the rank, a reader of the link, has waited for the letter; false if it had before.
+  static bool take(const Link& link, Letter& letter, Rank rank);
+  /// Whether it has.
+  [[nodiscard]] static bool taken(const Link& link, const Letter& letter, Rank rank) {
+    return has_readers(link.channel) ? letter.waited_by[static_cast<std::size_t>(rank)]
+                                     : letter.waited;
+  }
   /// Drops released letters from the front.
   static void advance(Link& link);
   /// Says which message nobody waited for; empty if all were.
   [[nodiscard]] std::string leftover() const;
 
  private:
-  [[nodiscard]] std::uint64_t key(Channel channel, Rank writer, Rank reader) const;
-  [[nodiscard]] bool reads(const Link& link, Rank rank) const;
+  [[nodiscard]] std::int64_t key(Channel channel, Rank writer, Rank reader) const;
   [[nodiscard]] std::string describe_leftover(const Link& link) const;
 
   Rank ranks_;
   const Limits& limits_;
-  std::unordered_map<std::uint64_t, Link> links_;
+  std::deque<Link> links_;            // stay where they are
+  StampedMap<std::uint32_t> places_;  // by key: in links_, from 1 on
 };
 
 }  // namespace carillon

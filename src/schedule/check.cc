@@ -155,8 +155,8 @@ class Checker {
       case OpKind::kPut:
       case OpKind::kSignal:
       case OpKind::kWait:
-        require(message.channel == Channel::kPair || message.channel == Channel::kAll,
-                "put, signal and wait use the channels pair and all");
+        require(message.channel == Channel::kPair || is_shared(message.channel),
+                "put, signal and wait use the channels pair, all and domain");
         break;
       case OpKind::kMulticast:
       case OpKind::kReceive:
@@ -168,8 +168,7 @@ class Checker {
     if (is_outgoing(op.kind) && has_readers(message.channel)) {
       require(message.peer == -1, "a message to all names a peer");
       require(readers_of(message.channel, call_.rank, call_.shared.ranks, call_.limits) > 0,
-              message.channel == Channel::kAll ? "a message to all on a node of one rank"
-                                               : "a multicast in a group of one rank");
+              nobody_reads(message.channel));
     } else {
       check_peer(message);
     }
@@ -204,8 +203,15 @@ class Checker {
               "a multicast to nodes does not come to the writer's own");
       return;
     }
-    require(call_.limits.share_node(message.peer, call_.rank),
-            "a message to all does not leave its node");
+    require(hears(message.channel, message.peer, call_.rank, call_.limits),
+            message.channel == Channel::kAll ? "a message to all does not leave its node"
+                                             : "a message to a domain does not leave it");
+  }
+
+  static const char* nobody_reads(Channel channel) {
+    if (channel == Channel::kAll) return "a message to all on a node of one rank";
+    if (channel == Channel::kDomain) return "a message to a domain of one rank";
+    return "a multicast in a group of one rank";
   }
 
   void check_index(const Message& message, bool in_loop) {
@@ -233,7 +239,7 @@ class Checker {
     const __int128 last = __int128{range.offset} + __int128{range.stride} * (rounds_ - 1);
     require(last >= 0, "a buffer that strides below 0");
     if (buffer.space == Space::kSlot) {
-      require(buffer.message.channel == Channel::kPair || buffer.message.channel == Channel::kAll,
+      require(buffer.message.channel == Channel::kPair || is_shared(buffer.message.channel),
               "a slot of a message that is received");
       check_peer(buffer.message);
       check_index(buffer.message, in_loop);

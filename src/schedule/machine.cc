@@ -45,12 +45,7 @@ Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   Status status = check_schedule(state.schedule, call);
   if (!status.ok()) return status;
   stats_.stages = std::max(stats_.stages, state.stage + 1);
-  const std::vector<std::int64_t> points = release_points(state.schedule);
-  state.releases.assign(state.schedule.ops.size(), {});
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (points[i] < 0) continue;
-    state.releases[static_cast<std::size_t>(points[i])].push_back(static_cast<std::uint32_t>(i));
-  }
+  note_releases(state);
   const std::vector<Strand>& strands = state.schedule.strands;
   for (std::size_t i = 0; i < strands.size(); ++i) {
     if (i >= state.strands.size()) {
@@ -68,6 +63,18 @@ Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   }
   state.running = strands.size();
   return memory_.begin_stage(rank, state.schedule);
+}
+
+void Machine::note_releases(RankState& state) {
+  const std::vector<std::int64_t> points = release_points(state.schedule);
+  state.first_release.assign(points.size(), 0);
+  state.next_release.assign(points.size(), 0);
+  for (std::size_t i = points.size(); i-- > 0;) {
+    if (points[i] < 0) continue;
+    std::uint32_t& first = state.first_release[static_cast<std::size_t>(points[i])];
+    state.next_release[i] = first;
+    first = static_cast<std::uint32_t>(i + 1);
+  }
 }
 
 // Adds the stage's messages to the bases, reads what it learned and goes on with the next.
@@ -168,7 +175,10 @@ void Machine::finish_op(StrandState& strand) {
 }
 
 void Machine::release(StrandState& strand, std::uint32_t op) {
-  for (const std::uint32_t wait_op : rank_of(strand).releases[op]) {
+  const RankState& state = rank_of(strand);
+  for (std::uint32_t next = state.first_release[op]; next > 0;) {
+    const std::uint32_t wait_op = next - 1;
+    next = state.next_release[wait_op];
     for (std::size_t i = 0; i < strand.open.size(); ++i) {
       if (strand.open[i].wait_op != wait_op) continue;
       release(strand.open[i]);
@@ -189,7 +199,7 @@ std::string Machine::where(const StrandState& strand) const {
 }
 
 Status Machine::at(const StrandState& strand, const Status& status) const {
-  return status.ok() ? status : error(strand, std::string(status.message()));
+  return status.ok() ? Status() : error(strand, std::string(status.message()));
 }
 
 Status Machine::error(const StrandState& strand, const std::string& reason) const {

@@ -65,7 +65,9 @@ struct RankState {
   std::int32_t stage = 0;
   std::vector<std::size_t> strands;  // indices into Machine::strands_
   std::size_t running = 0;
-  std::vector<std::vector<std::uint32_t>> releases;  // per op: the waits whose slots end with it
+  // Per op, the waits whose slots end with it: the first, and of each wait the next, one more than
+  // its index; 0 is none.
+  std::vector<std::uint32_t> first_release, next_release;
   std::int32_t large_in_use = 0;
   std::vector<std::size_t> blocked_on_large;
   Bases sent, received;
@@ -87,6 +89,7 @@ class Machine {
 
  private:
   Status start_stage(Rank rank, std::span<const std::int64_t> learned);
+  static void note_releases(RankState& state);
   Status end_stage(Rank rank);
   Status run_strand(std::size_t id);
   std::size_t take_ready();
@@ -106,6 +109,8 @@ class Machine {
   Status leave(StrandState& strand, Aggregation& all);
   Status combine(Aggregation& all);
   Status receive_fragments(std::size_t id, Link& link, Block* block);
+  std::int64_t fragments_of(const StrandState& strand, std::int64_t bytes);
+  Status pass(Link& link, std::int64_t* turn);
 
   bool take_large_slot(std::size_t id);
   void give_large_slot(Rank rank);

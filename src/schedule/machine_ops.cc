@@ -5,6 +5,7 @@
 
 #include "schedule/check.h"
 #include "schedule/machine_impl.h"
+#include "schedule/streams.h"
 
 namespace carillon {
 namespace {
@@ -24,9 +25,13 @@ Status Machine::execute(std::size_t id, const Op& op, Block* block) {
   StrandState& strand = strands_[id];
   const Site site{strand.rank, strand.index};
   const Schedule& schedule = rank_of(strand).schedule;
-  Status status = resolve_list(strand, schedule.dst(op), &dst_);
-  if (status.ok()) status = resolve_list(strand, schedule.src(op), &src_);
-  if (!status.ok()) return status;
+  dst_.clear();
+  src_.clear();
+  if (op.dst_count + op.src_count > 0) {
+    Status status = resolve_list(strand, schedule.dst(op), &dst_);
+    if (status.ok()) status = resolve_list(strand, schedule.src(op), &src_);
+    if (!status.ok()) return status;
+  }
   if (op.kind == OpKind::kCopy) return at(strand, memory_.copy(site, dst_, src_));
   if (op.kind == OpKind::kReduce) {
     stats_.reduced_bytes += dst_[0].length;
@@ -37,29 +42,27 @@ Status Machine::execute(std::size_t id, const Op& op, Block* block) {
   if (link == nullptr) {
     return error(strand, "send/recv and put/wait are both used between these two ranks");
   }
-  return transfer(id, op, *link, block);
-}
-
-Status Machine::transfer(std::size_t id, const Op& op, Link& link, Block* block) {
-  StrandState& strand = strands_[id];
-  const std::int64_t number = number_of(strand, op.message, is_outgoing(op.kind));
-  Status status;
-  switch (op.kind) {
-    case OpKind::kPut:
-    case OpKind::kMulticast:
-    case OpKind::kSignal: status = put(id, link, number, block); break;
-    case OpKind::kWait: status = wait(id, link, number, block); break;
-    case OpKind::kSend: status = send(id, link, number, block); break;
-    case OpKind::kRecv: status = recv(id, link, number, block); break;
-    case OpKind::kReceive: status = receive(id, link, number, block); break;
-    default: break;
-  }
+  Status status = transfer(id, op, *link, block);
   if (*block == Block::kLargeSlot) {
     rank_of(strand).blocked_on_large.push_back(id);
   } else if (*block != Block::kNone) {
-    link.blocked.push_back(id);
+    link->blocked.push_back(id);
   }
   return status;
+}
+
+Status Machine::transfer(std::size_t id, const Op& op, Link& link, Block* block) {
+  const std::int64_t number = number_of(strands_[id], op.message, is_outgoing(op.kind));
+  switch (op.kind) {
+    case OpKind::kPut:
+    case OpKind::kMulticast:
+    case OpKind::kSignal: return put(id, link, number, block);
+    case OpKind::kWait: return wait(id, link, number, block);
+    case OpKind::kSend: return send(id, link, number, block);
+    case OpKind::kRecv: return recv(id, link, number, block);
+    case OpKind::kReceive: return receive(id, link, number, block);
+    default: return {};
+  }
 }
 
 Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* block) {
@@ -102,9 +105,9 @@ Status Machine::wait(std::size_t id, Link& link, std::int64_t number, Block* blo
     return {};
   }
   Letter& letter = link.letters[index];
-  const auto reader = static_cast<std::size_t>(has_readers(link.channel) ? strand.rank : 0);
-  if (letter.waited[reader]) return error(strand, name_of(number) + " is waited for a second time");
-  letter.waited[reader] = true;
+  if (!Links::take(link, letter, strand.rank)) {
+    return error(strand, name_of(number) + " is waited for a second time");
+  }
   strand.open.push_back({strand.pc, &link, number, letter.payload, letter.length});
   return at(strand, memory_.arrive({strand.rank, strand.index}, letter.payload));
 }
@@ -114,20 +117,19 @@ Status Machine::wait(std::size_t id, Link& link, std::int64_t number, Block* blo
 Status Machine::receive(std::size_t id, Link& link, std::int64_t number, Block* block) {
   StrandState& strand = strands_[id];
   if (number < link.first) return error(strand, name_of(number) + " is received a second time");
-  const auto reader = static_cast<std::size_t>(strand.rank);
   const auto index = static_cast<std::size_t>(number - link.first);
   for (std::size_t i = 0; i <= index; ++i) {
     if (i == link.letters.size() || !link.letters[i].present) {
       *block = Block::kMessage;
       return {};
     }
-    if (i < index && !link.letters[i].waited[reader]) {
+    if (i < index && !Links::taken(link, link.letters[i], strand.rank)) {
       *block = Block::kTurn;
       return {};
     }
   }
   Letter& letter = link.letters[index];
-  if (letter.waited[reader]) {
+  if (Links::taken(link, letter, strand.rank)) {
     return error(strand, name_of(number) + " is received a second time");
   }
   if (letter.length != total(dst_)) {
@@ -136,7 +138,7 @@ Status Machine::receive(std::size_t id, Link& link, std::int64_t number, Block* 
                              std::to_string(letter.length) + " bytes, the receive takes " +
                              std::to_string(total(dst_)));
   }
-  letter.waited[reader] = true;
+  Links::take(link, letter, strand.rank);
   Status status = memory_.deliver({strand.rank, strand.index}, dst_, letter.payload);
   if (!status.ok()) return at(strand, status);
   wake(link.blocked);  // those behind it
@@ -151,10 +153,11 @@ Status Machine::send(std::size_t id, Link& link, std::int64_t number, Block* blo
     *block = Block::kTurn;
     return {};
   }
+  const std::int64_t fragments = fragments_of(strand, total(src_));
+  if (fragments == 0) return pass(link, &link.send_turn);
   if (link.parcels.empty() || link.parcels.back().number != number) {
-    Parcel parcel{.number = number, .send_op = strand.pc, .length = total(src_)};
-    const std::int64_t slot = call_.limits.slot_bytes;
-    parcel.fragments = std::max<std::int64_t>((parcel.length + slot - 1) / slot, 1);
+    Parcel parcel{
+        .number = number, .send_op = strand.pc, .length = total(src_), .fragments = fragments};
     Status status = memory_.capture({strand.rank, strand.index}, src_, &parcel.payload);
     if (!status.ok()) return at(strand, status);
     stats_.messages += parcel.fragments;
@@ -186,6 +189,7 @@ Status Machine::recv(std::size_t id, Link& link, std::int64_t number, Block* blo
     *block = Block::kTurn;
     return {};
   }
+  if (fragments_of(strand, total(dst_)) == 0) return pass(link, &link.recv_turn);
   if (link.parcels.empty() || link.parcels.front().sent == link.parcels.front().taken) {
     *block = Block::kMessage;
     return {};
@@ -198,6 +202,21 @@ Status Machine::recv(std::size_t id, Link& link, std::int64_t number, Block* blo
                              std::to_string(total(dst_)));
   }
   return receive_fragments(id, link, block);
+}
+
+// Of the send or recv that the strand is at.
+std::int64_t Machine::fragments_of(const StrandState& strand, std::int64_t bytes) {
+  const Schedule& schedule = rank_of(strand).schedule;
+  const Op& op = schedule.ops[strand.pc];
+  const bool by_table = has_table(is_incoming(op.kind) ? schedule.dst(op) : schedule.src(op));
+  return stream_messages(bytes, by_table, call_.limits.slot_bytes);
+}
+
+// A send or recv that is no message: the next one may be done.
+Status Machine::pass(Link& link, std::int64_t* turn) {
+  ++*turn;
+  wake(link.blocked);
+  return {};
 }
 
 Status Machine::receive_fragments(std::size_t id, Link& link, Block* block) {
@@ -258,7 +277,6 @@ void Machine::release(Link& link, std::int64_t number) {
 
 Status Machine::resolve_list(const StrandState& strand, std::span<const Buffer> buffers,
                              std::vector<Piece>* pieces) {
-  pieces->clear();
   for (const Buffer& buffer : buffers) {
     const Range range = resolve(buffer, rank_of(strand).local.tables, strand.iteration);
     pieces->push_back({buffer.space, range.offset, range.length, 0});

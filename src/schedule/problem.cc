@@ -67,15 +67,28 @@ Rank Limits::node_size(Rank rank, Rank ranks) const {
   return nodes ? static_cast<Rank>(nodes->members(nodes->node_of(rank)).size()) : ranks;
 }
 
+Rank Limits::domain_size(Rank rank, Rank ranks) const {
+  return domains ? static_cast<Rank>(domains->members(domains->node_of(rank)).size())
+                 : node_size(rank, ranks);
+}
+
+namespace {
+
+bool are_equal(const std::shared_ptr<const Nodes>& a, const std::shared_ptr<const Nodes>& b) {
+  return a == b || (a && b && *a == *b);
+}
+
+}  // namespace
+
 bool Limits::operator==(const Limits& other) const {
   return slot_bytes == other.slot_bytes && send_bytes == other.send_bytes &&
          inline_bytes == other.inline_bytes && window == other.window &&
          large_slots == other.large_slots && multicast_bytes == other.multicast_bytes &&
          gather_entries == other.gather_entries && list_costs == other.list_costs &&
-         crowded == other.crowded && multicast_pays == other.multicast_pays &&
-         aggregates == other.aggregates && aggregation_pays == other.aggregation_pays &&
-         reproducible == other.reproducible &&
-         (nodes == other.nodes || (nodes && other.nodes && *nodes == *other.nodes));
+         domain_costs == other.domain_costs && crowded == other.crowded &&
+         multicast_pays == other.multicast_pays && aggregates == other.aggregates &&
+         aggregation_pays == other.aggregation_pays && reproducible == other.reproducible &&
+         are_equal(nodes, other.nodes) && are_equal(domains, other.domains);
 }
 
 TableFacts table_facts(std::span<const std::int64_t> send_bytes) {

@@ -124,6 +124,21 @@ struct ListCosts {
   bool operator==(const ListCosts&) const = default;
 };
 
+/// What decides whether the ranks of a NUMA domain read what one of them, its head, has written for
+/// them, or each of them what a rank of another domain has. The defaults are estimates: 12 GB/s for
+/// a copy, 40 GB/s between domains.
+struct DomainCosts {
+  std::int64_t cross_fs = 25'000;  ///< per byte and reader, of the way into the readers' domain
+  std::int64_t write_fs = 80'000;  ///< of the head's CPU, per byte,
+  std::int64_t hop_ps = 300'000;   ///< and how much later its message comes than the first one
+  /// Of `bytes` for `readers` ranks of another domain than the writer's, the head among them.
+  [[nodiscard]] bool pay_head(Rank readers, std::int64_t bytes) const {
+    const std::int64_t saved_fs = (readers - 1) * cross_fs - write_fs;
+    return saved_fs > 0 && bytes > hop_ps * 1000 / saved_fs;
+  }
+  bool operator==(const DomainCosts&) const = default;
+};
+
 /// What the team's transports guarantee, agreed over the team so that all ranks emit matching
 /// parts.
 struct Limits {
@@ -141,6 +156,7 @@ struct Limits {
   /// 1: none.
   std::int32_t gather_entries = 1;
   ListCosts list_costs;
+  DomainCosts domain_costs;
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.
   bool crowded = false;
@@ -153,11 +169,19 @@ struct Limits {
   bool reproducible = false;
   /// Which ranks share a node; null: all do.
   std::shared_ptr<const Nodes> nodes;
+  /// And which of a node's a NUMA domain: a part of the node's memory that is nearer to them. Null:
+  /// nothing is known, and each node is one.
+  std::shared_ptr<const Nodes> domains;
 
   /// Of a team of `ranks`: how many are on the rank's node, itself included.
   [[nodiscard]] Rank node_size(Rank rank, Rank ranks) const;
   [[nodiscard]] bool share_node(Rank a, Rank b) const {
     return !nodes || nodes->node_of(a) == nodes->node_of(b);
+  }
+  /// The same of NUMA domains.
+  [[nodiscard]] Rank domain_size(Rank rank, Rank ranks) const;
+  [[nodiscard]] bool share_domain(Rank a, Rank b) const {
+    return domains ? domains->node_of(a) == domains->node_of(b) : share_node(a, b);
   }
   /// Whether the rank is the first of its node.
   [[nodiscard]] bool is_leader(Rank rank) const {

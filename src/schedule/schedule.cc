@@ -35,6 +35,7 @@ struct MessageHash {
 std::string_view op_name(OpKind kind) { return kOpNames.at(static_cast<std::size_t>(kind)); }
 std::string_view readers_name(Channel channel) {
   if (channel == Channel::kAll) return "all";
+  if (channel == Channel::kDomain) return "domain";
   if (channel == Channel::kNodes) return "nodes";
   return channel == Channel::kTeam ? "team" : "leaders";
 }
@@ -44,6 +45,8 @@ bool in_group(Channel channel, Rank rank, const Limits& limits) {
 }
 
 bool hears(Channel channel, Rank writer, Rank rank, const Limits& limits) {
+  if (channel == Channel::kAll) return limits.share_node(writer, rank);
+  if (channel == Channel::kDomain) return limits.share_domain(writer, rank);
   if (channel == Channel::kNodes) return !limits.share_node(writer, rank);
   return in_group(channel, rank, limits);
 }
@@ -51,6 +54,7 @@ bool hears(Channel channel, Rank writer, Rank rank, const Limits& limits) {
 Rank readers_of(Channel channel, Rank rank, Rank ranks, const Limits& limits) {
   switch (channel) {
     case Channel::kAll: return limits.node_size(rank, ranks) - 1;
+    case Channel::kDomain: return limits.domain_size(rank, ranks) - 1;
     case Channel::kTeam: return ranks - 1;
     case Channel::kLeaders: return limits.one_node() ? 0 : limits.nodes->count() - 1;
     case Channel::kNodes: return ranks - limits.node_size(rank, ranks);

@@ -11,8 +11,9 @@
 //   reduce  dst <- left (op) right, element by element; dst is disjoint from each operand or
 //           exactly the same bytes. The operand order is part of the schedule.
 //   put     captures src (the bytes may be overwritten right after) and makes them one message,
-//           to one peer (channel pair) or to every other rank of its node (channel all). Blocks
-//           only while the channel's window of unreleased messages is full.
+//           to one peer (channel pair) or to every other rank of its node (channel all) or of
+//           its NUMA domain (channel domain). Blocks only while the channel's window of unreleased
+//           messages is full.
 //   signal  a put of no bytes.
 //   wait    until that message is there; from then on its bytes can be read as space slot.
 //   send    two-sided: like put, of any length and to a tagged queue of its own.
@@ -64,23 +65,26 @@ struct Range {
 enum class Space : std::uint8_t { kInput, kOutput, kScratch, kSlot, kCounts };
 
 /// pair: one writer, one reader. all: one writer, every other rank of the writer's node reads.
+/// domain: the same of the writer's NUMA domain (Limits::domains).
 /// queue: the two-sided one, for send and recv. team, leaders: the groups of multicast and receive,
 /// all ranks of the team and the first rank of each of its nodes. nodes: one writer, all ranks of
 /// the other nodes read, each node from one copy that it takes from the network.
-enum class Channel : std::uint8_t { kPair, kAll, kQueue, kTeam, kLeaders, kNodes };
-inline constexpr int kChannels = 6;
+enum class Channel : std::uint8_t { kPair, kAll, kDomain, kQueue, kTeam, kLeaders, kNodes };
+inline constexpr int kChannels = 7;
 
 /// Of multicast and receive.
 constexpr bool is_group(Channel channel) {
   return channel == Channel::kTeam || channel == Channel::kLeaders || channel == Channel::kNodes;
 }
-/// To all readers there are: a writer's message names no peer.
-constexpr bool has_readers(Channel channel) {
-  return channel == Channel::kAll || is_group(channel);
+/// Of put, signal and wait: written once, read by several ranks of the writer's node.
+constexpr bool is_shared(Channel channel) {
+  return channel == Channel::kAll || channel == Channel::kDomain;
 }
+/// To all readers there are: a writer's message names no peer.
+constexpr bool has_readers(Channel channel) { return is_shared(channel) || is_group(channel); }
 /// Whether the rank writes and reads messages of this group.
 bool in_group(Channel channel, Rank rank, const Limits& limits);
-/// Whether it reads what `writer`, another rank of the group, multicasts to it.
+/// Whether it reads what `writer`, another rank, writes to this channel of several readers.
 bool hears(Channel channel, Rank writer, Rank rank, const Limits& limits);
 /// Of a team of `ranks`: how many read the rank's messages on this channel.
 Rank readers_of(Channel channel, Rank rank, Rank ranks, const Limits& limits);
@@ -181,7 +185,7 @@ struct Schedule {
 
 std::string_view op_name(OpKind kind);
 std::string_view space_name(Space space);
-/// "all", "team", "leaders" or "nodes": of channels with several readers.
+/// "all", "domain", "team", "leaders" or "nodes": of channels with several readers.
 std::string_view readers_name(Channel channel);
 
 /// After which op (index into ops) each `wait` op's message is released: the last op of the

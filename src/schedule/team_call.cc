@@ -62,6 +62,13 @@ Status check_team_call(const TeamCall& call) {
   if (limits.nodes && limits.nodes->ranks() != shared.ranks) {
     return bad("nodes of another number of ranks");
   }
+  if (limits.domains) {
+    if (limits.domains->ranks() != shared.ranks) return bad("domains of another number of ranks");
+    for (Rank rank = 0; rank < shared.ranks; ++rank) {
+      const Rank first = limits.domains->members(limits.domains->node_of(rank)).front();
+      if (!limits.share_node(first, rank)) return bad("a domain that is not of one node");
+    }
+  }
   if (!call.locals.empty() && call.locals.size() != static_cast<std::size_t>(shared.ranks)) {
     return bad("locals for another number of ranks");
   }

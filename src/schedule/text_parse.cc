@@ -107,7 +107,17 @@ Channel parse_group(Line& line) {
   return Channel::kTeam;
 }
 
-// "1 #3", "1 all #3", "1 team #3"; outgoing to several: "all #3", "team #3".
+// Of put, signal and wait: to several ranks of a node.
+bool accept_shared(Line& line, Channel* channel) {
+  for (const Channel shared : {Channel::kAll, Channel::kDomain}) {
+    if (!line.accept(readers_name(shared))) continue;
+    *channel = shared;
+    return true;
+  }
+  return false;
+}
+
+// "1 #3", "1 all #3", "1 team #3"; outgoing to several: "all #3", "domain #3", "team #3".
 Message parse_message(Line& line, OpKind kind) {
   const bool outgoing = is_outgoing(kind);
   if (kind == OpKind::kMulticast || kind == OpKind::kReceive) {
@@ -119,12 +129,11 @@ Message parse_message(Line& line, OpKind kind) {
   }
   const bool queue = kind == OpKind::kSend || kind == OpKind::kRecv;
   Message message{.channel = queue ? Channel::kQueue : Channel::kPair};
-  if (!queue && outgoing && line.accept("all")) {
-    message.channel = Channel::kAll;
+  if (!queue && outgoing && accept_shared(line, &message.channel)) {
     message.peer = -1;
   } else {
     message.peer = line.number<Rank>();
-    if (!queue && !outgoing && line.accept("all")) message.channel = Channel::kAll;
+    if (!queue && !outgoing) accept_shared(line, &message.channel);
   }
   parse_index(line, &message);
   return message;

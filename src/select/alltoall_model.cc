@@ -55,11 +55,16 @@ class Model {
     const double segments = std::max(1.0, std::ceil(block_ / slot));
     const Message message{.bytes = block_ / segments};
     const double away = segments * (ranks_ - node_), near = segments * (node_ - 1);
-    const double cpu =
-        away * (put_ns(message) + kTakeNs + copy_ns(message.bytes, 1)) +
-        near * (2 * kLocalNs + kLocalNsPerByte * message.bytes + copy_ns(message.bytes, 1)) +
-        copy_ns(block_, 1);
-    return std::max(cpu, node_ * away * nic_ns(message) + put_ns(message)) + kLatencyNs;
+    const double copy = copy_ns(message.bytes, 1);
+    const double puts =
+        away * put_ns(message) + near * (kLocalNs + kLocalNsPerByte * message.bytes);
+    const double takes = away * (kTakeNs + copy) + near * (kLocalNs + copy) + copy_ns(block_, 1);
+    // Short ones are all put before the first is waited for: what has come by then is taken while
+    // the last is on its way.
+    const bool is_short = message.bytes <= limits_.inline_bytes;
+    const double hidden = is_short && away > 0 ? std::min(kLatencyNs, takes - kTakeNs - copy) : 0;
+    const double nic = node_ * away * nic_ns(message) + put_ns(message);
+    return std::max(puts + takes - hidden, nic) + kLatencyNs;
   }
 
   [[nodiscard]] double bruck_ns(const Layout& layout, Rank radix) const {

@@ -34,15 +34,16 @@ AlltoallvModel::AlltoallvModel(Rank ranks, const Limits& limits, const TableCost
   }
 }
 
-// An empty block is a message, too.
+// Only blocks that are not empty are messages.
 double AlltoallvModel::pairwise_ns(const AgreedTables& tables) const {
-  const double bytes = static_cast<double>(tables.total_bytes) / ranks_;
   const double filled = filled_share(tables);
-  const double copy = filled == 0 ? 0 : filled * copy_ns(bytes / filled, 1);
-  const double away = ranks_ - node_, near = node_ - 1;
+  if (filled == 0) return 0;
+  const double bytes = static_cast<double>(tables.total_bytes) / (filled * ranks_);
+  const double copy = copy_ns(bytes, 1);
+  const double away = filled * (ranks_ - node_), near = filled * (node_ - 1);
   const double cpu = away * (costs_.send + costs_.post + costs_.take + 2 * copy) +
                      near * (costs_.near_message + costs_.near_per_byte * bytes + copy);
-  return std::max(cpu, node_ * away * nic_ns(bytes)) + costs_.latency + copy;
+  return std::max(cpu, node_ * away * nic_ns(bytes)) + costs_.latency + filled * copy;
 }
 
 double AlltoallvModel::bruck_ns(Rank radix, const AgreedTables& tables) const {

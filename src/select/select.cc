@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "select/select.h"
 
+#include <algorithm>
+
 #include "select/alltoall_model.h"
 #include "select/surveys.h"
 
@@ -16,6 +18,27 @@ const AlgorithmChoice* find_override(const Shared& shared, const Limits& limits,
   return nullptr;
 }
 
+Rank largest(const Nodes& nodes) {
+  std::size_t most = 0;
+  for (std::int32_t node = 0; node < nodes.count(); ++node) {
+    most = std::max(most, nodes.members(node).size());
+  }
+  return static_cast<Rank>(most);
+}
+
+bool are_even(const Nodes& nodes) {
+  return std::int64_t{largest(nodes)} * nodes.count() == nodes.ranks();
+}
+
+// A rule that is for one node, too, says nothing of nodes.
+bool fits_nodes(const Rule& rule, const Limits& limits) {
+  if (!limits.nodes) return rule.min_nodes <= 1;
+  const Nodes& nodes = *limits.nodes;
+  if (nodes.count() < rule.min_nodes || (rule.contiguous_only && !nodes.contiguous())) return false;
+  if (rule.even_only && !are_even(nodes)) return false;
+  return rule.max_ppn == Rule::kAnyRanks || largest(nodes) <= rule.max_ppn;
+}
+
 // The first that holds and can do the problem.
 const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& rules) {
   const std::int64_t bytes = shared.block_bytes();
@@ -27,7 +50,7 @@ const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& r
     if (rule.choice.algorithm->traits.multicast && !limits.multicast_pays) continue;
     if (rule.choice.algorithm->traits.in_switch && !limits.aggregation_pays) continue;
     if (shared.ranks > rule.max_ranks || bytes > rule.max_bytes || bytes < rule.min_bytes) continue;
-    if (rule.min_nodes > 1 && (!limits.nodes || limits.nodes->count() < rule.min_nodes)) continue;
+    if (!fits_nodes(rule, limits)) continue;
     if (suits(rule.choice, shared, limits)) return &rule;
   }
   return nullptr;

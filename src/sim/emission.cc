@@ -35,6 +35,7 @@ Emission::Emission(const Job& job, Compiler* compiler, Sharing sharing)
       shares_(sharing == Sharing::kWhereAlike && job.locals.empty() &&
               job.symmetry.peers != Symmetry::Peers::kOwn) {
   rules_.window = job.call.limits.window;
+  rules_.tells_read = job.call.limits.domains != nullptr;
 }
 
 Status Emission::emit(Rank rank, const Local& local, Window window) {
@@ -202,6 +203,7 @@ Status Emission::emit_window(Rank rank, const Local& local, StrandParts* strand)
   const Schedule& schedule = builder_.built();
   if (schedule.ops.empty()) return {};
   strand->part = compiler_.compile(schedule, schedule.strands.front(), call_.local, rules_);
+  if (strand->part.shape->steps.empty()) compiler_.give_back(&strand->part);
   return {};
 }
 

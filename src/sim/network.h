@@ -70,14 +70,6 @@ class Network {
     return machine::to_memory(machine_, bus_of(node), nic.lanes.in, costs.by_levels.front());
   }
 
-  /// A multicast to nodes that was at the node at `time`: when its processes find it in shared
-  /// memory.
-  std::int64_t share(std::int32_t node, std::int64_t time,
-                     const TransferTable::Costs& costs) const {
-    return std::max(time, nics_[static_cast<std::size_t>(node)].lanes.in) + costs.receive_group_ps +
-           machine_.shared_memory.latency_ps;
-  }
-
   /// Work on the node's memory from `begin`, which would end at `end`: when it does.
   std::int64_t use_memory(std::int32_t node, std::int64_t begin, std::int64_t end,
                           const TransferTable::Costs& costs) {
@@ -86,6 +78,15 @@ class Network {
     memory.busy = std::max(memory.busy, begin) + costs.memory_ps;
     memory.work_ps += costs.memory_ps;
     return std::max(end, memory.busy);
+  }
+
+  /// A rank of the domain reads, from `begin` on, what another domain has written, which takes its
+  /// way there `ps`: when it has.
+  std::int64_t cross(std::int32_t domain, std::int64_t begin, std::int64_t ps) {
+    const auto at = static_cast<std::size_t>(domain);
+    if (crossings_.size() <= at) crossings_.resize(at + 1);
+    crossings_[at] = std::max(crossings_[at], begin) + ps;
+    return crossings_[at];
   }
 
   /// For how long, until `now`, the node's memory has been busy. All that began before is known.
@@ -122,6 +123,7 @@ class Network {
   HugeArray<Nic> nics_;
   std::vector<machine::Lanes> buses_;
   std::vector<Memory> memories_;
+  std::vector<std::int64_t> crossings_;  // into each NUMA domain: busy until
 };
 
 }  // namespace carillon::sim

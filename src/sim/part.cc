@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "schedule/streams.h"
+
 namespace carillon::sim {
 namespace {
 
@@ -59,6 +61,13 @@ std::int64_t runs_of(std::span<const Buffer> dst, std::span<const Buffer> src,
     if ((d == dst.size() && dst_end < src_end) || (s == src.size() && src_end < dst_end)) break;
   }
   return runs;
+}
+
+// A send or recv that is no message takes no step.
+bool is_step(const Schedule& schedule, const Op& op, const Tables& tables) {
+  if (op.kind != OpKind::kSend && op.kind != OpKind::kRecv) return true;
+  const auto list = op.kind == OpKind::kSend ? schedule.src(op) : schedule.dst(op);
+  return is_message(length_of(list, tables), has_table(list));
 }
 
 bool is_post(OpKind kind) { return is_outgoing(kind); }
@@ -258,7 +267,7 @@ void Compiler::mark_credited(const Context& context) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!takes_credit(ops[i].kind)) continue;
     const bool credited = credits_all(context.rules) || channels.contains(channel_key(ops[i]));
-    steps_[i].credited = credited ? 1 : 0;
+    steps_[places_[i]].credited = credited ? 1 : 0;
   }
 }
 
@@ -273,7 +282,19 @@ void Compiler::link_releases(const Context& context) {
   for (std::uint32_t i = 0; i < context.strand.op_count; ++i) {
     const std::int64_t point = points[context.strand.first_op + i];
     if (point < 0) continue;
-    steps_[i].link = static_cast<std::uint32_t>(point - context.strand.first_op);
+    const auto op = static_cast<std::size_t>(point) - context.strand.first_op;
+    steps_[places_[i]].link = places_[op];
+  }
+}
+
+// To the steps that there are.
+void Compiler::shorten_loops(const Context& context) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Op& op = context.schedule.ops[context.strand.first_op + i];
+    if (op.kind != OpKind::kRepeat) continue;
+    const std::size_t next = i + 1 + op.body;
+    const std::size_t end = next < places_.size() ? places_[next] : steps_.size();
+    steps_[places_[i]].link = static_cast<std::uint32_t>(end - places_[i] - 1);
   }
 }
 
@@ -291,15 +312,19 @@ Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Loc
   const Context context{schedule, strand, local, rules};
   steps_.clear();
   peers_.clear();
+  places_.clear();
   for (std::uint32_t i = 0; i < strand.op_count; ++i) {
-    steps_.push_back(step_of(context, schedule.ops[strand.first_op + i]));
+    const Op& op = schedule.ops[strand.first_op + i];
+    places_.push_back(static_cast<std::uint32_t>(steps_.size()));
+    if (!is_step(schedule, op, local.tables)) continue;
+    steps_.push_back(step_of(context, op));
     if (steps_.back().kind == OpKind::kWait || steps_.back().kind == OpKind::kReceive)
-      steps_.back().link = i;
+      steps_.back().link = places_.back();
   }
-  if (credits_all(rules) || has_many(schedule, rules.window)) {
-    mark_credited(context);
-    link_releases(context);
-  }
+  if (steps_.size() < places_.size()) shorten_loops(context);
+  const bool counts = credits_all(rules) || has_many(schedule, rules.window);
+  if (counts) mark_credited(context);
+  if (counts || rules.tells_read) link_releases(context);
   const Part part{.shape = shapes_.get(steps_, peers_.size()), .peers = pool_.take(peers_.size())};
   std::copy(peers_.begin(), peers_.end(), part.peers);
   return part;

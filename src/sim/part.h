@@ -150,6 +150,7 @@ class Compiler {
     std::int32_t window = 1;    ///< Limits::window
     std::int32_t stage = 0;     ///< whose messages are numbered from 0 again
     bool all_credited = false;  ///< a stage's part does not tell how many there are in all
+    bool tells_read = false;    ///< a wait's link says whether anything reads the message
   };
   Part compile(const Schedule& schedule, const Strand& strand, const Local& local,
                const Rules& rules);
@@ -174,13 +175,15 @@ class Compiler {
   std::uint32_t place(Rank peer);
   void mark_credited(const Context& context);
   void link_releases(const Context& context);
+  void shorten_loops(const Context& context);
 
   const machine::Machine& machine_;
   TransferTable& transfers_;
   ShapeTable shapes_;
   PeerPool pool_;
-  std::vector<Step> steps_;           // of the part being compiled,
-  std::vector<std::uint32_t> peers_;  // and its peers
+  std::vector<Step> steps_;            // of the part being compiled,
+  std::vector<std::uint32_t> places_;  // in them, of each op, or of what comes after one without,
+  std::vector<std::uint32_t> peers_;   // and its peers
 };
 
 }  // namespace carillon::sim

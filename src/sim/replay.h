@@ -15,9 +15,9 @@
 
 namespace carillon::sim {
 
-/// Who progresses a rank's collectives: the program, within start and wait only, or a thread with a
-/// core of its own.
-enum class Progress : std::uint8_t { kCaller, kThread };
+/// Who progresses a rank's collectives: the program, within start and wait only; a thread with a
+/// core of its own; or, what has been started, the servlet of its node: one core for all its ranks.
+enum class Progress : std::uint8_t { kCaller, kThread, kServlet };
 
 /// What a rank of a program did, as it is told to Replay::on_step.
 struct StepSpan {

@@ -2,7 +2,8 @@
 //
 // The state of a replay: where each rank is in its program, and the collectives that are in flight.
 // A rank that is in several is a *member* of each: members have numbers of their own, behind those
-// of the ranks, so that messages of different collectives do not meet.
+// of the ranks, so that messages of different collectives do not meet. The first of these numbers
+// are the nodes' servlets, where there are any.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,19 @@
 
 namespace carillon::sim {
 
+/// Of a node, what has come of multicasts to nodes; simulation_reception-inl.h.
+struct NodeReception {
+  struct Came {
+    std::int64_t time = 0;
+    std::uint32_t word = 0, path = 0;  ///< of its event
+  };
+  std::uint32_t receiver = 0;      ///< who takes them from the network
+  std::int64_t taken = INT64_MIN;  ///< when it took one last
+  /// By writer and number, which several have that are matched in their order: what the receiver
+  /// has not taken.
+  std::multimap<std::pair<std::uint32_t, std::int32_t>, Came> came;
+};
+
 /// A call that is under way: of a simulation of one call that one.
 struct Flight {
   const Job* job = nullptr;
@@ -28,6 +42,7 @@ struct Flight {
   std::uint32_t base = 0;               ///< the number of its first member
   std::optional<Lessons> lessons = {};  ///< once a rank has ended a stage that another one follows
   std::unique_ptr<Switches> switches = {};  ///< once a leader has something for them
+  std::unordered_map<std::int32_t, NodeReception> receptions = {};  ///< by node
   // Of a replay:
   std::uint32_t team = 0, sequence = 0;
   const program::Call* first_call = nullptr;  ///< as the first rank that started it makes it,
@@ -38,10 +53,13 @@ struct Flight {
 
 /// What a member has beside a rank's state.
 struct MemberState {
-  std::uint32_t path = 0;  ///< of a rank: the last message that it was idle for
+  /// Of a rank or servlet: the last message that it was idle for; of a member that is handed over:
+  /// its rank's.
+  std::uint32_t path = 0;
   Flight* flight = nullptr;
   const program::Call* call = nullptr;  ///< null: not started
   std::uint32_t owner = 0;              ///< the rank of the program
+  std::uint32_t agent = 0;              ///< on whose CPU it goes on: its owner, or a servlet
   std::uint32_t slot = 0;               ///< of its body
 };
 
@@ -54,6 +72,7 @@ struct Actor {
   struct Slot {
     std::uint32_t call = 0;
     bool in_flight = false;
+    bool handed_over = false;  ///< to the servlet
     std::int64_t end_ps = 0;
     std::uint32_t path = 0;  ///< of the rank, when it ended
   };
@@ -61,7 +80,7 @@ struct Actor {
   std::size_t next = 0;  // step
   std::vector<Loop> loops;
   std::vector<Slot> slots;
-  std::vector<std::uint32_t> members;                          // in flight
+  std::vector<std::uint32_t> members;                          // in flight on its own CPU
   std::unordered_map<std::uint32_t, std::uint32_t> sequences;  // calls so far, by team
   std::int64_t clock_ps = 0;    // Progress::kThread: the program's own time,
   std::uint32_t path = 0;       // and what it last waited for
@@ -92,7 +111,8 @@ struct ReplayState {
   const Replay& replay;
   program::TeamTable teams;
   std::vector<Actor> actors;
-  std::vector<std::shared_ptr<const Nodes>> nodes;  // of each team, once it is known
+  std::vector<std::vector<std::uint32_t>> servlets;  // of each node: the members in its hands
+  std::vector<std::shared_ptr<const Nodes>> nodes;   // of each team, once it is known
   std::map<std::pair<const program::Call*, std::uint32_t>, std::unique_ptr<Plan>> plans;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Flight>> flights;
   std::unordered_map<Rank, std::vector<std::uint32_t>> free_bases;  // by size

@@ -11,7 +11,9 @@
 #include "sim/simulation_aggregate-inl.h"
 #include "sim/simulation_message-inl.h"
 #include "sim/simulation_rank-inl.h"
+#include "sim/simulation_reception-inl.h"
 #include "sim/simulation_replay-inl.h"
+#include "sim/simulation_servlet-inl.h"
 
 namespace carillon::sim {
 namespace {
@@ -72,6 +74,7 @@ Simulation<kFull>::Simulation(const Job& job, const machine::Machine& machine,
   using Sharing = Emission::Sharing;
   emission_.emplace(job, &compiler_, kFull ? Sharing::kNever : Sharing::kWhereAlike);
   if (emission_->shares()) peers_ = job.symmetry.peers;
+  domains_ = job.call.limits.domains.get();
   only_ = {.job = &job, .emission = &*emission_};
 }
 
@@ -120,7 +123,7 @@ std::int64_t Simulation<kFull>::begin_of(std::uint32_t id) const {
 template <bool kFull>
 void Simulation<kFull>::begin_rank(std::uint32_t id, std::int64_t time) {
   if constexpr (kFull) {
-    if (replay_) return begin_actor(id, time);
+    if (replay_) return id < ranks_ ? begin_actor(id, time) : pick_up(id, time);
   }
   begin(id, time);
   run(id);
@@ -298,6 +301,7 @@ void Simulation<kFull>::happen(const Event& event) {
     case EventKind::kDeliver: return deliver(event);
     case EventKind::kMessage: return receive(event);
     case EventKind::kBegin: return begin_rank(event.rank, event.time);
+    case EventKind::kTakeOver: return take_over(event);
     case EventKind::kWake:
       if (state_of(event.rank).wake != event.time) return;  // it has been woken earlier
       state_of(event.rank).wake = INT64_MAX;

@@ -31,10 +31,11 @@
 namespace carillon::sim {
 
 /// In the order in which events of the same time happen.
-enum class EventKind : std::uint8_t { kRelease, kDeliver, kMessage, kBegin, kWake };
+enum class EventKind : std::uint8_t { kRelease, kDeliver, kMessage, kBegin, kWake, kTakeOver };
 
 /// What a message is: the payload, or, before a long send, the request and the grant to send it; or
-/// of a multicast one more copy of the payload on a node that has it already.
+/// of a multicast one more copy of the payload on a node that has it already, or the request to
+/// send it again.
 enum class Role : std::uint8_t { kPayload, kRequest, kGrant, kCopy };
 
 /// What an event is about, in 32 bits.
@@ -154,7 +155,14 @@ class Simulation {
     }
     return id;
   }
-  [[nodiscard]] std::int64_t& cpu_of(std::uint32_t id) { return state_of(owner_of(id)).cpu; }
+  // Whose CPU does its work.
+  [[nodiscard]] std::uint32_t agent_of(std::uint32_t id) const {
+    if constexpr (kFull) {
+      if (replay_) return state_of(id).agent;
+    }
+    return id;
+  }
+  [[nodiscard]] std::int64_t& cpu_of(std::uint32_t id) { return state_of(agent_of(id)).cpu; }
   [[nodiscard]] Flight& flight_of(std::uint32_t id) {
     if constexpr (kFull) {
       if (replay_) return *state_of(id).flight;
@@ -183,6 +191,12 @@ class Simulation {
   }
   [[nodiscard]] bool is_local(std::uint32_t a, std::uint32_t b) const {
     return single_ ? a == b : node_of(a) == node_of(b);
+  }
+
+  // Whether the message, of the same node, comes from another NUMA domain.
+  [[nodiscard]] bool crosses(std::uint32_t from, std::uint32_t to) const {
+    return domains_ != nullptr && is_local(from, to) &&
+           domains_->node_of(static_cast<Rank>(from)) != domains_->node_of(static_cast<Rank>(to));
   }
 
   // simulation.cc: time.
@@ -261,7 +275,7 @@ class Simulation {
   std::uint32_t path_node(std::uint32_t path, std::uint32_t from, std::uint32_t to,
                           std::int64_t sent);
   [[nodiscard]] std::uint32_t path_of(std::uint32_t id) const {
-    if constexpr (kFull) return state_of(owner_of(id)).path;
+    if constexpr (kFull) return state_of(agent_of(id)).path;
     return 0;
   }
   void note_wait(std::uint32_t id, std::int64_t came, std::uint32_t path);
@@ -275,6 +289,20 @@ class Simulation {
     const std::uint64_t peer = has_readers(step.channel) ? 0xffffffff : peer_of(id, strand, step);
     return peer << 3 | static_cast<std::uint64_t>(step.channel);
   }
+
+  // simulation_reception-inl.h: who of a node receives multicasts to nodes.
+  NodeReception& reception_of(std::uint32_t id);
+  [[nodiscard]] const Nodes* sharers_of(std::uint32_t id) const;
+  StrandState* strand_waiting(std::uint32_t id, const MessageKey& key);
+  bool waits_for(std::uint32_t id, const MessageKey& key) {
+    return strand_waiting(id, key) != nullptr;
+  }
+  void come_to_node(const Event& event);
+  void wait_for_node(std::uint32_t id, const StrandState& strand, const MessageKey& key);
+  void hand_over(NodeReception* reception, std::uint32_t from, std::int32_t number);
+  void take_over(const Event& event);
+  void publish(std::uint32_t id, std::int64_t time, Subject subject, std::uint32_t writer,
+               std::int32_t number);
 
   // simulation_aggregate-inl.h: reductions in switches.
   bool aggregate(std::uint32_t id, StrandState* strand, const Step& step);
@@ -292,7 +320,8 @@ class Simulation {
   // simulation_replay-inl.h: programs.
   void begin_actor(std::uint32_t rank, std::int64_t time);
   void run_actor(std::uint32_t rank);
-  bool next_member(std::uint32_t rank, std::uint32_t* member, StrandState** strand);
+  bool next_member(std::uint32_t agent, std::uint32_t* member, StrandState** strand);
+  std::vector<std::uint32_t>& members_of(std::uint32_t agent);
   bool stretch(std::uint32_t rank);
   void next_action(std::uint32_t rank);
   void account(std::uint32_t rank, std::int64_t now);
@@ -308,9 +337,18 @@ class Simulation {
   [[nodiscard]] std::uint32_t& clock_path_of(std::uint32_t rank);
   [[nodiscard]] std::int64_t& clock_of(std::uint32_t rank);
 
+  // simulation_servlet-inl.h: programs whose nodes have servlets.
+  void make_servlets();
+  Status check_servlets() const;
+  void hand_over(std::uint32_t id);
+  void pick_up(std::uint32_t id, std::int64_t time);
+  void run_servlet(std::uint32_t servlet);
+  [[nodiscard]] std::int64_t tell_owner(std::uint32_t id, std::int64_t end);
+
   const machine::Machine& machine_;
   const Options& options_;
-  const Nodes* nodes_;  // null: one
+  const Nodes* nodes_;              // null: one
+  const Nodes* domains_ = nullptr;  // of a single call; null: they do not matter
   Cores cores_;
   bool single_;   // one rank per node, and cores for all
   bool careful_;  // ranks share something of their nodes

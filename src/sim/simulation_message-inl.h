@@ -35,7 +35,7 @@ void Simulation<kFull>::note_wait(std::uint32_t id, std::int64_t came, std::uint
   if constexpr (kFull) {
     if (path == 0 || came <= cpu_of(id)) return;
     path_[path].came = came;
-    state_of(owner_of(id)).path = path;
+    state_of(agent_of(id)).path = path;
   }
 }
 
@@ -45,7 +45,7 @@ void Simulation<kFull>::deliver_here(std::uint32_t id, std::uint32_t to, std::in
                                      std::int64_t time, Subject subject, std::int32_t number) {
   subject.kind = EventKind::kDeliver;
   Event event;
-  event.time = time;
+  event.time = time + (crosses(id, to) ? machine_.shared_memory.cross_latency_ps : 0);
   event.rank = to;
   event.from = id;
   event.word = subject.word();
@@ -60,7 +60,7 @@ void Simulation<kFull>::send_between(std::uint32_t id, std::uint32_t to, std::in
                                      Subject subject, std::int32_t number, std::uint32_t path) {
   subject.kind = EventKind::kMessage;
   const bool has_payload = subject.role == Role::kPayload;
-  if (has_payload && cores_.are_shared()) {
+  if (has_payload && cores_.are_shared() && !is_group(subject.channel)) {
     cores_.sent(owner_of(to), transfers_[subject.transfer].transfer.bytes);
   }
   Event event;
@@ -153,15 +153,17 @@ void Simulation<kFull>::leave_cpu(std::uint32_t id, StrandState* strand, const S
   const std::int64_t sent = strand->ready;
   const std::int64_t seen = sent + machine_.shared_memory.latency_ps;
   if (is_group(step.channel)) return multicast(id, *strand, step, subject);
-  if (step.channel == Channel::kAll) {
+  if (is_shared(step.channel)) {
     const Flight& flight = flight_of(id);
-    const Nodes* const nodes = flight.job->call.limits.nodes.get();
+    const Limits& limits = flight.job->call.limits;
+    const bool in_domain = step.channel == Channel::kDomain && limits.domains;
+    const Nodes* const parts = in_domain ? limits.domains.get() : limits.nodes.get();
     const auto ranks = static_cast<std::uint32_t>(flight.job->call.shared.ranks);
-    for (std::uint32_t to = flight.base; nodes == nullptr && to < flight.base + ranks; ++to) {
+    for (std::uint32_t to = flight.base; parts == nullptr && to < flight.base + ranks; ++to) {
       if (to != id) deliver_here(id, to, sent, seen, subject, number);
     }
-    if (nodes == nullptr) return;
-    for (const Rank member : nodes->members(nodes->node_of(static_cast<Rank>(id - flight.base)))) {
+    if (parts == nullptr) return;
+    for (const Rank member : parts->members(parts->node_of(static_cast<Rank>(id - flight.base)))) {
       const std::uint32_t to = flight.base + static_cast<std::uint32_t>(member);
       if (to != id) deliver_here(id, to, sent, seen, subject, number);
     }
@@ -176,8 +178,8 @@ void Simulation<kFull>::leave_cpu(std::uint32_t id, StrandState* strand, const S
 }
 
 // One message leaves the NIC; the first reader of each node takes it from the network, the others
-// of the node, and of the writer's own, get copies from the NIC, or, of one to nodes, find what the
-// first has put into shared memory.
+// of the node, and of the writer's own, get copies from the NIC. One to nodes comes to each of them
+// once (simulation_reception-inl.h).
 template <bool kFull>
 void Simulation<kFull>::multicast(std::uint32_t id, const StrandState& strand, const Step& step,
                                   Subject subject) {
@@ -198,6 +200,7 @@ void Simulation<kFull>::multicast(std::uint32_t id, const StrandState& strand, c
   subject.kind = EventKind::kMessage;
   for (const std::uint32_t to : readers) {
     const bool is_first = reached.insert(place_of(to)).second;
+    if (!is_first && step.channel == Channel::kNodes) continue;
     subject.role = is_first ? Role::kPayload : Role::kCopy;
     Event event;
     event.time = left;
@@ -240,6 +243,7 @@ bool Simulation<kFull>::await(std::uint32_t id, StrandState* strand, const Step&
     strand->state = StrandState::State::kNeedsMessage;
     strand->key = key;
     if (arrived) grant(id, strand, *arrived);
+    if (is_new && step.channel == Channel::kNodes) wait_for_node(id, *strand, key);
     return false;
   }
   complete(id, strand, *arrived);
@@ -254,31 +258,45 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
   const std::uint32_t peer = peer_of(id, *strand, step);
   const TransferTable::Costs& costs = transfers_[step.transfer];
   const bool is_recv = step.kind == OpKind::kRecv;
+  const Subject came = Subject::of(arrived.flags);
   std::int64_t cpu_ps = 0;
+  note_wait(id, arrived.time, arrived.path);
   if (step.kind == OpKind::kReceive) {
-    const bool is_shared = static_cast<Role>(arrived.flags >> 3 & 3) == Role::kCopy;
-    if (!is_shared) cpu_ps = costs.receive_group_ps;
-    if (step.channel == Channel::kNodes) cpu_ps += costs.local_recv_ps;
+    if (came.role != Role::kCopy) cpu_ps = costs.receive_group_ps;
+    if (step.channel == Channel::kNodes) {
+      if (came.role != Role::kCopy) {
+        publish(id, std::max(strand->ready, arrived.time) + cpu_ps,
+                {.credited = came.credited, .channel = step.channel, .transfer = step.transfer},
+                peer, step.number + step.stride * strand->round);
+      }
+      cpu_ps += costs.local_recv_ps;
+    }
   } else if (!is_local(id, peer)) {
     cpu_ps = is_recv ? costs.recv_ps : machine::wait_ps(machine_);
     if (cores_.are_shared()) {
-      const std::uint32_t transfer = Subject::of(arrived.flags).transfer;
-      const std::int64_t bytes = transfers_[transfer].transfer.bytes;
+      const std::int64_t bytes = transfers_[came.transfer].transfer.bytes;
       cpu_ps += machine::shared_read_ps(machine_, bytes, cores_.read(owner_of(id), bytes));
     }
   } else if (peer != id) {
     cpu_ps = is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);
   }
-  note_wait(id, arrived.time, arrived.path);
   strand->state = StrandState::State::kReady;
-  spend(id, strand, std::max(strand->ready, arrived.time) + cpu_ps, Activity::kWait, step);
+  std::int64_t end = std::max(strand->ready, arrived.time) + cpu_ps;
+  // What nothing uses is not read.
+  const bool is_read = step.kind != OpKind::kWait || step.link != strand->step;
+  if (is_read && crosses(peer, id)) {
+    const std::int64_t bytes = transfers_[came.transfer].transfer.bytes;
+    end = network_.cross(domains_->node_of(static_cast<Rank>(id)), end,
+                         machine::crossing_ps(machine_, bytes));
+  }
+  spend(id, strand, end, Activity::kWait, step);
   if (step.kind == OpKind::kReceive) {
     count_as_copy(Activity::kWait, costs.group_copy_ps);
   } else if (is_recv && peer != id) {
     count_as_copy(Activity::kWait,
                   is_local(id, peer) ? costs.local_recv_copy_ps : costs.recv_copy_ps);
   }
-  if ((arrived.flags & Subject{.credited = true}.flags()) != 0) {
+  if (came.credited) {
     RankState& state = state_of(id);
     if (!state.more) state.more = std::make_unique<More>();
     state.more->held.push_back({index_of(state, strand), step.link, peer, step.channel});
@@ -313,10 +331,9 @@ void Simulation<kFull>::receive(const Event& event) {
   const bool has_payload = is_copy || subject.role == Role::kPayload;
   const TransferTable::Costs& costs = transfers_[has_payload ? subject.transfer : empty_];
   Event later = event;
-  const bool is_shared = is_copy && subject.channel == Channel::kNodes;
-  later.time = is_shared ? network_.share(node_, event.time, costs)
-               : is_copy ? network_.copy_out(node_, event.time, costs)
-                         : network_.receive(node_, event.time, costs);
+  later.time = is_copy ? network_.copy_out(node_, event.time, costs)
+                       : network_.receive(node_, event.time, costs);
+  if (subject.channel == Channel::kNodes) return come_to_node(later);
   if (subject.role == Role::kGrant) {
     if constexpr (kFull) path_[event.path()].came = later.time;
     Subject payload = subject;
@@ -327,7 +344,7 @@ void Simulation<kFull>::receive(const Event& event) {
   }
   Subject told = subject;
   told.kind = EventKind::kDeliver;
-  if (is_copy && !is_shared) told.role = Role::kPayload;
+  if (is_copy) told.role = Role::kPayload;
   later.word = told.word();
   // At once, unless that would overtake others: those that were too late for the window before,
   // say, or copies, which can be a long time coming.
@@ -346,8 +363,9 @@ void Simulation<kFull>::deliver(const Event& event) {
   const MessageKey key(event.from, subject.channel, event.number);
   subject.kind = EventKind::kRelease;  // which is 0, as is channel pair
   subject.channel = Channel::kPair;
-  // Where cores are shared the reader's time depends on what has come.
-  const bool is_plain = subject.flags() == 0 && !cores_.are_shared();
+  // The reader's time depends on what has come where cores are shared, or from another domain.
+  const bool is_plain =
+      subject.flags() == 0 && !cores_.are_shared() && !crosses(event.from, event.rank);
   const Arrived arrived{event.time, is_plain ? 0 : subject.word(), event.path()};
   StrandState* const strand = find_strand(&state, [&](const StrandState& each) {
     return each.state == State::kNeedsMessage && each.key == key;

@@ -174,7 +174,7 @@ template <bool kFull>
 void Simulation<kFull>::run(std::uint32_t id) {
   RankState& state = state_of(id);
   if constexpr (kFull) {
-    if (replay_) return run_actor(state.owner);
+    if (replay_) return state.agent < ranks_ ? run_actor(state.agent) : run_servlet(state.agent);
   }
   if (cores_.are_shared()) {
     const StrandState* const strand = next_strand(&state);

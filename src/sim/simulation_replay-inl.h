@@ -2,7 +2,7 @@
 //
 // Simulation: programs. A rank does what its program says on the CPU that its collectives use, too:
 // these go on while it is in start or wait, as far as their messages are there, and not while it
-// computes; or, with a thread for them, at any time.
+// computes; or, with a thread or a servlet for them, at any time.
 #pragma once
 
 #include <algorithm>
@@ -37,6 +37,7 @@ Simulation<kFull>::Simulation(const Replay& replay, const machine::Machine& mach
     : Simulation(replay.nodes.get(), replay.program.ranks, false, machine, options) {
   replay_ = std::make_unique<ReplayState>(replay);
   replay_->next_base = ranks_;
+  if (replay.progress == Progress::kServlet) make_servlets();
 }
 
 // The program's time: where it computes.
@@ -62,19 +63,25 @@ void Simulation<kFull>::begin_actor(std::uint32_t rank, std::int64_t time) {
   run_actor(rank);
 }
 
-// The strand of the rank's collectives that could go on first.
+// In flight on the CPU of the rank, or servlet.
 template <bool kFull>
-bool Simulation<kFull>::next_member(std::uint32_t rank, std::uint32_t* member,
+std::vector<std::uint32_t>& Simulation<kFull>::members_of(std::uint32_t agent) {
+  return agent < ranks_ ? replay_->actors[agent].members : replay_->servlets[agent - ranks_];
+}
+
+// The strand of those that could go on first.
+template <bool kFull>
+bool Simulation<kFull>::next_member(std::uint32_t agent, std::uint32_t* member,
                                     StrandState** strand) {
   *strand = nullptr;
-  for (const std::uint32_t id : replay_->actors[rank].members) {
+  for (const std::uint32_t id : members_of(agent)) {
     StrandState* const next = next_strand(&state_of(id));
     if (next == nullptr || (*strand != nullptr && (*strand)->ready <= next->ready)) continue;
     *member = id;
     *strand = next;
   }
   if (*strand == nullptr) return false;
-  (*strand)->ready = std::max((*strand)->ready, states_[rank].cpu);
+  (*strand)->ready = std::max((*strand)->ready, state_of(agent).cpu);
   return true;
 }
 
@@ -90,6 +97,7 @@ void Simulation<kFull>::run_actor(std::uint32_t rank) {
         clock_of(rank) = slot.end_ps;
         clock_path_of(rank) = slot.path;
       }
+      if (slot.handed_over) clock_of(rank) += machine::local_wait_ps(machine_);
     }
     std::uint32_t member = 0;
     StrandState* strand = nullptr;
@@ -244,9 +252,13 @@ bool Simulation<kFull>::start(std::uint32_t rank, const program::Step& step) {
   state.call = &call;
   state.slot = step.slot;
   actor.slots[step.slot] = {.call = step.call, .in_flight = true};
-  actor.members.push_back(id);
   ++flight->started;
   ++replay_->report.kinds.at(static_cast<std::size_t>(call.collective)).starts;
+  if (!replay_->servlets.empty() && step.kind == program::StepKind::kStart) {
+    hand_over(id);
+    return true;
+  }
+  actor.members.push_back(id);
   if (clock_of(rank) > states_[rank].cpu) states_[rank].path = clock_path_of(rank);
   begin(id, std::max(states_[rank].cpu, clock_of(rank)));
   if (status_.code() == Code::kUnsupported) {
@@ -298,6 +310,7 @@ Flight* Simulation<kFull>::take_off(std::uint32_t rank, const program::Step& ste
     state = RankState();
     state.flight = flight.get();
     state.owner = static_cast<std::uint32_t>(ranks[static_cast<std::size_t>(member)]);
+    state.agent = state.owner;
   }
   return flight.get();
 }
@@ -372,12 +385,12 @@ Status Simulation<kFull>::match(const Flight& flight, std::uint32_t rank,
 template <bool kFull>
 void Simulation<kFull>::end_member(std::uint32_t id, std::int64_t end) {
   RankState& state = state_of(id);
-  Actor& actor = replay_->actors[state.owner];
-  states_[state.owner].cpu = std::max(states_[state.owner].cpu, end);
-  actor.slots[state.slot].in_flight = false;
-  actor.slots[state.slot].end_ps = end;
-  actor.slots[state.slot].path = states_[state.owner].path;
-  std::erase(actor.members, id);
+  Actor::Slot& slot = replay_->actors[state.owner].slots[state.slot];
+  cpu_of(id) = std::max(cpu_of(id), end);
+  slot.in_flight = false;
+  slot.end_ps = slot.handed_over ? tell_owner(id, end) : end;
+  slot.path = path_of(id);
+  std::erase(members_of(state.agent), id);
   ++state.flight->ended;
   land(state.flight);
 }
@@ -398,9 +411,11 @@ void Simulation<kFull>::stuck() {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     const Actor& actor = replay_->actors[rank];
     if (actor.ended) continue;
-    for (const std::uint32_t id : actor.members) {
+    const bool handed_over = actor.slots[actor.slot].handed_over;
+    const auto servlet = handed_over ? ranks_ + static_cast<std::uint32_t>(node_of(rank)) : rank;
+    for (const std::uint32_t id : members_of(servlet)) {
       const RankState& state = state_of(id);
-      if (state.slot != actor.slot) continue;
+      if (state.owner != rank || state.slot != actor.slot) continue;
       const Flight& flight = *state.flight;
       const std::vector<Rank>& ranks = replay_->teams.members(flight.team);
       std::size_t missing = 0;
@@ -448,12 +463,15 @@ std::vector<PathStep> Simulation<kFull>::path_of_program() const {
 template <bool kFull>
 Result<ReplayReport> Simulation<kFull>::run_replay() {
   if (Status status = check(); !status.ok()) return status;
-  if (cores_.are_shared() && replay_->replay.progress == Progress::kThread) {
+  if (cores_.are_shared() && replay_->replay.progress != Progress::kCaller) {
     return Status(Code::kUnsupported,
                   "machine " + machine_.name +
-                      " has fewer cores than ranks: there are none for threads that make progress");
+                      " has fewer cores than ranks: there are none for who makes progress");
   }
-  for (std::uint32_t rank = 0; rank < ranks_; ++rank) state_of(rank).owner = rank;
+  if (Status status = check_servlets(); !status.ok()) return status;
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    state_of(rank).owner = state_of(rank).agent = rank;
+  }
   begin_ranks();
   Status status = run_windows();
   ReplayReport& report = replay_->report;

@@ -39,8 +39,9 @@ struct Capabilities {
   bool registers_local = false;       ///< pieces must lie in registered memory
   std::size_t get_from_bytes = 0;     ///< gets of so much are cheaper than two copies; 0: never
   std::size_t gather_from_bytes = 0;  ///< from here on an entry is cheaper than a copy; 0: never
-  bool manual_progress = false;       ///< what is posted may stay here until progress() is called
-  bool ordered = false;               ///< puts to one peer land in the order of posting
+  /// What is posted may stay here until progress() is called. What is done has left.
+  bool manual_progress = false;
+  bool ordered = false;  ///< puts to one peer land in the order of posting
 };
 
 /// Where others put to and get from. Plain data: a member tells it to the others as bytes.

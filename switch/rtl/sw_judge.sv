@@ -3,7 +3,7 @@
 // What is to be done with a packet: who says it and with what key, and then, by the rules of its slot
 // (sw_slot_rules), what.
 //
-// What comes of the inputs is there three cycles after them, of authentic_i one cycle after it. slot_o is
+// What comes of the inputs is there two cycles after them, of authentic_i one cycle after it. slot_o is
 // what the slot is from now on, if action_o is ActStore or ActTakeResult; with complete_o the stored
 // contribution is the last one. Of a refusal, reason_o is why. touches_o: the packet is one of the group's.
 module sw_judge

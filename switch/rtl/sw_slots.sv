@@ -3,7 +3,7 @@
 // What is known of the slots of all groups, and the rules by which it changes. A group has
 // 2 * Window slots here, of which it uses twice its own window.
 //
-// slot_o is what lies at the group's slot of the sequence, three cycles after both are there, as long as
+// slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
 // they stay. write_i puts slot_i there. init_i, with no packet under way, makes all slots of a group
 // with this record as if the round before the first were over, and takes 2 * Window cycles, in which
 // busy_o is 1.

@@ -97,6 +97,95 @@ class Program(CliTest):
         self.assertEqual(row["collectives"]["alltoallv"]["calls"], 2 * 2 * 3 * (4 + 3))
         self.assertEqual(row["other_calls"], 0)
 
+    def steps(self, text):
+        """Of each rank: what it starts, with members and bytes written out and times left out,
+        each with the number of starts before its end is waited for."""
+        teams, calls, steps, ids = {}, {}, {}, {}
+        values = lambda word: [int(value) for part in word.split(",") for value in
+                               [part.partition("x")[0]] * int(part.partition("x")[2] or 1)]
+        ranks_in = lambda word: [rank for part in word.split(",") for first, _, last in
+                                 [part.partition(":")[0].partition("-")] for rank in
+                                 range(int(first), int(last or first) + 1,
+                                       int(part.partition(":")[2] or 1))]
+        lines = [line.split() for line in text.splitlines()]
+        count = next(int(words[1]) for words in lines if words[0] == "ranks")
+        world = list(range(count))
+        for words in lines:
+            if words[0] == "team":
+                teams[words[1]] = [ranks_in(words[2])]
+            elif words[0] == "teams" and words[2] == "blocks":
+                n = int(words[3])
+                teams[words[1]] = [world[first:first + n] for first in range(0, count, n)]
+            elif words[0] == "teams":
+                teams[words[1]] = [world[first::int(words[3])] for first in range(int(words[3]))]
+            elif words[0] == "call":
+                calls[words[1]] = (words[2], dict(word.split("=") for word in words[3:]))
+            elif words[0] == "rank":
+                ranks = world if words[1] == "all" else ranks_in(words[1])
+            elif words[0] in ["start", "do"]:
+                kind, named = calls[words[1]]
+                for rank in ranks:
+                    ids[rank, words[-1]] = len(steps.setdefault(rank, []))
+                    members = next(team for team in teams.get(named.get("team"), [world])
+                                   if rank in team)
+                    tables = [values(named[key]) for key in ["send", "recv"] if key in named]
+                    steps[rank].append([words[0], kind, members, tables, len(steps[rank]) + 1])
+            elif words[0] == "wait":
+                for rank in ranks:
+                    steps[rank][ids[rank, words[1]]][-1] = len(steps[rank])
+        return steps
+
+    def test_the_program_of_other_ranks_is_what_they_do(self):
+        path = self.folder / "fft3d.program"
+        for words in [["8x6x10", "--overlap", "--decomposition", "pencil"],
+                      ["7x9x11", "--overlap", "--slices", 3, "--window", 3, "--field=complex"],
+                      ["5x13x8", "--decomposition", "pencil", "--precision", "single"],
+                      ["5x7x6", "--overlap", "--decomposition", "pencil", "--process-grid", "1x4",
+                       "--direction", "backward"]]:
+            words += ["--plain", "--estimate", "--warmups", 0, "--iterations", 1]
+            self.ok("run", "--mpi", MPI, "-n", 4, "--record", path, FFT3D, *words,
+                    CARILLON_JOIN_TIMEOUT_S="60")
+            recorded = self.steps(path.read_text())
+            told = subprocess.run([FFT3D, *map(str, words), "--program-of", "4"], text=True,
+                                  capture_output=True, timeout=60, check=True,
+                                  env=clean_environment({})).stdout
+            self.assertEqual(len(recorded), 4)
+            for rank, steps in self.steps(told).items():
+                # Before them are the options, behind them the times of all ranks.
+                first = next(i for i, step in enumerate(recorded[rank]) if step[1] == "barrier")
+                done = recorded[rank][first:first + len(steps)]
+                self.assertEqual([step[:-1] for step in done], [step[:-1] for step in steps], words)
+                # A recording has ends where the program heard of them: before its own wait, too.
+                for was, told_end in zip(done, [step[-1] for step in steps]):
+                    self.assertLessEqual(was[-1] - first, told_end, words)
+                self.assertEqual({step[1] for step in recorded[rank][first + len(steps):]},
+                                 {"reduce"})
+            path.write_text(told)
+            self.assertEqual(self.ok("sim", "--program", path, "--json").json["ranks"], 4)
+
+    def test_the_time_of_a_program(self):
+        # 4 x 8 complex lines of 16 points on each rank, and as many points that are copied twice.
+        told = subprocess.run([FFT3D, "4x16x16", "--field=complex", "--direction=forward",
+                               "--program-of=2", "--line-mflops=1000", "--copy-mbps=8000",
+                               "--iterations=1", "--warmups=2"], text=True, capture_output=True,
+                              timeout=60, check=True, env=clean_environment({})).stdout
+        points = 2 * 16 * 16
+        lines_ns = 5 * 4 * points
+        copy_ns = points * 16 / 8
+        short_ns = 5 * 2 * points
+        times = [int(line.split()[1]) for line in told.splitlines() if line.startswith("compute")]
+        self.assertEqual(times, [2 * lines_ns + copy_ns, copy_ns + short_ns])
+        self.assertIn("repeat 3\n", told)
+
+    def test_a_program_has_a_window_of_slices(self):
+        told = subprocess.run([FFT3D, "4x16x16", "--overlap", "--window=2", "--direction=forward",
+                               "--program-of=2"], text=True, capture_output=True, timeout=60,
+                              check=True, env=clean_environment({})).stdout
+        words = [line.split() for line in told.splitlines()]
+        self.assertEqual([step[0] + step[-1] for step in words if step[0] in ["start", "wait"]],
+                         ["starts0", "starts1", "waits0", "starts0", "waits1", "starts1", "waits0",
+                          "waits1"])
+
     def refused(self, pattern, *words, ranks=0):
         """Without a launcher, unless there are to be ranks."""
         command = [FFT3D, *map(str, words)]
@@ -122,6 +211,9 @@ class Program(CliTest):
                      ranks=2)
         self.refused("its value is missing", 8, "--precision")
         self.refused("takes no value", 8, "--json=yes")
+        self.refused("means nothing without --program-of", 8, "--line-mflops", 7)
+        self.refused("means nothing with --program-of", 8, "--program-of", 7, "--compare")
+        self.refused("program-of 0: use a number from 1", 8, "--program-of", 0)
 
     def test_grids_refused(self):
         for grid, why in [("0", "numbers from 1"), ("8x8", "numbers from 1"), ("8x8x8x8", "numbers"),

@@ -3,8 +3,10 @@
 # The commands that need no MPI: list, show, verify, model, reproduce, calibrate, info;
 # help; wrong use and wrong settings.
 import os
+import re
 import tempfile
 import unittest
+from pathlib import Path
 
 from support import CliTest, main, run
 
@@ -170,7 +172,7 @@ class Reproduce(CliTest):
 
     def test_mamidala2006(self):
         report = self.ok("reproduce", "mamidala2006", "--json").json
-        self.assertEqual([row["published"] for row in report["rows"]], [2.3, 1.8, 1.7])
+        self.assertEqual([row["published"] for row in report["rows"]], [2.3, 1.8, 1.7] + [None] * 3)
         for row in report["rows"]:
             self.assertEqual((row["unit"], row["model"], row["bytes"]), ("times", None, 8192))
 
@@ -185,6 +187,21 @@ class Reproduce(CliTest):
 
     def test_errors(self):
         self.fails("there is no paper \"gupta1812\"; there are gainaru2016, gupta2003", "reproduce", "gupta1812")
+
+    def test_kandalla2013_of_few_ranks(self):
+        text = (Path(__file__).parents[2] / "papers" / "kandalla2013.toml").read_text()
+        path = self.folder / "few.toml"
+        text = re.sub("(?m)^ranks = .*", "ranks = 20", text)
+        path.write_text(re.sub("(?m)^grids = .*", "grids = [32]", text))
+        rows = self.ok("reproduce", path, "--json").json["rows"]
+        self.assertEqual([row["published"] for row in rows], [97.5, None, 27] + [None] * 5)
+        self.assertEqual([row.get("grid") for row in rows], [None] * 2 + [32] * 6)
+        self.assertLess(rows[1]["ours"], rows[0]["ours"])
+        for row in rows:
+            self.assertEqual(row["deviation"] is None, row["published"] is None)
+        out = self.ok("reproduce", path).out
+        self.assertIn("32^3", out)
+        self.assertIn("over the ranges of line_mflops, network.ns_per_byte", out)
 
 
 class Calibrate(CliTest):

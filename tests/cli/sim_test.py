@@ -48,6 +48,19 @@ class Output(CliTest):
         dealt = self.ok("sim", "allgather", "-n", 8, "--nodes", "3,1,4", "--json").json
         self.assertEqual(dealt["nodes"], 3)
 
+    def test_slots_are_as_long_as_in_the_library(self):
+        def messages(ranks, *options):
+            return self.ok("sim", "bcast", "-a", "binomial", "-n", ranks, "--ppn", 1, "-b", 32768,
+                           "--json", *options).json["messages"]
+        self.assertEqual(messages(24), 23)
+        self.assertEqual(messages(64), 2 * 63)  # of up to 24,576 bytes
+        self.assertEqual(messages(64, "--slot-bytes", 32768), 63)
+        self.assertEqual(messages(64, "--slot-bytes", 8192), 4 * 63)
+        one_node = self.ok("sim", "bcast", "-a", "binomial", "-n", 32, "--ppn", 32, "-b", 32768,
+                           "--json").json
+        self.assertEqual(one_node["messages"], 31)
+        self.fails("--slot-bytes", "sim", "bcast", "--slot-bytes", 0)
+
     def test_lists_save_copying(self):
         def copying(memory, entries):
             return self.ok("sim", "alltoall", "-a", f"bruck_inplace:memory={memory}", "-n", 64,
@@ -111,6 +124,7 @@ class Output(CliTest):
             self.fails("is no number of microseconds", "sim", "bcast", "-n", 1, "--starts",
                        self.file("starts", wrong))
         self.fails("cannot read", "sim", "bcast", "--starts", "/nowhere")
+        self.fails("it is a folder", "sim", "bcast", "--starts", "/tmp")
 
     def test_timeline(self):
         path = self.folder / "trace.json"
@@ -190,8 +204,9 @@ class Program(CliTest):
         base = ["sim", "--program", self.program(), "--json"]
         self.assertEqual(self.ok(*base, "--ranks", 12).json["collectives"]["allgather"]["calls"], 16)
         times = {self.ok(*base, *more).json["total_ps"] for more in [
-            [], ["--machine", "fdr"], ["--compute-scale", 2], ["--ppn", 6], ["--progress", "thread"]]}
-        self.assertEqual(len(times), 5)
+            [], ["--machine", "fdr"], ["--compute-scale", 2], ["--ppn", 6], ["--progress", "thread"],
+            ["--progress", "servlet"]]}
+        self.assertEqual(len(times), 6)
         self.fails(":3:|:5:.*does not divide both", *base, "--ranks", 8)
 
     def test_timeline(self):
@@ -213,7 +228,8 @@ class Program(CliTest):
 
     def test_what_cannot_be(self):
         path = self.program()
-        self.fails("cannot be read", "sim", "--program", "/nowhere/at/all")
+        self.fails("cannot read /nowhere/at/all: No such file", "sim",
+                   "--program", "/nowhere/at/all")
         self.fails("which collective, or program", "sim")
         self.fails("excludes", "sim", "--program", path, "allreduce", status=2)
         self.fails("ranks only", "sim", "--program", path, "--sweep", "bytes=2,3")
@@ -245,7 +261,8 @@ class BadInput(CliTest):
         self.fails("not of a sweep", "sim", "bcast", "--sweep", "ranks=2,3", "--path")
         self.fails("excludes --csv", "sim", "bcast", "--json", "--csv", status=2)
         self.fails("nan is no number", "sim", "bcast", "--skew", "nan", status=2)
-        self.fails("empty.toml:1: the file needs title", "sim", "bcast", "--machine", self.file("empty.toml", ""))
+        empty = self.file("empty.toml", "")
+        self.fails("empty.toml:1: the file needs title", "sim", "bcast", "--machine", empty)
         self.fails("cannot write", "sim", "bcast", "--timeline", "/nowhere/at/all")
 
     def test_sizes_have_units(self):

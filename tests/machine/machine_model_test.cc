@@ -233,9 +233,7 @@ TEST(ModelAndSimulator, AgreeOnTheSlowestSwitches) {
   for (const std::int32_t ports : {2, 64}) {
     machine.in_switch.ports = ports;
     const ModelCall call{.algorithm = "allreduce.switch", .ranks = 4096, .bytes = 8192};
-    Machine quicker = machine;  // the times of all ranks are added up, too
-    quicker.in_switch.cycle_ps = 1000;
-    EXPECT_EQ(compare(quicker, call), 1);
+    EXPECT_EQ(compare(machine, call), 1);
     const std::int64_t per_level = 100'000'000 * (std::int64_t{8192} * 65536);
     EXPECT_GT(model_ps(machine, call).value(), (ports == 2 ? 12 : 2) * per_level);
     const ModelCall longer{.algorithm = "allreduce.switch", .ranks = 2, .bytes = 1LL << 40};

@@ -334,7 +334,9 @@ void test_error() {
 void test_all() {
   Types types = make_types();
   std::vector<Topology> topologies = make_topologies();
-  for (int i = 0; i < kRounds; ++i) {
+  // Of MPIs whose ranks poll and never yield, a call of many more than there are cores takes long.
+  const int step = world_size() > 8 ? 5 : 1;
+  for (int i = 0; i < kRounds; i += step) {
     const Round round(i);
     for (const Topology& topology : topologies) {
       test_equal_blocks(topology, types, round);

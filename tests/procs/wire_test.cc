@@ -228,6 +228,61 @@ TEST_P(WireConformance, FullQueuesLoseNothing) {
   });
 }
 
+// The poster goes away to something else, without progress, while more is under way than the
+// network holds: what it was told is done comes all the same.
+TEST_P(WireConformance, WhatIsDoneNeedsNoProgress) {
+  constexpr std::uint32_t kPuts = 30000;
+  constexpr std::uint32_t kAtOnce = 500;
+  constexpr int kEnoughPolls = 20000;  // without any change: nothing more will be done
+  Meeting meeting(2), silent(2);
+  const auto run = [&](int rank) {
+    End end(meeting, rank, GetParam());
+    const int other = 1 - rank;
+    std::vector<Operation> operations(kPuts);
+    std::uint32_t posted = 0;
+    const auto put = [&] {
+      // Long ones fill what the network holds, short ones find it full.
+      const Piece piece = end.piece(0, posted % 2 == 0 ? 3000 : 40);
+      const auto answer = end.wire().put(end.peer(other), {&piece, 1}, end.memory_of(other), posted,
+                                         operations[posted]);
+      EXPECT_TRUE(answer.ok()) << answer.status().to_string();
+      return answer.ok() && answer.value();
+    };
+    Operation first;  // connects
+    const Piece any = end.piece(0, 1);
+    end.post([&] {
+      return end.wire().put(end.peer(other), {&any, 1}, end.memory_of(other), kPuts, first);
+    });
+    EXPECT_TRUE(end.until([&] { return first.done() && end.arrived(kPuts) == 1; }));
+    end.barrier();
+    if (rank == 0) {
+      for (int polls = 0; polls < kEnoughPolls && posted < kPuts; ++polls) {
+        if (put()) {
+          ++posted;
+          polls = 0;
+        }
+        end.progress();
+      }
+    }
+    for (std::uint32_t i = 0; i < kPuts; i += kAtOnce) {
+      std::array<bool, kAtOnce> done{};
+      for (std::uint32_t j = i; j < std::min(i + kAtOnce, posted); ++j) {
+        done[j - i] = operations[j].done();
+      }
+      const auto told = exchange(silent, rank, done)[0];
+      for (std::uint32_t j = 0; rank == 1 && j < kAtOnce; ++j) {
+        if (told[j]) {
+          EXPECT_TRUE(end.until([&] { return end.arrived(i + j) > 0; })) << i + j;
+        }
+      }
+    }
+    silent.barrier(rank);
+    for (std::uint32_t i = 0; i < posted; ++i) end.finish(operations[i]);
+    end.barrier();
+  };
+  expect_processes_ok(2, run, 3 * patience_s());
+}
+
 TEST_P(WireConformance, WhatCannotBeIsRefused) {
   on_ranks(2, [](End& end) {
     const wire::Capabilities& can = end.wire().capabilities();

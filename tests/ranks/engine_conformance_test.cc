@@ -30,9 +30,12 @@ struct Plan {
   std::string fetch_bytes = "0";     // CARILLON_FETCH_BYTES
   std::string gather_entries = "0";  // CARILLON_GATHER_ENTRIES
   std::string multicast = "off";     // CARILLON_MULTICAST
+  std::string domains;               // CARILLON_DOMAIN_RANKS
 
   void set_environment() const {
     setenv("CARILLON_NODE_RANKS", shape.name.c_str(), 1);
+    setenv("CARILLON_DOMAIN_RANKS", domains.c_str(), 1);
+    setenv("CARILLON_CROSS_PS", "1000000", 1);  // every domain has a head
     std::string choice;
     for (const Algorithm* algorithm : algorithms)
       choice += std::string(algorithm->id) + parameters + ";";
@@ -147,6 +150,8 @@ class ProcessConformance : public testing::TestWithParam<Rank> {
     unsetenv("CARILLON_ALGORITHM");
     unsetenv("CARILLON_SLOT_BYTES");
     unsetenv("CARILLON_NODE_RANKS");
+    unsetenv("CARILLON_DOMAIN_RANKS");
+    unsetenv("CARILLON_CROSS_PS");
     unsetenv("CARILLON_LEND_BYTES");
     unsetenv("CARILLON_FETCH_BYTES");
     unsetenv("CARILLON_GATHER_ENTRIES");
@@ -364,6 +369,29 @@ TEST_P(NodesMulticast, BothSlots) {
                  {.shape = GetParam(), .multicast = carrier == nullptr ? "udp:lo" : carrier});
 }
 
+// Nodes of several NUMA domains: "3,2" in turn.
+class InDomains : public NodesConformance {};
+
+TEST_P(InDomains, AllAlgorithms) {
+  for (const std::string lend_bytes : {"0", "64"}) {
+    run_both_slots(rounds(), {.shape = GetParam(), .lend_bytes = lend_bytes, .domains = "3,2"});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+class MulticastInDomains : public NodesConformance {};
+
+TEST_P(MulticastInDomains, BothSlots) {
+  const char* const carrier = getenv("CARILLON_TEST_MULTICAST");
+  for (const char* const domains : {"3,2", "rr:2"}) {
+    run_both_slots({{find_algorithm("bcast.multicast_leader")}},
+                   {.shape = GetParam(),
+                    .multicast = carrier == nullptr ? "udp:lo" : carrier,
+                    .domains = domains});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Shape>& param) {
   std::string name = param.param.name;
   for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
@@ -387,6 +415,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, NodesFetched,
 INSTANTIATE_TEST_SUITE_P(Shapes, NodesMulticast,
                          testing::Values(blocked({1, 1, 1}), blocked({3, 2, 2}), round_robin(5, 2)),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, InDomains, testing::Values(blocked({8}), blocked({5, 3})),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, MulticastInDomains, testing::Values(blocked({5, 3})), name_of);
 INSTANTIATE_TEST_SUITE_P(Shapes, NodesGathered,
                          testing::Values(blocked({1, 1, 1}), round_robin(5, 2)), name_of);
 INSTANTIATE_TEST_SUITE_P(Shapes, Radixes, testing::Values(blocked({1, 6}), blocked({2, 3, 3})),

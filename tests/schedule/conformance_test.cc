@@ -68,6 +68,21 @@ TEST_P(Slow, IsProvedCorrect) {
   }
 }
 
+// Messages that fit in a line are still as many as the segments, beyond all that may be under way.
+TEST_P(Fast, CutsWhatFitsInALine) {
+  if (!GetParam()->has_segment) GTEST_SKIP() << "has no segments";
+  constexpr std::int32_t kInSegments = 12;
+  const Limits limits{.slot_bytes = 65536, .inline_bytes = kInSegments * kElement};
+  for (const Rank ranks : {2, 3, 5, 8}) {
+    for (const Rank root : test::roots_for(*GetParam(), ranks, true)) {
+      const Shared shared{GetParam()->collective, ranks, root, kInSegments * (ranks - 1), kElement};
+      const Params params{.segment_bytes = kElement};
+      if (!check(*GetParam(), shared, params, limits).ok()) continue;
+      verify_trial({*GetParam(), {shared, false}, limits, params});
+    }
+  }
+}
+
 // Elements longer than a slot can be cut where nothing is reduced.
 TEST_P(Fast, CutsLongElements) {
   if (has_reduction(GetParam()->collective)) GTEST_SKIP() << "not with a reduction";

@@ -110,7 +110,9 @@ INSTANTIATE_TEST_SUITE_P(
         "allreduce.hierarchical:node=chain,leaders=ring,segment=24",
         "allgather.hierarchical:leaders=ring,node=binomial", "allgather.hierarchical:leaders=flat",
         "allgather.hierarchical:leaders=recursive_doubling,segment=24",
-        "alltoall.hierarchical:node=binomial,segment=24"));
+        "alltoall.hierarchical:node=binomial,segment=24", "barrier.hierarchical:node=degree_k,k=4",
+        "reduce.hierarchical:node=circulant", "allreduce.hierarchical:node=circulant",
+        "reduce_scatter_block.lanes:leaders=flat", "reduce_scatter_block.lanes:node=circulant"));
 
 TEST(Nodes, AreNumberedByTheirFirstRanks) {
   const std::vector<std::int32_t> names{7, 3, 7, 9, 3};

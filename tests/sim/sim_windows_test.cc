@@ -171,6 +171,28 @@ TEST_P(Windows, TakeAsLongAsTheWhole) {
   }
 }
 
+// A window's messages have no numbers: those that have come to a receiver stay in their order, also
+// when another rank takes over, which does so as late as by numbers.
+TEST(WindowsOfNodes, TakeAsLongWhereAReceiverIsLate) {
+  machine::Machine machine;
+  const Algorithm& algorithm = *find_algorithm("bcast.multicast_dynamic");
+  const Shared shared{Collective::kBcast, 6, 0, 1000, 8};
+  const Result<sim::Job> job =
+      sim_job(algorithm, shared, {.slot_bytes = 256, .nodes = predict::even_nodes(6, 2)});
+  ASSERT_TRUE(job.ok()) << job.status().to_string();
+  for (const std::int64_t late_ps :
+       {machine.multicast.patience_ps / 2, machine.multicast.patience_ps + 1'000'000,
+        20 * machine.multicast.patience_ps}) {
+    sim::Options options{.starts_ps = {0, 7000, 0, 0, late_ps, 500}, .rank_times = true};
+    const sim::Report whole = simulated(job.value(), machine, options);
+    options.whole_positions = 0;
+    options.window_positions = 1;
+    const sim::Report part = simulated(job.value(), machine, options);
+    EXPECT_EQ(part.messages, whole.messages) << late_ps;
+    EXPECT_EQ(part.rank_ps, whole.rank_ps) << late_ps;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Registry, Windows, testing::ValuesIn(one_stage_algorithms()),
                          name_of_algorithm);
 

@@ -55,6 +55,7 @@ inline std::vector<Shape> shapes() {
   }
   list.push_back(round_robin(5, 2));
   list.push_back(round_robin(7, 3));
+  list.push_back(round_robin(6, 3));
   const std::vector<std::int32_t> mixed{1, 0, 0, 1, 2, 0};
   list.push_back({"1,0,0,1,2,0", std::make_shared<Nodes>(mixed)});
   return list;

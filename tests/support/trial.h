@@ -48,11 +48,14 @@ struct Trial {
                                   .learned = learned});
     };
   }
-  // " nodes=0,0,1": each rank's.
+  // " nodes=0,0,1 domains=0,1,2": each rank's.
   [[nodiscard]] std::string nodes_text() const {
     std::string list;
     for (Rank rank = 0; limits.nodes && rank < limits.nodes->ranks(); ++rank) {
       list += (rank == 0 ? " nodes=" : ",") + std::to_string(limits.nodes->node_of(rank));
+    }
+    for (Rank rank = 0; limits.domains && rank < limits.domains->ranks(); ++rank) {
+      list += (rank == 0 ? " domains=" : ",") + std::to_string(limits.domains->node_of(rank));
     }
     return list;
   }

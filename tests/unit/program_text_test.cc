@@ -139,7 +139,8 @@ TEST(ProgramText, OtherFiles) {
   EXPECT_EQ(parse("carillon-program 1\nrank 0\n", "p").status().message(),
             "p:2: \"ranks N\" comes first");
   EXPECT_EQ(load("/nowhere/at/all").status().message(),
-            "the program /nowhere/at/all cannot be read; is it a file?");
+            "cannot read /nowhere/at/all: No such file or directory");
+  EXPECT_EQ(load("/tmp").status().message(), "cannot read /tmp: it is a folder");
 }
 
 TEST(Resized, RanksDoWhatThoseOfTheProgramDo) {

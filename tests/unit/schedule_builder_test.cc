@@ -205,9 +205,9 @@ TEST(Builder, MapsTheRanksAndTheMemoryOfAGroup) {
   b.wait_all(1);
   EXPECT_EQ(built(b),
             "schedule ranks 4 rank 2 scratch 0\n"
+            "put 3 #0 input[0+8]\n"
             "put 0 #0 input[0+8]\n"
             "put 1 #0 input[0+8]\n"
-            "put 3 #0 input[0+8]\n"
             "put all #0 output[128+8]\n"
             "wait 3 #0\n"
             "copy output[136+8] = slot(3 #0)[0+8]\n"

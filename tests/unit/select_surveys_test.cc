@@ -138,13 +138,16 @@ TEST(Surveys, TheSlowestRankCounts) {
       "pSpSpppSp");
 }
 
-// In pairwise exchange an empty block is a message, too.
-TEST(Surveys, SparseTablesGoByBruck) {
-  Team sparse(kMany, singles(kMany));
-  const Lengths halo = [](Rank from, Rank to, int) {
-    return (to - from + kMany) % kMany <= 4 ? std::int64_t{8} : std::int64_t{0};
+// In pairwise exchange an empty block is no message; but most of many are still many.
+TEST(Surveys, SparseTablesGoPairwise) {
+  const auto all_up_to = [](Rank most) {
+    return [most](Rank from, Rank to, int) {
+      return (to - from + kMany) % kMany <= most ? std::int64_t{8} : std::int64_t{0};
+    };
   };
-  EXPECT_EQ(letters(sparse, halo, 9), "pSbSbbbSb");
+  Team sparse(kMany, singles(kMany)), dense(kMany, singles(kMany));
+  EXPECT_EQ(letters(sparse, all_up_to(4), 9), "pSpSpppSp");
+  EXPECT_EQ(letters(dense, all_up_to(kMany * 7 / 8), 9), "pSbSbbbSb");
 }
 
 // Call 21 grows, which its first stage tells all: the next ones go pairwise, up to the next survey

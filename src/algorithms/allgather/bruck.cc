@@ -16,7 +16,8 @@
 //   step 2   abcde   abcde   abcde   abcde   abcde
 //
 // Cost: ceil(logk P) alpha + (P-1) n beta, n: one block, where the k-1 messages of a step overlap:
-// if all blocks together fit a segment, as many as a rank is guaranteed in flight.
+// if all blocks together fit a segment, short ones all, of longer ones as many as a rank is
+// guaranteed in flight.
 // Restrictions: none. For short blocks k > 2, for long ones 2.
 #include <algorithm>
 
@@ -59,13 +60,12 @@ void emit_allgather_bruck(const Call& call, Builder& b) {
     const Message m = b.wait(each.from, s.length);
     b.copy(each.in.slice(s), b.slot(m, Range{0, s.length}));
   };
-  const std::int64_t all = blocks.span(0, ranks).length;
-  const bool is_short = all <= call.segment_bytes();
-
   for (std::int64_t have = 1; have < ranks; have *= call.params.k) {
     const auto digits =
         static_cast<Rank>(std::min<std::int64_t>(call.params.k - 1, (ranks - 1) / have));
-    const Rank in_flight = all <= call.limits.inline_bytes ? digits : call.limits.large_slots;
+    const std::int64_t longest = have * blocks.longest();  // of the step's messages
+    const bool is_short = longest <= call.segment_bytes();
+    const Rank in_flight = longest <= call.limits.inline_bytes ? digits : call.limits.large_slots;
     const Rank ahead = is_short ? std::min(digits, in_flight) : 1;
     for (Rank digit = 1; digit < digits + ahead; ++digit) {
       const Rank taken = digit - ahead + 1;

@@ -9,7 +9,8 @@
 //   start    a       b       c       d       e
 //   step 0   abcde   abcde   abcde   abcde   abcde
 //
-// Cost: alpha + n beta to write (n: one block), (P-1) n beta to read.
+// Cost: alpha + n beta to write (n: one block), (P-1) n beta to read; between nodes P-1 messages at
+// either end.
 // Restrictions: none.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
@@ -32,14 +33,14 @@ void emit_allgather_flat(const Call& call, Builder& b) {
   };
   if (call.weights.empty()) {
     put_ahead(b, shared.block_bytes(), segment, false, put, [&](Range s) {
-      for (const Rank peer : b.steps(shared.ranks)) {
-        if (peer != call.rank) take(peer, s);
-      }
+      for (const int step : b.steps(shared.ranks - 1)) take(other_in_turn(call, b, step), s);
     });
     return;
   }
   b.segments(blocks[call.rank].length, segment, put);
   b.strand();
+  // All of a rank's messages at once, which are put to all in turn: of the ranks that are not done
+  // the first one must find readers for all its messages.
   for (const Rank peer : b.steps(shared.ranks)) {
     if (peer == call.rank) continue;
     b.segments(blocks[peer].length, segment, [&](Range s) { take(peer, s); });

@@ -24,7 +24,7 @@ namespace carillon {
 
 void emit_allreduce_flat_blocks(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  FlatBlocks flat(call, b);
+  FlatBlocks flat(call, b, FlatBlocks::First::kNext);
   const std::int64_t segment = flat.segment_bytes();
   const bool staged = call.local.in_place && call.rank >= 2;
   const Range first{0, std::min(segment, shared.block_bytes())};
@@ -40,9 +40,10 @@ void emit_allreduce_flat_blocks(const Call& call, Builder& b) {
     if (own.length > 0) put_others(call, b, b.output(own));
   };
   const auto collect = [&](Range s) {
-    for (Rank peer = 0; peer < shared.ranks; ++peer) {
+    for (Rank step = 0; step < shared.ranks - 1; ++step) {
+      const Rank peer = other_in_turn(call, b, step);
       const Range theirs = flat.piece(s, peer);
-      if (peer == call.rank || theirs.length == 0) continue;
+      if (theirs.length == 0) continue;
       const Message m = wait_other(call, b, peer, theirs.length);
       b.copy(b.output(theirs), b.slot(m, Range{0, theirs.length}));
     }

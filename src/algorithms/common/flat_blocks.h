@@ -15,8 +15,16 @@ namespace carillon {
 
 class FlatBlocks {
  public:
-  FlatBlocks(const Call& call, Builder& b)
-      : call_(call), b_(b), single_(call.shared.ranks == 2 || !b.reaches_all()) {}
+  /// To whom a rank puts its first piece, where pieces are messages: to the rank after it, so that
+  /// all ranks are done at the same time, or all to rank 0, so that one rank after another is: its
+  /// result is on its way to a root while the others still reduce.
+  enum class First : std::uint8_t { kNext, kRankZero };
+
+  FlatBlocks(const Call& call, Builder& b, First first)
+      : call_(call),
+        b_(b),
+        first_(first == First::kNext ? call.rank + 1 : 0),
+        single_(call.shared.ranks == 2 || !b.reaches_all()) {}
 
   /// If a piece is a message, a segment is one for each rank.
   [[nodiscard]] std::int64_t segment_bytes() const {
@@ -43,7 +51,8 @@ class FlatBlocks {
       b_.put_all(b_.input(segment));
       return;
     }
-    for (Rank peer = 0; peer < call_.shared.ranks; ++peer) {
+    for (Rank step = 0; step < call_.shared.ranks; ++step) {
+      const Rank peer = wrap(std::int64_t{first_} + step, call_.shared.ranks);
       const Range theirs = piece(segment, peer);
       if (peer != call_.rank && theirs.length > 0) b_.put(peer, b_.input(theirs));
     }
@@ -63,6 +72,7 @@ class FlatBlocks {
  private:
   const Call& call_;
   Builder& b_;
+  Rank first_;   // gets the first piece
   bool single_;  // a message is a piece
 };
 

@@ -58,6 +58,12 @@ class Levels {
   [[nodiscard]] bool is_leader() const { return leader(own_) == call_.rank; }
   /// Whether this rank has its node to itself.
   [[nodiscard]] bool is_alone() const { return size(own_) == 1; }
+  /// Whether all nodes have as many ranks.
+  [[nodiscard]] bool are_even() const {
+    return std::all_of(sizes_.begin(), sizes_.end(), [&](Rank size) { return size == sizes_[0]; });
+  }
+  /// This rank's among those of its node.
+  [[nodiscard]] Rank place() const { return index(members(own_), call_.rank); }
   /// Whether going through the nodes one by one is going through the ranks in order.
   [[nodiscard]] bool in_rank_order() const { return std::is_sorted(order_.begin(), order_.end()); }
 
@@ -75,6 +81,15 @@ class Levels {
     std::iota(all.begin(), all.end(), 0);
     b_.phase("all");
     emit(level, count, all, root, input, output, {}, true);
+  }
+  /// What the leaders would do, done by the ranks in the same place of their nodes, which are even.
+  void on_lane(std::int64_t count, const Buffer& input, const Buffer& output) const {
+    std::vector<Rank> lane;
+    for (std::int32_t node = 0; node < nodes(); ++node) {
+      lane.push_back(members(node)[static_cast<std::size_t>(place())]);
+    }
+    b_.phase("lanes");
+    emit(Algorithm::kLeaders, count, lane, 0, input, output, {});
   }
   /// What the leaders do, rooted at the leader of the root's node; nothing on other ranks.
   void on_leaders(std::int64_t count, const Buffer& input, const Buffer& output) const {

@@ -23,4 +23,11 @@ inline Message wait_other(const Call& call, Builder& b, Rank peer,
   return call.shared.ranks == 2 ? b.wait(peer, bytes) : b.wait_all(peer, bytes);
 }
 
+/// The others, by step 0, ..., ranks - 2, in the order in which what they put to all arrives: where
+/// that is a message for each reader (Builder::put_all), the rank before this one first.
+inline Rank other_in_turn(const Call& call, const Builder& b, Rank step) {
+  if (!b.reaches_all()) return wrap(std::int64_t{call.rank} - 1 - step, call.shared.ranks);
+  return step < call.rank ? step : step + 1;
+}
+
 }  // namespace carillon

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "algorithms/common/blocks.h"
+#include "algorithms/common/vrank.h"
 
 namespace carillon {
 
@@ -40,8 +41,9 @@ class Personalized {
   template <typename Source>
   void put(Builder& b, Rank first, Range s, Source source) const {
     if (single_) {
-      for (Rank rank = 0; rank < group_; ++rank) {
-        if (rank != call_.rank) b.put(rank, source(blocks_[rank].sub(s)));
+      for (Rank step = 1; step < group_; ++step) {  // as Builder::put_all goes
+        const Rank rank = wrap(std::int64_t{call_.rank} + step, group_);
+        b.put(rank, source(blocks_[rank].sub(s)));
       }
       return;
     }

@@ -14,68 +14,11 @@
 //
 // Cost: ceil(log2 P) alpha + (P-1) n beta at the root, n: one block.
 // Restrictions: none.
-#include <algorithm>
-
 #include "algorithms/catalogue.h"
-#include "algorithms/common/blocks.h"
-#include "algorithms/common/knomial.h"
-#include "algorithms/common/segments.h"
-#include "algorithms/common/vrank.h"
+#include "algorithms/common/tree_blocks.h"
 
 namespace carillon {
-namespace {
 
-void emit_root(const Call& call, Builder& b, const Knomial& tree, const Vranks& vranks) {
-  const Rank ranks = tree.ranks;
-  const Blocks blocks = Blocks::per_rank(call);
-  b.copy(b.output(blocks[call.rank]), b.input(Range{0, call.shared.block_bytes()}));
-  for (const Rank child : tree.children(0)) {
-    const Rank first = vranks.rank(child);
-    const Rank end = first + tree.span(child);
-    Pieces run;
-    run.add(b.output(blocks.span(first, std::min(end, ranks))));
-    if (end > ranks) run.add(b.output(blocks.span(0, end - ranks)));
-    segments_around(b, run.length(), call.segment_bytes(), run.breaks(), [&](Range s) {
-      const Message m = b.wait(first, s.length);
-      b.copy(run.slice(s), b.slot(m, Range{0, s.length}));
-    });
-  }
-}
-
-}  // namespace
-
-void emit_gather_binomial(const Call& call, Builder& b) {
-  const Vranks vranks{call.shared.ranks, call.shared.root};
-  const Knomial tree{call.shared.ranks, 2};
-  const Rank v = vranks.vrank(call.rank);
-  const std::int64_t block = call.shared.block_bytes();
-  const std::int64_t segment = call.segment_bytes();
-  if (block == 0) return;
-  if (v == 0) {
-    emit_root(call, b, tree, vranks);
-    return;
-  }
-  const std::int64_t total = block * tree.span(v);
-  const bool short_run = total <= segment;  // one message: nothing to store
-  const Range store = b.allocate_scratch(short_run ? 0 : total - block);
-  Pieces run;
-  run.add(b.input(Range{0, block}));
-  for (const Rank child : tree.children(v)) {
-    const Rank peer = vranks.rank(child);
-    const std::int64_t bytes = block * tree.span(child);
-    if (short_run) {
-      run.add(b.slot(b.wait(peer, bytes), Range{0, bytes}));
-      continue;
-    }
-    const Range part{store.offset + block * (child - v - 1), bytes};
-    b.segments(bytes, segment, [&](Range s) {
-      const Message m = b.wait(peer, s.length);
-      b.copy(b.scratch(part.sub(s)), b.slot(m, Range{0, s.length}));
-    });
-  }
-  if (!short_run) run.add(b.scratch(store));
-  segments_around(b, total, segment, run.breaks(),
-                  [&](Range s) { b.put(vranks.rank(tree.parent(v)), run.slice(s)); });
-}
+void emit_gather_binomial(const Call& call, Builder& b) { TreeBlocks(call, b, 2).gather(); }
 
 }  // namespace carillon

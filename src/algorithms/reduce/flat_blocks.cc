@@ -23,7 +23,10 @@ namespace carillon {
 
 void emit_reduce_flat_blocks(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
-  FlatBlocks flat(call, b);
+  // Ranks that share a NIC would hold up one another's messages to one reader.
+  const bool apart = call.limits.node_size(call.rank, shared.ranks) == 1;
+  using enum FlatBlocks::First;
+  FlatBlocks flat(call, b, apart ? kRankZero : kNext);
   const bool is_root = call.rank == shared.root;
   const std::int64_t segment = flat.segment_bytes();
   const Range first{0, std::min(segment, shared.block_bytes())};

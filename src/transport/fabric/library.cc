@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include "base/fabric_environment.h"
+#include "base/log.h"
+
 namespace carillon::fabric {
 namespace {
 
@@ -19,7 +22,21 @@ bool find(void* handle, const char* name, const char* version, Function* functio
   return symbol != nullptr;
 }
 
+// Too late, if somebody else in the process has used it before.
+void prepare_environment() {
+  void* const loaded = dlopen(kName, RTLD_NOW | RTLD_NOLOAD);
+  if (loaded != nullptr && !is_fabric_environment_set()) {
+    log(LogLevel::kWarning,
+        "libfabric was loaded before carillon could prepare it; over TCP, messages may stay behind "
+        "while a rank is outside of carillon. Start the program with "
+        "FI_TCP_STAGING_SBUF_SIZE=0 and FI_NET_STAGING_SBUF_SIZE=0 in the environment");
+  }
+  if (loaded != nullptr) dlclose(loaded);
+  set_fabric_environment();
+}
+
 Result<Library> open() {
+  prepare_environment();
   void* const handle = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return Status(Code::kUnsupported, std::string("libfabric is not there (") + dlerror() +

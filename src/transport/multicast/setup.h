@@ -43,6 +43,8 @@ class Setup final : public CarrierListener {
   Result<bool> progress(Nanoseconds now);
   /// The group, or kUnsupported and the reason: to all members the same. Once.
   Result<std::unique_ptr<Group>> result();
+  /// It will not be used any more, but its memory must stay: an exchange may still write there.
+  void abandon() { carrier_.reset(); }
 
   // What members tell each other. Plain data.
   struct Hello;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory a team takes for its members on other nodes, and how long its messages may
-// therefore be. What pairs allocate and what `carillon info` tells are computed here.
+// How much memory a team takes for its members on other nodes: what pairs allocate and what
+// `carillon info` tells.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/message_room.h"
 #include "transport/shm/layout.h"
 #include "transport/verbs/credits.h"
 
@@ -30,16 +31,7 @@ struct BlockLayout {
   [[nodiscard]] constexpr std::uint64_t bytes() const { return message(shm::kWindow, true); }
 };
 
-/// All messages that others may have under way to one rank fit in so much.
-inline constexpr std::int64_t kReceiveBytes = 12 << 20;
-inline constexpr std::int64_t kSlotStep = 512;
-
-/// The longest message of a team that spans nodes: `wanted`, unless memory would be too much if
-/// every rank spoke to every other.
-constexpr std::int64_t longest_message(std::int64_t wanted, int ranks) {
-  const std::int64_t share = kReceiveBytes / shm::kWindow / std::max(ranks - 1, 1);
-  return std::min(wanted, std::max(share / kSlotStep, std::int64_t{2}) * kSlotStep);
-}
+static_assert(kMessagesUnderWay == shm::kWindow);
 
 /// What one rank of such a team uses for `neighbours` members on other nodes that it speaks to: a
 /// block each, a buffer for a message under way, the network's own (receive entries over verbs),

@@ -67,12 +67,12 @@ void Pair::attach(shm::Peer& peer) {
   peer_ = &peer;
   peer.remote = this;
   peer.in_lines = kNoLines;
-  peer.all_lines = kNoLines;
+  peer.shared_lines = {{kNoLines, kNoLines}};
   peer.progress = &told_;
   peer.out_ack = &ack_;
-  peer.all_ack = &ack_;
+  peer.shared_ack = {{&ack_, &ack_}};
   peer.in_ack = &unused_ack_;
-  peer.all_in_ack = &unused_ack_;
+  peer.shared_in_ack = {{&unused_ack_, &unused_ack_}};
   peer.generation = place_.peer_generation;
 }
 

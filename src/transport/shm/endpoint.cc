@@ -2,6 +2,8 @@
 #include "transport/shm/endpoint.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace carillon::shm {
 namespace {
@@ -30,9 +32,10 @@ void Endpoint::open_area(Segment& segment, std::uint64_t offset, std::uint64_t g
 }
 
 Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int rank,
-                   std::size_t area_size)
+                   const AreaLayout& layout)
     : peers_(members.size()), rank_(rank) {
-  const AreaLayout layout{area_size};
+  constexpr std::array kAll = {Audience::kNode, Audience::kDomain};
+  const std::span<const Audience> audiences(kAll.data(), layout.has_domains ? 2 : 1);
   const auto own = static_cast<std::size_t>(rank);
   const std::vector<std::size_t> places = places_on_node(members);
   const std::size_t me = places[own];
@@ -44,23 +47,29 @@ Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int ran
   };
   generation_ = members[own].generation;
   mine_ = reinterpret_cast<Progress*>(at(own, AreaLayout::progress()));
-  all_lines_ = reinterpret_cast<Line*>(at(own, AreaLayout::all_lines()));
   for (std::size_t i = 0; i < members.size(); ++i) {
     Peer& peer = peers_[i];
     peer.node_rank = members[i].node_rank;
     peer.generation = members[i].generation;
+    peer.in_domain = members[i].in_domain;
     start_lines(peer.out_used);
     if (peer.node_rank < 0) continue;
     peer.out_lines = reinterpret_cast<Line*>(at(i, layout.pair_lines(me)));
     peer.in_lines = reinterpret_cast<const Line*>(at(own, layout.pair_lines(places[i])));
-    peer.all_lines = reinterpret_cast<const Line*>(at(i, AreaLayout::all_lines()));
     peer.progress = reinterpret_cast<const Progress*>(at(i, AreaLayout::progress()));
     peer.out_ack = counter(i, layout.pair_ack(me));
-    peer.all_ack = counter(i, layout.all_ack(me));
     peer.in_ack = counter(own, layout.pair_ack(places[i]));
-    peer.all_in_ack = counter(own, layout.all_ack(places[i]));
+    for (const Audience audience : audiences) {
+      peer.shared_lines[audience] =
+          reinterpret_cast<const Line*>(at(i, layout.shared_lines(audience)));
+      peer.shared_ack[audience] = counter(i, layout.shared_ack(audience, me));
+      peer.shared_in_ack[audience] = counter(own, layout.shared_ack(audience, places[i]));
+    }
   }
-  start_lines(all_used_);
+  for (const Audience audience : audiences) {
+    shared_[audience].lines = reinterpret_cast<Line*>(at(own, layout.shared_lines(audience)));
+    start_lines(shared_[audience].used);
+  }
 }
 
 void Endpoint::refresh_done(Peer& peer) {
@@ -81,22 +90,23 @@ bool Endpoint::pair_released(Peer& to, std::uint64_t number, std::uint64_t colle
   return to.out_ack->value.load(std::memory_order_acquire) > number;
 }
 
-bool Endpoint::all_released(std::uint64_t number, std::uint64_t collective) {
+bool Endpoint::shared_released(Audience audience, std::uint64_t number, std::uint64_t collective) {
   std::uint64_t least = kDoneMask;
   bool released = true;
   for (int i = 0; i < size(); ++i) {
     Peer& reader = peer(i);
     if (i == rank_ || reader.remote != nullptr) continue;
+    if (audience == Audience::kDomain && !reader.in_domain) continue;
     if (collective > reader.known_done) refresh_done(reader);
     least = std::min(least, reader.known_done);
     if (collective > reader.known_done &&
         // partner: the store in Run::tell of the reader
-        reader.all_ack->value.load(std::memory_order_acquire) <= number) {
+        reader.shared_ack[audience]->value.load(std::memory_order_acquire) <= number) {
       released = false;
       break;
     }
   }
-  if (released) all_known_done_ = std::max(all_known_done_, least);
+  if (released) shared_[audience].known_done = std::max(shared_[audience].known_done, least);
   return released;
 }
 

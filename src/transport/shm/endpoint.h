@@ -16,6 +16,7 @@
 // protocol/credit.pml and area.pml under tests are the models of this file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Member {
   std::int32_t node_rank = 0;  ///< -1: on another node (net::Pair fills in what its Peer needs)
   std::uint64_t area_offset = 0;
   std::uint64_t generation = 0;
+  bool in_domain = true;  ///< in the NUMA domain of this rank, if on this node
 };
 
 /// What was last written to a line.
@@ -41,41 +43,54 @@ struct LineUse {
   std::uint64_t collective = 0;
 };
 
+/// A value for each Audience.
+template <typename T>
+struct PerAudience {
+  std::array<T, kAudiences> values = {};
+  T& operator[](Audience audience) { return values[static_cast<std::size_t>(audience)]; }
+  const T& operator[](Audience audience) const {
+    return values[static_cast<std::size_t>(audience)];
+  }
+};
+
 /// One other member of the team (or this rank itself), as seen from here. Lines and counters
 /// point into shared memory, or, of a member on another node, into its net::Pair.
 struct Peer {
-  Line* out_lines = nullptr;        ///< this rank's pair messages to the peer; in the peer's area
-  const Line* in_lines = nullptr;   ///< the peer's to this rank; in this rank's area
-  const Line* all_lines = nullptr;  ///< the peer's messages to all
-  std::uint64_t known_done = 0;     ///< collectives of the team it is known to have completed
-  LineUse out_used[kWindow] = {};   ///< of each out line
-  std::uint64_t out_next = 0;       ///< numbers for collectives yet to start
+  Line* out_lines = nullptr;       ///< this rank's pair messages to the peer; in the peer's area
+  const Line* in_lines = nullptr;  ///< the peer's to this rank; in this rank's area
+  PerAudience<const Line*> shared_lines;  ///< the peer's messages to several
+  std::uint64_t known_done = 0;           ///< collectives of the team it is known to have completed
+  LineUse out_used[kWindow] = {};         ///< of each out line
+  std::uint64_t out_next = 0;             ///< numbers for collectives yet to start
   std::uint64_t in_next = 0;
-  std::uint64_t all_in_next = 0;
+  PerAudience<std::uint64_t> shared_in_next;
   const Progress* progress = nullptr;
   std::uint64_t generation = 0;
-  const Counter* out_ack = nullptr;  ///< the peer's count of this rank's pair messages
-  const Counter* all_ack = nullptr;  ///< the peer's count of this rank's messages to all
-  Counter* in_ack = nullptr;         ///< this rank's counts, for the peer to read
-  Counter* all_in_ack = nullptr;
+  const Counter* out_ack = nullptr;        ///< the peer's count of this rank's pair messages
+  PerAudience<const Counter*> shared_ack;  ///< the peer's of this rank's messages to several
+  Counter* in_ack = nullptr;               ///< this rank's counts, for the peer to read
+  PerAudience<Counter*> shared_in_ack;
   std::int32_t node_rank = 0;
+  bool in_domain = true;
   net::Pair* remote = nullptr;  ///< null: on this node
 };
 
 class Endpoint {
  public:
-  /// Areas are laid out for `area_size` members on this node; there may be fewer.
-  Endpoint(Segment& segment, const std::vector<Member>& members, int rank, std::size_t area_size);
+  /// Areas are laid out for so many members on this node; there may be fewer. Without domains
+  /// nothing is written to, or read from, Audience::kDomain.
+  Endpoint(Segment& segment, const std::vector<Member>& members, int rank,
+           const AreaLayout& layout);
   /// Makes a new area, all zero, this rank's; before any other member is told of it.
   static void open_area(Segment& segment, std::uint64_t offset, std::uint64_t generation);
 
   [[nodiscard]] int size() const { return static_cast<int>(peers_.size()); }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] Line* all_lines() { return all_lines_; }
-  [[nodiscard]] std::uint64_t take_all_numbers(std::uint64_t count) {
-    const std::uint64_t first = all_next_;
-    all_next_ += count;
+  [[nodiscard]] Line* shared_lines(Audience audience) { return shared_[audience].lines; }
+  [[nodiscard]] std::uint64_t take_shared_numbers(Audience audience, std::uint64_t count) {
+    const std::uint64_t first = shared_[audience].next;
+    shared_[audience].next += count;
     return first;
   }
 
@@ -121,19 +136,21 @@ class Endpoint {
   static void use_pair_line(Peer& to, std::uint64_t number, std::uint64_t collective) {
     to.out_used[number % kWindow] = {number, collective};
   }
-  bool all_line_free(std::uint64_t number) {
-    const LineUse& last = all_used_[number % kWindow];
+  bool shared_line_free(Audience audience, std::uint64_t number) {
+    const Shared& shared = shared_[audience];
+    const LineUse& last = shared.used[number % kWindow];
     return last.number == number - kWindow &&
-           (last.collective <= all_known_done_ || all_released(last.number, last.collective));
+           (last.collective <= shared.known_done ||
+            shared_released(audience, last.number, last.collective));
   }
-  void use_all_line(std::uint64_t number, std::uint64_t collective) {
-    all_used_[number % kWindow] = {number, collective};
+  void use_shared_line(Audience audience, std::uint64_t number, std::uint64_t collective) {
+    shared_[audience].used[number % kWindow] = {number, collective};
   }
 
   /// Has the peer released this pair message of that collective?
   bool pair_released(Peer& to, std::uint64_t number, std::uint64_t collective);
-  /// Has every other rank released this message to all?
-  bool all_released(std::uint64_t number, std::uint64_t collective);
+  /// Has every reader released this message to several?
+  bool shared_released(Audience audience, std::uint64_t number, std::uint64_t collective);
 
   /// What a header of collective `collective` says of the peer's `done`.
   static void note_lag(Peer& from, std::uint64_t header, std::uint64_t collective) {
@@ -159,15 +176,20 @@ class Endpoint {
  private:
   void refresh_done(Peer& peer);
 
+  // This rank's messages to several.
+  struct Shared {
+    Line* lines = nullptr;
+    std::uint64_t next = 0;  // numbers for collectives yet to start
+    LineUse used[kWindow] = {};
+    std::uint64_t known_done = 0;  // the least of the readers' known_done
+  };
+
   std::vector<Peer> peers_;
   int rank_;
-  Line* all_lines_ = nullptr;
   Progress* mine_ = nullptr;
   std::uint64_t generation_ = 0;
   std::uint64_t done_ = 0;
-  std::uint64_t all_next_ = 0;
-  LineUse all_used_[kWindow] = {};
-  std::uint64_t all_known_done_ = 0;  // the least of the peers' known_done
+  PerAudience<Shared> shared_;
 };
 
 }  // namespace carillon::shm

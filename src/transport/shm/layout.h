@@ -9,10 +9,12 @@
 //              part:  control (team areas) | pool (chunks) | heap (crl_alloc)
 //
 //   team area, one per team and rank, in the rank's control memory
-//   +----------+--------------+-----------------------------+----------+---------+
-//   | progress | all lines x4 | pair lines x4 of each peer  | pair acks| all acks|
-//   +----------+--------------+-----------------------------+----------+---------+
-//   The owner writes its progress, its all lines and the acks; peer p writes the pair lines of p.
+//   +----------+-----------+--------------------------+-----------+----------+--------+
+//   | progress | all lines | pair lines of each peer  | pair acks | all acks | domain |
+//   +----------+-----------+--------------------------+-----------+----------+--------+
+//   domain, on nodes of several NUMA domains only:    | domain lines | domain acks |
+//   kWindow lines each. The owner writes its progress, its lines to all and to its domain and the
+//   acks; peer p writes the pair lines of p.
 //
 // Only offsets from the segment's start are stored: every process maps it somewhere else.
 #pragma once
@@ -30,6 +32,11 @@ inline constexpr int kWindow = 8;
 inline constexpr std::size_t kInlineBytes = 56;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// Who reads a message that one rank writes for several: all others of its node, or those of its
+/// NUMA domain. Each has lines of its own.
+enum class Audience : std::uint8_t { kNode, kDomain };
+inline constexpr std::size_t kAudiences = 2;
 
 /// One message: header and payload in one cache line, so that a small message costs one transfer.
 ///
@@ -104,23 +111,38 @@ struct alignas(kCacheLine) Progress {
   std::atomic<std::uint64_t> call;
 };
 
-/// Offsets inside a team area of `size` ranks.
+/// Offsets inside a team area of `size` ranks, on a node that has several NUMA domains or not: then
+/// there are no lines and acks of Audience::kDomain.
 struct AreaLayout {
   std::size_t size;
+  bool has_domains;
 
   static constexpr std::size_t progress() { return 0; }
-  static constexpr std::size_t all_lines() { return sizeof(Progress); }
+  [[nodiscard]] constexpr std::size_t shared_lines(Audience audience) const {
+    return audience == Audience::kNode ? sizeof(Progress) : plain_bytes();
+  }
   [[nodiscard]] constexpr std::size_t pair_lines(std::size_t writer) const {
-    return all_lines() + (1 + writer) * kWindow * sizeof(Line);
+    return sizeof(Progress) + (1 + writer) * kWindow * sizeof(Line);
   }
   /// How many messages of `writer` to this rank the owner has released, while that is counted.
   [[nodiscard]] constexpr std::size_t pair_ack(std::size_t writer) const {
     return pair_lines(size) + writer * sizeof(Counter);
   }
-  [[nodiscard]] constexpr std::size_t all_ack(std::size_t writer) const {
-    return pair_ack(size) + writer * sizeof(Counter);
+  [[nodiscard]] constexpr std::size_t shared_ack(Audience audience, std::size_t writer) const {
+    const std::size_t first = audience == Audience::kNode ? pair_ack(size) : domain_acks();
+    return first + writer * sizeof(Counter);
   }
-  [[nodiscard]] constexpr std::size_t bytes() const { return all_ack(size); }
+  [[nodiscard]] constexpr std::size_t bytes() const {
+    return has_domains ? domain_acks() + size * sizeof(Counter) : plain_bytes();
+  }
+
+ private:
+  [[nodiscard]] constexpr std::size_t plain_bytes() const {
+    return pair_ack(size) + size * sizeof(Counter);
+  }
+  [[nodiscard]] constexpr std::size_t domain_acks() const {
+    return plain_bytes() + kWindow * sizeof(Line);
+  }
 };
 
 /// Whether a rank can read the private memory of all ranks of the node, and would rather.
@@ -144,6 +166,9 @@ struct alignas(kCacheLine) RankState {
   /// How many threads of the rank sleep on its bell instead, and the bell's name (0: it has none).
   std::atomic<std::uint32_t> listening;
   std::atomic<std::uint64_t> bell;
+  /// The NUMA domain of the node that it runs in, counted from 1; 0: not known. Written by the
+  /// node's first rank, before the exchange that ends the joining.
+  std::atomic<std::int32_t> domain;
   /// 1 once the rank has left in good order.
   std::atomic<std::uint32_t> left;
 };
@@ -162,7 +187,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

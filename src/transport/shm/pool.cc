@@ -30,10 +30,12 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
 bool Pool::busy(Chunk& chunk) {
   Letter& letter = chunk.letter;
   if (letter.endpoint == nullptr) return false;
-  const bool released = letter.peer == kToAll
-                            ? letter.endpoint->all_released(letter.number, letter.collective)
-                            : letter.endpoint->pair_released(letter.endpoint->peer(letter.peer),
-                                                             letter.number, letter.collective);
+  Endpoint& endpoint = *letter.endpoint;
+  const Audience audience = letter.peer == kToAll ? Audience::kNode : Audience::kDomain;
+  const bool released =
+      letter.peer < 0
+          ? endpoint.shared_released(audience, letter.number, letter.collective)
+          : endpoint.pair_released(endpoint.peer(letter.peer), letter.number, letter.collective);
   if (released) letter.endpoint = nullptr;
   return !released;
 }

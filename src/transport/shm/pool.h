@@ -25,12 +25,12 @@ class Pool {
   Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed);
 
   static constexpr std::uint64_t kSmallBytes = 8192;
-  static constexpr int kToAll = -1;
+  static constexpr int kToAll = -1, kToDomain = -2;
 
   /// The message that a chunk holds.
   struct Letter {
     Endpoint* endpoint = nullptr;  ///< null: none
-    std::int32_t peer = 0;         ///< the reader, or kToAll
+    std::int32_t peer = 0;         ///< the reader, kToAll or kToDomain
     std::uint64_t number = 0;
     std::uint64_t collective = 0;
     bool acknowledged = false;  ///< readers tell the release of this very message

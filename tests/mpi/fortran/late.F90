@@ -7,3 +7,18 @@ integer function sum_in_fortran(comm, number)
   integer :: comm, number, ierror
   call MPI_Allreduce(number, sum_in_fortran, 1, MPI_INTEGER, MPI_SUM, comm, ierror)
 end function
+
+! The same, started, and ended by functions that have no buffer: MPICH's call PMPI_Wait.
+integer function wait_in_fortran(comm, number)
+  use mpi_f08
+  implicit none
+  integer :: comm, number, ierror
+  integer, asynchronous :: sum
+  type(MPI_Comm) :: team
+  type(MPI_Request) :: request
+  team%MPI_VAL = comm
+  call MPI_Iallreduce(number, sum, 1, MPI_INTEGER, MPI_SUM, team, request, ierror)
+  call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+  call MPI_Barrier(team, ierror)
+  wait_in_fortran = sum
+end function
