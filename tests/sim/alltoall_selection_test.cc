@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,8 @@ TEST_P(AlltoallSelection, IsWithinATenthOfTheBestNearlyAlways) {
       }
     }
   }
+  std::printf("%d ranks on a node, lists of up to %d: %d of %d picks within a tenth\n",
+              GetParam().ppn, GetParam().gather_entries, near, points);
   EXPECT_EQ(points, 60);
   EXPECT_GE(near * 10, points * 9) << near << " of " << points << "; the others:\n" << misses;
 }
