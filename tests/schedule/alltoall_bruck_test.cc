@@ -146,7 +146,10 @@ TEST_P(Layouts, BlocksAreCopiedEachWhereAsked) {
     }
     return most;
   };
-  EXPECT_GE(longest_copy(true), longest_copy(false));
+  // The two that rotate blocks to lie together.
+  const std::string layout = GetParam();
+  const bool rotates = layout.ends_with("inplace") || layout.ends_with("reversed");
+  EXPECT_EQ(longest_copy(true) > longest_copy(false), rotates);
   // The last step: 5 blocks that lie together, but for zerocopy's, copied one by one.
   const auto last_pack = [&](bool blocks) {
     std::uint32_t sources = 0;
