@@ -324,6 +324,23 @@ class Bench(CliTest):
                 self.assertEqual(row["gathered"], lists)
                 self.assertEqual(row["us"]["pack"] > 0, lists == 0)
 
+    def test_breakdown_of_all_layouts_and_modes_of_16_ranks(self):
+        names = [f"alltoall.bruck_{layout}:memory={memory}"
+                 for layout in ("inplace", "resident", "reversed", "zerocopy")
+                 for memory in ("pack", "gather", "selective")]
+        words = ["bench", "alltoall", "--breakdown", "--sizes", "8,1K", "--iterations", 1, "--json",
+                 "--nodes", 4, "--ppn", 4, "--one-machine", "-a", *names]
+        answer = self.ok(*words).json  # each one's first answers are checked
+        self.assertEqual([(row["asked"], row["bytes"]) for row in answer["results"]],
+                         [(name, size) for name in names for size in (8, 1024)])
+        self.assertEqual(answer["not_suited"], [])
+        copied = {row["asked"]: row["copied_bytes"] for row in answer["results"] if row["bytes"] == 1024}
+        for layout in ("inplace", "resident", "reversed", "zerocopy"):
+            with self.subTest(layout):
+                pack, gather = (copied[f"alltoall.bruck_{layout}:memory={memory}"]
+                                for memory in ("pack", "gather"))
+                self.assertEqual(pack - gather, 4 * 8 * 1024)
+
     def test_a_radix_beyond_the_team_is_told_once(self):
         done = self.ok("bench", "alltoall", "--breakdown", "-n", 3, "--sizes", "8,64", "--iterations", 2,
                        "-a", "alltoall.bruck_inplace:k=9", "alltoall.bruck_inplace:k=3")

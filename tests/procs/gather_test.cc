@@ -15,7 +15,7 @@
 namespace carillon::test {
 namespace {
 
-constexpr std::int64_t kBlock = 200;  // bytes from one rank to another
+constexpr std::int64_t kBlock = 300;  // bytes from one rank to another
 
 // An alltoall's input and output, from crl_alloc or not.
 class Exchange {
@@ -127,6 +127,25 @@ TEST_P(Bruck, SendsItsListsAndPutsOnlyTheLongest) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Bruck, testing::Values(2, 3, 5, 7, 8, 13),
                          testing::PrintToStringParamName());
+
+// Short messages with a piece of memory that the network would have to be told of first are copied:
+// of all layouts but the one that puts from scratch memory, each of the two has a block of the
+// caller's.
+TEST_F(Gather, OrdinaryMemoryIsCopiedWhereItMustBeKnown) {
+  unsetenv("CARILLON_GATHER_BYTES");
+  for (const char* const layout : {"inplace", "resident", "reversed", "zerocopy"}) {
+    const bool from_scratch = std::string(layout) == "inplace";
+    const std::string algorithm = "alltoall=bruck_" + std::string(layout) + ":memory=gather";
+    run(4, algorithm.c_str(), [&](const Member& member) {
+      const bool must_know = member.network().wire().capabilities().registers_local;
+      const bool copied = must_know && !from_scratch;
+      Exchange(member, 4, false).call(0);
+      EXPECT_EQ(member.counters().gathered, copied ? 0 : 2) << layout;
+      EXPECT_EQ(member.counters().sent_copied_bytes, copied ? 2 * 2 * kBlock : 0) << layout;
+    });
+    if (HasFailure()) return;
+  }
+}
 
 TEST_F(Gather, WithoutItTheSenderCopies) {
   set("CARILLON_GATHER_ENTRIES", "0");
