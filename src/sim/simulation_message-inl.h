@@ -352,9 +352,10 @@ void Simulation<kFull>::receive(const Event& event) {
   if (is_copy) told.role = Role::kPayload;
   later.word = told.word();
   // At once, unless that would overtake others: those that were too late for the window before,
-  // say, or copies, which can be a long time coming, or others of the node at its memory.
-  const bool soon = later.time < window_end_ && !is_group(subject.channel) &&
-                    !(careful_ && network_.shares_memory());
+  // say, or copies, which can be a long time coming; or others of the node at its memory, where
+  // the reader copies as soon as it hears of the message.
+  const bool copies_now = careful_ && network_.shares_memory() && !shares_cpu(state_of(event.rank));
+  const bool soon = later.time < window_end_ && !is_group(subject.channel) && !copies_now;
   if (soon && delivers_until_ < now_ && !cores_.are_shared()) return deliver(later);
   push(later);
 }
