@@ -133,6 +133,11 @@ class Model(CliTest):
         latency = next(row for row in numbers if row["name"] == "network.latency_ns")
         self.assertEqual((latency["value"], latency["estimate"]), (600, False))
         self.assertIn("UCX", self.ok("model", "-m", "edr", "--numbers").out)
+        levels = self.ok("model", "-m", "hdr", "--numbers", "--json").json["levels"]
+        self.assertEqual([level["radix"] for level in levels], [20, 20])
+        self.assertIn("non-blocking", levels[0]["source"])
+        self.assertRegex(self.ok("model", "-m", "hdr", "--numbers").out,
+                         r"topology.levels 2, radix +20 +estimate: non-blocking")
 
     def test_times(self):
         rows = self.ok("model", "bcast", "-n", 64, "-b", 8, "--json").json["rows"]
@@ -148,7 +153,7 @@ class Model(CliTest):
         self.fails("which collective", "model", status=2)
         self.fails("there is no machine \"nix\"", "model", "bcast", "-m", "nix")
         self.fails("no algorithm \"bcast.nix\"", "model", "bcast", "-a", "nix")
-        self.fails("there is no closed form of bcast.flat", "model", "bcast", "-a", "flat")
+        self.fails("there is no closed form of bcast.multicast", "model", "bcast", "-a", "multicast")
         self.fails("in segments of 65536", "model", "bcast", "-a", "binomial", "-b", 100000)
         self.fails("no algorithm for \"alltoallv\" has a closed form", "model", "alltoallv")
         self.fails("--ranks", "model", "bcast", "-n", 0, status=2)
