@@ -146,6 +146,38 @@ void inactive() {
   MPI_Request_free(&requests[1]);
 }
 
+// Of a collective that has ended a status says nothing, also while the request is still active.
+void looked_at() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Start(&request);
+  const auto says_nothing = [](const MPI_Status& status) {
+    is_empty(status);
+    check(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG,
+          "the status of a collective has a sender");
+  };
+  MPI_Status status;
+  for (int done = 0; done == 0;) MPI_Request_get_status(request, &done, &status);
+  says_nothing(status);
+#if 10 * MPI_VERSION + MPI_SUBVERSION >= 41
+  const MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+  MPI_Status statuses[2];
+  int done = 0, index = -1;
+  MPI_Request_get_status_all(2, requests, &done, statuses);
+  check(done != 0, "the status of all");
+  says_nothing(statuses[1]);
+  MPI_Request_get_status_any(2, requests, &index, &done, &status);
+  check(done != 0 && index == 1, "the status of any");
+  says_nothing(status);
+  MPI_Request_get_status_some(2, requests, &done, &index, &status);
+  check(done == 1 && index == 1, "the status of some");
+  says_nothing(status);
+#endif
+  MPI_Wait(&request, &status);
+  says_nothing(status);
+  MPI_Request_free(&request);
+}
+
 // Ends though nobody waits for it.
 void freed_while_active() {
   int in = world_rank() + 1;
@@ -354,6 +386,7 @@ void run() {
 #endif
   if (served()) {
     started_twice();
+    looked_at();
     freed_while_active();
     for (const bool persistent : {false, true}) lists_gone(persistent);
   }
