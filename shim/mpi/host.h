@@ -91,14 +91,14 @@ struct Host {
 #undef CARILLON_COLLECTIVE_POINTERS
 #undef CARILLON_COLLECTIVE
 #undef CARILLON_POINTER
-  // Not every header declares these: null where the library has none.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name
 #define CARILLON_NEWER_POINTER(name, parameters) int(*name) parameters = nullptr;
-  CARILLON_HOST_NEWER_FUNCTIONS(CARILLON_NEWER_POINTER)
+  CARILLON_HOST_NEWER_FUNCTIONS(CARILLON_NEWER_POINTER)  // null where the library has none
 #undef CARILLON_NEWER_POINTER
 #define CARILLON_PERSISTENT(...) CARILLON_PERSISTENT_POINTER(__VA_ARGS__)
 #define CARILLON_PERSISTENT_POINTER(name, collective, parameters, ...) \
   int (*name)(CARILLON_LIST parameters, MPI_Info info, MPI_Request * request) = nullptr;
-#include "persistent.def"
+#include "persistent.def"  // not every header declares them: null where the library has none
 #undef CARILLON_PERSISTENT_POINTER
 #undef CARILLON_PERSISTENT
 
