@@ -58,7 +58,7 @@ int test_unshown(Flight* flight, int* done, MPI_Status* status) {
 // The requests that the host is asked about, and carillon's among them. Persistent collectives are
 // shown to it before, and ended here when it says that they have. Errors of collectives are told
 // here, too: what a generalized request tells the host, some hosts tell as an error of another
-// class.
+// class, or call the handler and return none.
 class Among {
  public:
   Among(int count, const MPI_Request* requests) : count_(count), requests_(requests) {
@@ -90,10 +90,10 @@ class Among {
 
   /// The host's status is of the request at `index`; MPI_UNDEFINED: of none.
   [[nodiscard]] int of_one(int status, int index, MPI_Status* state) const {
-    Flight* const flight = index < 0 || index >= count_ ? nullptr : active(index);
-    if (flight == nullptr) return status;
+    const Ending ending = index < 0 || index >= count_ ? Ending{} : ending_of(index);
+    if (!ending.ours) return status;
     if (state != MPI_STATUS_IGNORE) tell_nothing(state);
-    return raise(take_in(flight), status);
+    return raise(ending, status);
   }
 
   /// The host's status is of the request at `index`, which has ended and stays.
@@ -210,8 +210,9 @@ CARILLON_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
     return carillon::shim::raise(ending, host().Wait(request, status));
   }
   int done = 0;
-  const Among among(1, request);
-  const int code = poll_until(&done, [&] { return host().Test(request, &done, status); });
+  Among among(1, request);
+  const int code = poll_until(
+      &done, [&] { return among.ask([&] { return host().Test(request, &done, status); }); });
   return among.of_one(code, 0, status);
 }
 
@@ -232,9 +233,10 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
   if (!any_flights()) return host().Waitany(count, requests, index, status);
   int done = 0;
-  const Among among(count, requests);
-  const int code =
-      poll_until(&done, [&] { return host().Testany(count, requests, index, &done, status); });
+  Among among(count, requests);
+  const int code = poll_until(&done, [&] {
+    return among.ask([&] { return host().Testany(count, requests, index, &done, status); });
+  });
   return among.of_one(code, *index, status);
 }
 
@@ -253,8 +255,8 @@ CARILLON_EXPORT int MPI_Test(MPI_Request* request, int* done, MPI_Status* status
   if (Flight* const flight = carillon::shim::find_unshown(request)) {
     return carillon::shim::test_unshown(flight, done, status);
   }
-  const Among among(1, request);
-  const int code = host().Test(request, done, status);
+  Among among(1, request);
+  const int code = among.ask([&] { return host().Test(request, done, status); });
   return among.of_one(code, *done != 0 ? 0 : MPI_UNDEFINED, status);
 }
 
@@ -269,8 +271,8 @@ CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
 CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* done,
                                 MPI_Status* status) {
   advance_flights();
-  const Among among(count, requests);
-  const int code = host().Testany(count, requests, index, done, status);
+  Among among(count, requests);
+  const int code = among.ask([&] { return host().Testany(count, requests, index, done, status); });
   return among.of_one(code, *done != 0 ? *index : MPI_UNDEFINED, status);
 }
 
