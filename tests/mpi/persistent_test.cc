@@ -168,21 +168,21 @@ void look(int (*look_at)(MPI_Request, int*, MPI_Status*)) {
 void looked_at() {
   look(MPI_Request_get_status);
 #if 10 * MPI_VERSION + MPI_SUBVERSION >= 41
-  look([](MPI_Request request, int* done, MPI_Status* status) {
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
     MPI_Status statuses[2];
     MPI_Request_get_status_all(2, requests, done, statuses);
     *status = statuses[1];
     return MPI_SUCCESS;
   });
-  look([](MPI_Request request, int* done, MPI_Status* status) {
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
     int index = -1;
     MPI_Request_get_status_any(2, requests, &index, done, status);
     check(*done == 0 || index == 1, "the index of any that have ended");
     return MPI_SUCCESS;
   });
-  look([](MPI_Request request, int* done, MPI_Status* status) {
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
     int index = -1;
     MPI_Request_get_status_some(2, requests, done, &index, status);
