@@ -146,6 +146,52 @@ void inactive() {
   MPI_Request_free(&requests[1]);
 }
 
+// Of a collective that has ended a status says nothing, also while the request is still active.
+// MPICH lets a look end a persistent operation for all that look later: so each has its own start.
+void look(int (*look_at)(MPI_Request, int*, MPI_Status*)) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Start(&request);
+  const auto says_nothing = [](const MPI_Status& status) {
+    is_empty(status);
+    check(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG,
+          "the status of a collective has a sender");
+  };
+  MPI_Status status;
+  for (int done = 0; done == 0;) look_at(request, &done, &status);
+  says_nothing(status);
+  MPI_Wait(&request, &status);
+  says_nothing(status);
+  MPI_Request_free(&request);
+}
+
+void looked_at() {
+  look(MPI_Request_get_status);
+#if 10 * MPI_VERSION + MPI_SUBVERSION >= 41
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+    MPI_Status statuses[2];
+    MPI_Request_get_status_all(2, requests, done, statuses);
+    *status = statuses[1];
+    return MPI_SUCCESS;
+  });
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+    int index = -1;
+    MPI_Request_get_status_any(2, requests, &index, done, status);
+    check(*done == 0 || index == 1, "the index of any that have ended");
+    return MPI_SUCCESS;
+  });
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+    int index = -1;
+    MPI_Request_get_status_some(2, requests, done, &index, status);
+    check(*done == 0 || (*done == 1 && index == 1), "the index of some that have ended");
+    return MPI_SUCCESS;
+  });
+#endif
+}
+
 // Ends though nobody waits for it.
 void freed_while_active() {
   int in = world_rank() + 1;
@@ -354,6 +400,7 @@ void run() {
 #endif
   if (served()) {
     started_twice();
+    looked_at();
     freed_while_active();
     for (const bool persistent : {false, true}) lists_gone(persistent);
   }
