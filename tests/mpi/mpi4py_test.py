@@ -26,7 +26,7 @@ TESTS = ("test_cco", "test_comm", "test_op", "test_exceptions", "test_errhandler
 PYTHONS = ("/usr/bin/python3", sys.executable)
 LIBRARY = {"openmpi": "Open MPI", "mpich": "MPICH"}
 RUN_TIMEOUT_S = 250
-MODULE_TIMEOUT_S = 60
+MODULE_TIMEOUT_S = 120
 ROOT = Path(__file__).resolve().parent.parent.parent
 PLAIN = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
 
