@@ -55,6 +55,13 @@ int test_unshown(Flight* flight, int* done, MPI_Status* status) {
   return raise(take_in(flight), MPI_SUCCESS);
 }
 
+// The host has said nothing yet. False: there is no place for it to say so, which it refuses.
+bool clear(int* answer, int nothing = 0) {
+  if (answer == nullptr) return false;
+  *answer = nothing;
+  return true;
+}
+
 // The requests that the host is asked about, and carillon's among them. Persistent collectives are
 // shown to it before, and ended here when it says that they have. Errors of collectives are told
 // here, too: what a generalized request tells the host, some hosts tell as an error of another
@@ -191,6 +198,7 @@ using carillon::shim::Among;
 using carillon::shim::any_flights;
 using carillon::shim::call_newer;
 using carillon::shim::claim_flight;
+using carillon::shim::clear;
 using carillon::shim::end_flight;
 using carillon::shim::Ending;
 using carillon::shim::Flight;
@@ -231,7 +239,9 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
 }
 
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  if (!any_flights()) return host().Waitany(count, requests, index, status);
+  if (!any_flights() || !clear(index, MPI_UNDEFINED)) {
+    return host().Waitany(count, requests, index, status);
+  }
   int done = 0;
   Among among(count, requests);
   const int code = poll_until(&done, [&] {
@@ -242,7 +252,9 @@ CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, M
 
 CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
-  if (!any_flights()) return host().Waitsome(count, requests, done, indices, statuses);
+  if (!any_flights() || !clear(done)) {
+    return host().Waitsome(count, requests, done, indices, statuses);
+  }
   Among among(count, requests);
   const int code = poll_until(done, [&] {
     return among.ask([&] { return host().Testsome(count, requests, done, indices, statuses); });
@@ -251,6 +263,7 @@ CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, i
 }
 
 CARILLON_EXPORT int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
+  if (!clear(done)) return host().Test(request, done, status);
   advance_flights();
   if (Flight* const flight = carillon::shim::find_unshown(request)) {
     return carillon::shim::test_unshown(flight, done, status);
@@ -262,6 +275,7 @@ CARILLON_EXPORT int MPI_Test(MPI_Request* request, int* done, MPI_Status* status
 
 CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
                                 MPI_Status statuses[]) {
+  if (!clear(done)) return host().Testall(count, requests, done, statuses);
   advance_flights();
   Among among(count, requests);
   const int code = among.ask([&] { return host().Testall(count, requests, done, statuses); });
@@ -270,6 +284,9 @@ CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
 
 CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* done,
                                 MPI_Status* status) {
+  if (!clear(done) || !clear(index, MPI_UNDEFINED)) {
+    return host().Testany(count, requests, index, done, status);
+  }
   advance_flights();
   Among among(count, requests);
   const int code = among.ask([&] { return host().Testany(count, requests, index, done, status); });
@@ -278,6 +295,7 @@ CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, i
 
 CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
+  if (!clear(done)) return host().Testsome(count, requests, done, indices, statuses);
   advance_flights();
   Among among(count, requests);
   const int code =
