@@ -3,7 +3,7 @@
  * carillon-bcast-links-MPI: broadcasts on nodes whose wires are the limit, as benchmarks/multicast
  * starts it, with the interposer or without.
  *
- *   carillon-bcast-links-MPI BYTES,BYTES,... SECONDS
+ *   carillon-bcast-links-MPI BYTES,BYTES,... SECONDS [LATE_MS]
  *
  * Each MPI_Bcast stands between two readings of the clock, after a barrier; of a call the slowest
  * rank counts. Rank 0 prints one JSON object a line: the mean and half of its 95 % confidence
@@ -12,6 +12,11 @@
  * sends), and how busy the machine's cores were meanwhile: in all, with programs of lower priority
  * (nice), and with the ranks; and, in as many calls more, with what ranks do beside yielding
  * (yields.h).
+ *
+ * With LATE_MS, how long broadcasts take the others when one rank is late: for each one a node is
+ * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS. It sleeps as
+ * long before the barrier, so that nobody is late, and in the next call behind it, in turn: wires
+ * and cores rest alike in both. A time is the mean of the ranks but for the one drawn.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "yields.h"
@@ -120,6 +126,19 @@ static double work_share(char* buffer, int bytes, int calls) {
   return fmax(sum, 0) / took / (double)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+struct figures {
+  double mean, half;
+};
+
+static struct figures figures_of(const double* times, int count) {
+  struct figures is = {0, 0};
+  double squares = 0;
+  for (int i = 0; i < count; ++i) is.mean += times[i] / count;
+  for (int i = 0; i < count; ++i) squares += (times[i] - is.mean) * (times[i] - is.mean);
+  is.half = 1.96 * sqrt(squares / (count - 1) / count);
+  return is;
+}
+
 static int measure(int rank, int bytes, double seconds) {
   char* const buffer = malloc((size_t)bytes + 1);
   for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
@@ -138,10 +157,7 @@ static int measure(int rank, int bytes, double seconds) {
   double cpus = 0;
   MPI_Allreduce(&cpu, &cpus, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(mine, slowest, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  double mean = 0, squares = 0;
-  for (int i = 0; i < calls; ++i) mean += slowest[i] / calls;
-  for (int i = 0; i < calls; ++i) squares += (slowest[i] - mean) * (slowest[i] - mean);
-  const double half = 1.96 * sqrt(squares / (calls - 1) / calls);
+  const struct figures is = figures_of(slowest, calls);
   const double all = end.all > begin.all ? end.all - begin.all : 1;
   const double work = work_share(buffer, bytes, calls);
   const int right = is_right(buffer, bytes);
@@ -152,7 +168,7 @@ static int measure(int rank, int bytes, double seconds) {
         "{\"algorithm\":\"%s\",\"bytes\":%d,\"calls\":%d,\"mean_us\":%.1f,\"half_us\":%.1f,"
         "\"round_us\":%.1f,\"sent_bytes\":%.0f,\"busy_percent\":%.1f,\"nice_percent\":%.1f,"
         "\"ranks_percent\":%.1f,\"work_percent\":%.1f,\"right\":%s}\n",
-        name, bytes, calls, mean * 1e6, half * 1e6, round * 1e6, sent,
+        name, bytes, calls, is.mean * 1e6, is.half * 1e6, round * 1e6, sent,
         100 * (1 - (end.idle - begin.idle) / all), 100 * (end.nice - begin.nice) / all,
         100 * cpus / (round * calls), 100 * work, all_right ? "true" : "false");
     fflush(stdout);
@@ -161,19 +177,99 @@ static int measure(int rank, int bytes, double seconds) {
   return all_right;
 }
 
+/* The first ranks of the nodes but rank 0's; how many. */
+static int first_ranks(int rank, int ranks, int* firsts) {
+  enum { NAME = MPI_MAX_PROCESSOR_NAME };
+  char* const names = calloc((size_t)ranks, NAME);
+  char mine[NAME] = "";
+  int length = 0, count = 0;
+  MPI_Get_processor_name(mine, &length);
+  MPI_Allgather(mine, NAME, MPI_CHAR, names, NAME, MPI_CHAR, MPI_COMM_WORLD);
+  for (int i = 1; i < ranks; ++i) {
+    int seen = 0;
+    while (strcmp(names + (size_t)seen * NAME, names + (size_t)i * NAME) != 0) ++seen;
+    if (seen == i) firsts[count++] = i;
+  }
+  free(names);
+  if (count > 0) return count;
+  if (rank == 0) fprintf(stderr, "all ranks are on the root's node: nobody can be late\n");
+  MPI_Abort(MPI_COMM_WORLD, 2);
+  return 0;
+}
+
+static void sleep_ms(double ms) {
+  const struct timespec time = {(time_t)(ms / 1e3), (long)(fmod(ms, 1e3) * 1e6)};
+  nanosleep(&time, NULL);
+}
+
+static double late_call(char* buffer, int bytes, double before_ms, double behind_ms) {
+  if (before_ms > 0) sleep_ms(before_ms);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (behind_ms > 0) sleep_ms(behind_ms);
+  const double start = MPI_Wtime();
+  MPI_Bcast(buffer, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return MPI_Wtime() - start;
+}
+
+static int measure_late(int rank, int bytes, double seconds, double late_ms) {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int* const firsts = malloc((size_t)ranks * sizeof *firsts);
+  const int nodes = first_ranks(rank, ranks, firsts);
+  char* const buffer = malloc((size_t)bytes + 1);
+  for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
+  const int fitting = plan(buffer, bytes, seconds);
+  int pairs = (int)(seconds / (2 * (seconds / fitting + late_ms / 2e3)));
+  pairs = pairs < MIN_CALLS ? MIN_CALLS : pairs;
+  double mine[2][MAX_CALLS], sums[2][MAX_CALLS];
+  unsigned short seed[3] = {1, 2, 3};
+  for (int i = 0; i < pairs; ++i) {
+    const int drawn = rank == firsts[nrand48(seed) % nodes];
+    const double ms = 1 + (late_ms - 1) * erand48(seed);
+    for (int late = 0; late < 2; ++late) {
+      const double before = drawn && !late ? ms : 0, behind = drawn && late ? ms : 0;
+      const double time = late_call(buffer, bytes, before, behind);
+      mine[late][i] = drawn ? 0 : time / (ranks - 1);
+    }
+  }
+  const char* const name = algorithm();
+  const int right = is_right(buffer, bytes);
+  int all_right = 0;
+  for (int late = 0; late < 2; ++late) {
+    MPI_Allreduce(mine[late], sums[late], pairs, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Allreduce(&right, &all_right, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  if (rank == 0) {
+    const struct figures none = figures_of(sums[0], pairs), one = figures_of(sums[1], pairs);
+    printf(
+        "{\"algorithm\":\"%s\",\"bytes\":%d,\"calls\":%d,\"none_late_us\":%.1f,"
+        "\"none_late_half_us\":%.1f,\"one_late_us\":%.1f,\"one_late_half_us\":%.1f,"
+        "\"right\":%s}\n",
+        name, bytes, pairs, none.mean * 1e6, none.half * 1e6, one.mean * 1e6, one.half * 1e6,
+        all_right ? "true" : "false");
+    fflush(stdout);
+  }
+  free(buffer);
+  free(firsts);
+  return all_right;
+}
+
 int main(int argc, char** argv) {
   int rank = 0, status = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (argc != 3) {
-    if (rank == 0) fprintf(stderr, "usage: %s BYTES,BYTES,... SECONDS\n", argv[0]);
+  if (argc != 3 && argc != 4) {
+    if (rank == 0) fprintf(stderr, "usage: %s BYTES,BYTES,... SECONDS [LATE_MS]\n", argv[0]);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const char* size = argv[1];
   for (;;) {
     char* end = NULL;
     const long bytes = strtol(size, &end, 10);
-    if (!measure(rank, (int)bytes, atof(argv[2]))) status = 1;
+    const double seconds = atof(argv[2]);
+    const int right = argc == 4 ? measure_late(rank, (int)bytes, seconds, atof(argv[3]))
+                                : measure(rank, (int)bytes, seconds);
+    if (!right) status = 1;
     if (*end != ',') break;
     size = end + 1;
   }

@@ -135,6 +135,7 @@ bool Reception::lock(std::uint64_t number, multicast::Nanoseconds now) {
                                      std::memory_order_relaxed)) {
     return false;
   }
+  if (word != 0) ++takeovers_;
   if (seen_word_ != 0) in_step_ = false;
   if (away) patience_away_ = 2 * patience;
   own_word_ = own;

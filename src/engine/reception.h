@@ -75,6 +75,8 @@ class Reception {
   Status look();
   /// Whether something was published since it was asked last.
   bool take_news() { return std::exchange(news_, false); }
+  /// How often this process has become the owner after another.
+  [[nodiscard]] std::uint64_t takeovers() const { return takeovers_; }
 
  private:
   struct Head;
@@ -107,6 +109,7 @@ class Reception {
   Rank writer_ = 0;
   std::unique_ptr<multicast::Receiving> receiving_;
   bool news_ = false;
+  std::uint64_t takeovers_ = 0;
 };
 
 }  // namespace carillon

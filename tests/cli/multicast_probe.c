@@ -4,9 +4,11 @@
  * several lengths from every root, and prints "rank R of N, errors E, ALGORITHM". Before that, by
  * the first argument:
  *
- *   late R    rank R calls a few broadcasts of rank 0 when rank 0 is through with them
- *   kill R    rank R is killed while the others call them
- *   much      so much is broadcast, after that, that multicast is chosen where nobody has asked
+ *   late R         rank R calls a few broadcasts of rank 0 when rank 0 is through with them
+ *   kill R PREFIX  rank R kills itself; each other rank broadcasts until a call fails, writes to
+ * the file PREFIX.RANK how, and ends (a launcher may stop forwarding what is printed when a process
+ * is killed) much           so much is broadcast, after that, that multicast is chosen where nobody
+ * has asked
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 300000, ROUNDS = 3, FEW = 20, MUCH = 70, SIGN = 7 };
 static int rank, ranks, errors;
@@ -45,6 +48,28 @@ static void come_late(int late) {
   if (rank == 0) MPI_Send(&sign, 1, MPI_BYTE, late, SIGN, MPI_COMM_WORLD);
 }
 
+static void outlive(int victim, const char* prefix) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == victim) raise(SIGKILL);
+  signal(SIGPIPE, SIG_IGN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int code = MPI_SUCCESS;
+  while (code == MPI_SUCCESS) code = MPI_Bcast(data, MOST, MPI_BYTE, 0, MPI_COMM_WORLD);
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  char path[512], begun[520];
+  snprintf(path, sizeof path, "%s.%d", prefix, rank);
+  snprintf(begun, sizeof begun, "%s.begun", path);
+  FILE* const file = fopen(begun, "w");
+  if (file != NULL) {
+    fprintf(file, "%s, %s\n", algorithm(), text);
+    fclose(file);
+    rename(begun, path); /* whole from the first moment on */
+  }
+  _exit(0);
+}
+
 int main(int argc, char** argv) {
   static const int lengths[ROUNDS] = {1, 5000, MOST};
   MPI_Init(&argc, &argv);
@@ -54,11 +79,7 @@ int main(int argc, char** argv) {
   const int who = argc > 2 ? atoi(argv[2]) : -1;
   broadcast(0, 0, 1);
   if (strcmp(what, "late") == 0) come_late(who);
-  if (strcmp(what, "kill") == 0) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == who) raise(SIGKILL);
-    for (int i = 0;; ++i) broadcast(0, i, MOST);
-  }
+  if (strcmp(what, "kill") == 0 && argc > 3) outlive(who, argv[3]);
   for (int round = 0; round < ROUNDS; ++round) {
     for (int root = 0; root < ranks; ++root) broadcast(root, round, lengths[round]);
   }

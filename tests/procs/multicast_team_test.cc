@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "api/objects.h"
 #include "support/calls.h"
 
 namespace carillon::test {
@@ -343,6 +344,35 @@ TEST(MulticastDynamic, NobodyWaitsForWhoIsLate) {
       EXPECT_EQ(data, expected) << "round " << round << ", rank " << rank;
       if (rank != absent) meet(context, late, rank);
       if (testing::Test::HasFailure()) break;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Of node 1 one rank calls when the other one has its bytes. Which of them is the owner changes
+// when it is away, and not from call to call.
+TEST(MulticastDynamic, AnOwnerStaysUntilItFails) {
+  set_environment("multicast_dynamic", "udp:lo");
+  Meeting world(kRanks), members(kRanks), late(kRanks);
+  const std::vector<int> absents{3, 3, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 2, 2};
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    std::uint64_t takeovers = 0;
+    for (std::size_t i = 0; i < absents.size(); ++i) {
+      const int absent = absents[i];
+      std::size_t value = rank == 4 ? i + 1 : 0;
+      if (rank == absent) meet(context, late, rank);
+      expect_ok(crl_bcast(team, &value, sizeof value, 4), "bcast");
+      EXPECT_EQ(value, i + 1) << "rank " << rank;
+      if (rank != absent) meet(context, late, rank);
+      if (rank == 5 - absent && i > 0 && absents[i - 1] != absent) ++takeovers;
+      if (rank == 2 || rank == 3) {
+        EXPECT_EQ(team->team->multicast()->reception().takeovers(), takeovers)
+            << "rank " << rank << ", call " << i;
+      }
     }
     crl_team_destroy(team);
     crl_context_destroy(context);

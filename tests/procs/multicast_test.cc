@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <iterator>
 #include <random>
 #include <string>
 #include <tuple>
@@ -105,6 +107,31 @@ TEST_P(Multicast, BroadcastsArriveThoughMuchGoesWrong) {
   expect_all_well(test::run_processes(
       ranks(),
       [&](int rank) { play_and_leave(meeting, rank, faulty(kind(), faults, rank), program); },
+      kPatienceS));
+}
+
+std::ptrdiff_t descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// Descriptors are what shows in the process; a queue pair that stays keeps one.
+TEST_P(Multicast, LeavesNothing) {
+  Meeting meeting(ranks());
+  const auto program = mixed_program(static_cast<std::uint32_t>(ranks()), 10);
+  expect_all_well(test::run_processes(
+      ranks(),
+      [&](int rank) {
+        // With the first one the libraries open what they keep.
+        play_and_leave(meeting, rank, open_carrier(kind()), program);
+        const std::ptrdiff_t before = descriptors();
+        for (int i = 0; i < 3; ++i) {
+          play_and_leave(meeting, rank, open_carrier(kind()), program);
+          EXPECT_EQ(descriptors(), before);
+        }
+        // One that never joins.
+        EXPECT_TRUE(open_carrier(kind()).ok());
+        EXPECT_EQ(descriptors(), before);
+      },
       kPatienceS));
 }
 

@@ -31,7 +31,8 @@ class DatagramNet::End final : public multicast::Carrier {
   bool send_group(std::span<const std::byte> packet) override {
     if (net_.refuses()) return false;
     for (std::size_t i = 0; i < net_.ends_.size(); ++i) {
-      if (i != self_ || net_.options_.loops_back) net_.send(self_, i, packet);
+      const bool hears = !net_.ends_[i].deaf && (i != self_ || net_.options_.loops_back);
+      if (hears) net_.send(self_, i, packet);
     }
     return true;
   }

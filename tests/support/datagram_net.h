@@ -44,6 +44,8 @@ class DatagramNet {
   }
   /// From now on nothing comes to this member or from it.
   void cut_off(std::size_t member) { ends_[member].cut_off = true; }
+  /// And what is sent to all does not come to this one.
+  void deafen(std::size_t member) { ends_[member].deaf = true; }
 
   [[nodiscard]] multicast::Nanoseconds now() const { return now_; }
   /// When the next packet arrives; kNever if none is under way.
@@ -63,7 +65,7 @@ class DatagramNet {
   using Bytes = std::vector<std::byte>;
   struct Queue {
     std::deque<Bytes> queue;
-    bool cut_off = false;
+    bool cut_off = false, deaf = false;
   };
   struct Arrival {
     std::size_t to;

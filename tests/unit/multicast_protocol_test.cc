@@ -241,6 +241,37 @@ TEST(MulticastProtocol, WhatOneLacksIsSentToItAlone) {
   EXPECT_EQ(sent.repairs, 1U);
 }
 
+// The network stops passing multicasts on, to all, to one, or to the source.
+TEST(MulticastProtocol, ItGoesOnWithoutMulticasts) {
+  const std::vector<std::vector<std::size_t>> deaf{{0, 1, 2, 3, 4}, {3}, {0}};
+  for (std::size_t i = 0; i < deaf.size(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    Stage stage({.members = 5,
+                 .net = {.shares = {.lose = 0.05}},
+                 .program = same(60, 3 * kPayload),
+                 .window = 16});
+    EXPECT_TRUE(stage.run([&] { return stage.part(1).group().counters().received.packets > 20; }));
+    for (const std::size_t member : deaf[i]) stage.net().deafen(member);
+    EXPECT_FALSE(stage.part(1).done());
+    EXPECT_TRUE(stage.run_to_end());
+    EXPECT_LT(stage.net().now(), 30 * kSecond);
+  }
+}
+
+TEST(MulticastProtocol, WhatManyDoNotHearGoesToEachOfThem) {
+  constexpr std::size_t kMembers = 200;
+  Stage stage({.members = kMembers,
+               .net = {.receive_packets = 1000},
+               .program = same(2, kPayload),
+               .radix = 8});
+  for (std::size_t i = 0; i < kMembers; ++i) stage.net().deafen(i);
+  EXPECT_TRUE(stage.run_to_end());
+  const auto sent = stage.part(0).group().counters().sent;
+  EXPECT_LE(sent.group_repairs, 2 * sent.packets) << "two in vain are enough";
+  EXPECT_GE(sent.repairs, (kMembers - 1) * sent.packets);
+  EXPECT_LT(stage.net().now(), 5 * kSecond);
+}
+
 TEST(MulticastProtocol, AcksClimbTheTreeOncePerQuarterOfAWindow) {
   Stage stage({.members = 40,
                .net = {.receive_packets = 1000},

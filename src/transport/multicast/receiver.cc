@@ -11,6 +11,8 @@ namespace {
 // Two askers tell the source that several members lack a packet: more need not ask.
 constexpr std::uint8_t kEnoughAskers = 2;
 constexpr std::uint8_t kMostTries = 16;
+// Asked for more often, it is asked of the source alone, too: it may not hear what goes to all.
+constexpr std::uint8_t kTriesToAll = 3;
 
 EarlyPackets::Entry entry_of(const Packet& packet) {
   return {.sequence = packet.sequence,
@@ -253,6 +255,7 @@ void Receiver::send_nacks(Nanoseconds now) {
   const bool wanted = posted_count_ > 0 || !early_.full();
   std::array<Range, kMaxRanges> ranges;
   std::size_t count = 0;
+  bool to_source = config_.places != nullptr;
   nack_due_ = kNever;
   for (std::uint64_t i = next_; i < highest_; ++i) {
     Slot& one = slot(i);
@@ -262,6 +265,7 @@ void Receiver::send_nacks(Nanoseconds now) {
     if (one.due <= now && room && asks_for(one, wanted, now)) {
       if (!follows) ranges[count++] = {.first = i};
       ++ranges[count - 1].count;
+      to_source = to_source || one.tries > kTriesToAll;
     }
     nack_due_ = std::min(nack_due_, one.due);
   }
@@ -270,9 +274,13 @@ void Receiver::send_nacks(Nanoseconds now) {
                          .from = config_.member,
                          .source = source_,
                          .payload = std::as_bytes(std::span(ranges).first(count))};
+  std::array<std::byte, kMinDatagramBytes> memory;
+  const std::span<const std::byte> bytes = build(config_.key, packet, memory);
   // One that finds no room is as good as lost. A source of places may hear nothing but what is sent
   // to it alone.
-  if (send(packet, config_.places == nullptr)) ++counters_.nacks;
+  bool sent = config_.places == nullptr && carrier_.send_group(bytes);
+  sent = (to_source && carrier_.send_member(source_, bytes)) || sent;
+  if (sent) ++counters_.nacks;
 }
 
 void Receiver::send_ack() {
@@ -286,16 +294,11 @@ void Receiver::send_ack() {
   }
   const Packet packet = {
       .kind = Kind::kAck, .from = config_.member, .source = source_, .sequence = least};
-  if (!send(packet, false)) return;
+  std::array<std::byte, kHeadBytes> memory;
+  if (!carrier_.send_member(tree_.parent(), build(config_.key, packet, memory))) return;
   ++counters_.acks;
   told_ = least;
   owes_ack_ = false;
-}
-
-bool Receiver::send(const Packet& packet, bool to_group) {
-  std::array<std::byte, kMinDatagramBytes> memory;
-  const std::span<const std::byte> bytes = build(config_.key, packet, memory);
-  return to_group ? carrier_.send_group(bytes) : carrier_.send_member(tree_.parent(), bytes);
 }
 
 void Receiver::resume(std::uint64_t sequence, std::uint64_t message) {

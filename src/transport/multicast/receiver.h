@@ -98,7 +98,6 @@ class Receiver {
   void send_nacks(Nanoseconds now);
   bool asks_for(Slot& one, bool wanted, Nanoseconds now);
   void send_ack();
-  bool send(const Packet& packet, bool to_group);
   Nanoseconds backoff();
 
   Config config_;

@@ -3,8 +3,24 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "base/log.h"
 
 namespace carillon::multicast {
+namespace {
+
+// A network may stop passing multicasts on, for good or to some members: a switch that does not
+// hear who is in a group forgets it. What goes to members alone still arrives.
+
+// After so many asks in a row without an answer each member is asked alone, too.
+constexpr std::uint64_t kAsksToAll = 8;
+// Who lacks a packet that was repaired so many times by sending it to all gets it alone.
+constexpr std::uint8_t kRepairsToAll = 2;
+// With so many of so many packets unheard it is said. Of a tenth that is lost by chance a few are.
+constexpr std::uint64_t kUnheard = 64, kUnheardOf = 256;
+
+}  // namespace
 
 Sender::Sender(const Config& config, Carrier& carrier)
     : config_(config),
@@ -52,6 +68,8 @@ void Sender::on_nack(Member from, std::span<const Range> ranges, Nanoseconds now
 
 void Sender::want(std::uint64_t sequence, Member from, Nanoseconds now) {
   Slot& one = slot(sequence);
+  const bool alone = one.to_all >= kRepairsToAll;
+  if (alone || asked_ > kAsksToAll) note_unheard(from);
   if (one.asked) {
     one.several = one.several || one.asker != from;
     return;
@@ -63,12 +81,31 @@ void Sender::want(std::uint64_t sequence, Member from, Nanoseconds now) {
   if (lately(one.group_time)) return;
   const bool other = one.asker != from;
   if (lately(one.member_time) && !other) return;
-  one.several = lately(one.member_time);
-  one.asked = true;
+  one.several = lately(one.member_time) && !alone;
   one.asker = from;
+  if (alone) {
+    (void)repair(sequence, now);  // which it asks for again if there is no room
+    return;
+  }
+  one.asked = true;
   // With two members there is nobody else to wait for.
   one.repair_due = now + (config_.members > 2 ? config_.timing.gather : 0);
   wanted_.push_back(sequence);
+}
+
+void Sender::note_unheard(Member by) {
+  if (warned_) return;
+  if (counters_.packets - unheard_since_ > kUnheardOf) {
+    unheard_since_ = counters_.packets;
+    unheard_ = 0;
+  }
+  if (++unheard_ < kUnheard) return;
+  warned_ = true;
+  log(LogLevel::kWarning,
+      "multicast: much of what member " + std::to_string(config_.member) +
+          " sends to all does not reach member " + std::to_string(by) + " (" +
+          carrier_.limits().name +
+          "), and goes to it alone, late; does the network still pass multicasts on?");
 }
 
 void Sender::progress(Nanoseconds now) {
@@ -95,6 +132,7 @@ bool Sender::repair(std::uint64_t sequence, Nanoseconds now) {
   if (!sent) return false;
   one.asked = false;
   (one.several ? one.group_time : one.member_time) = now;
+  if (one.several) ++one.to_all;
   ++(one.several ? counters_.group_repairs : counters_.repairs);
   return true;
 }
@@ -153,7 +191,12 @@ void Sender::ask_at(Nanoseconds now) {
                          .source = config_.member,
                          .sequence = next_,
                          .message = asked_};
-  if (!carrier_.send_group(build(config_.key, packet, memory))) return;
+  const std::span<const std::byte> bytes = build(config_.key, packet, memory);
+  if (!carrier_.send_group(bytes)) return;
+  for (Member i = 0; asked_ >= kAsksToAll && i < config_.members; ++i) {
+    if (i == config_.member || config_.share_place(i, config_.member)) continue;
+    (void)carrier_.send_member(i, bytes);  // or the next time, if there is no room
+  }
   ++counters_.asks;
   ++asked_;
   ask_interval_ = std::min(2 * ask_interval_, config_.timing.ask_most);

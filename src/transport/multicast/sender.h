@@ -47,6 +47,7 @@ class Sender {
     bool asked = false;    // a repair is to be sent
     bool several = false;  // by more than one member
     Member asker = 0;
+    std::uint8_t to_all = 0;  // repairs that were sent to all
     Nanoseconds repair_due = 0;
     Nanoseconds group_time = 0;   // when it was last sent to all
     Nanoseconds member_time = 0;  // and to `asker` alone
@@ -61,6 +62,7 @@ class Sender {
   bool repair(std::uint64_t sequence, Nanoseconds now);
   void ask_at(Nanoseconds now);
   void want(std::uint64_t sequence, Member from, Nanoseconds now);
+  void note_unheard(Member by);
 
   Config config_;
   Carrier& carrier_;
@@ -82,6 +84,9 @@ class Sender {
   Nanoseconds ask_due_ = kNever;
   std::uint64_t asked_ = 0;  // how often since anything was acknowledged
   bool fresh_ = false;       // something was sent or acknowledged since the last ask
+  // Packets that somebody lacked though they had gone to all again and again, of those since.
+  std::uint64_t unheard_ = 0, unheard_since_ = 0;
+  bool warned_ = false;
   Counters counters_;
 };
 

@@ -32,6 +32,8 @@ struct Address {
   std::uint16_t zero = 0;
 };
 
+sockaddr* generic(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
+
 void make_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 class UdCarrier final : public Carrier {
@@ -47,6 +49,7 @@ class UdCarrier final : public Carrier {
   Status add_member(std::span<const std::byte> address) override;
   Status join(std::uint64_t name) override;
   Result<bool> joined() override;
+  Status attach(bool on) override;
   bool send_group(std::span<const std::byte> packet) override {
     return send(group_, group_queue_pair_, group_key_, packet);
   }
@@ -90,6 +93,10 @@ class UdCarrier final : public Carrier {
   std::vector<Address> members_;
   std::vector<ibv_ah*> handles_;
   sockaddr_in group_address_ = {};
+  bool joining_ = false;   // or it has joined
+  bool attached_ = false;  // the queue pair hears what is sent to the group
+  ibv_gid group_gid_ = {};
+  std::uint16_t group_lid_ = 0;
   ibv_ah* group_ = nullptr;
   std::uint32_t group_queue_pair_ = 0, group_key_ = 0;
   Status broken_;       // why nothing is sent any more
@@ -99,8 +106,10 @@ class UdCarrier final : public Carrier {
 UdCarrier::~UdCarrier() {
   for (ibv_ah* const handle : handles_) library_.destroy_ah(handle);
   if (group_ != nullptr) library_.destroy_ah(group_);
+  // First the group: a queue pair that is attached to one cannot go, and all that it uses stays.
+  if (joining_) library_.leave_multicast(id_, generic(group_address_));
   if (has_queue_pair_) library_.destroy_qp(id_);
-  if (id_ != nullptr) library_.destroy_id(id_);  // leaves the group
+  if (id_ != nullptr) library_.destroy_id(id_);
   if (registration_ != nullptr) library_.dereg_mr(registration_);
   if (sent_ != nullptr) library_.destroy_cq(sent_);
   if (received_ != nullptr) library_.destroy_cq(received_);
@@ -127,8 +136,8 @@ Status UdCarrier::bind(const std::string& device) {
     if (library_.create_id(events_, &id_, nullptr, RDMA_PS_UDP) != 0) {
       return failure("multicast: rdma_create_id", errno);
     }
-    if (library_.bind_addr(id_, reinterpret_cast<sockaddr*>(&address)) == 0 &&
-        id_->verbs != nullptr && (device.empty() || device == id_->verbs->device->name)) {
+    if (library_.bind_addr(id_, generic(address)) == 0 && id_->verbs != nullptr &&
+        (device.empty() || device == id_->verbs->device->name)) {
       return {};
     }
     library_.destroy_id(id_);
@@ -245,9 +254,8 @@ Status UdCarrier::add_member(std::span<const std::byte> address) {
 Status UdCarrier::join(std::uint64_t name) {
   group_address_ = group_address(name);
   group_address_.sin_port = 0;
-  if (library_.join_multicast(id_, reinterpret_cast<sockaddr*>(&group_address_), nullptr) == 0) {
-    return {};
-  }
+  joining_ = library_.join_multicast(id_, generic(group_address_), nullptr) == 0;
+  if (joining_) return {};
   return failure("multicast: " + limits_.name + " cannot join a group", errno);
 }
 
@@ -268,8 +276,25 @@ Result<bool> UdCarrier::joined() {
   if (kind != RDMA_CM_EVENT_MULTICAST_JOIN) return false;
   group_queue_pair_ = found.qp_num;
   group_key_ = found.qkey;
+  // The connection manager has attached the queue pair.
+  group_gid_ = found.ah_attr.grh.dgid;
+  group_lid_ = found.ah_attr.dlid;
+  attached_ = true;
   if (Status status = make_handles(found.ah_attr); !status.ok()) return status;
   return true;
+}
+
+// The port stays a member of the group: only the queue pair's copies begin and end.
+Status UdCarrier::attach(bool on) {
+  if (on == attached_ || group_ == nullptr) return {};
+  auto* const change = on ? library_.attach_mcast : library_.detach_mcast;
+  if (const int error = change(id_->qp, &group_gid_, group_lid_); error != 0) {
+    return failure(
+        "multicast: " + limits_.name + (on ? " cannot join" : " cannot leave") + " its group",
+        error);
+  }
+  attached_ = on;
+  return {};
 }
 
 // Members are reached the way the group is: by the same name of this device, at the same rate.

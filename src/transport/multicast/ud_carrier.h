@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Datagrams over InfiniBand and RoCE: one UD queue pair, attached to the group by the connection
-// manager. RoCE devices need the group's membership on their network interface, too, or receive
-// nothing; the connection manager sees to it.
+// manager, and detached while it does not want to hear. RoCE devices need the group's membership on
+// their network interface, too, or receive nothing; the connection manager sees to it.
 #pragma once
 
 #include <cstdint>

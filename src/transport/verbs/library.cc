@@ -49,6 +49,8 @@ void find_verbs(Symbols& symbols, Library& library) {
   symbols.find("ibv_ack_cq_events", &library.ack_cq_events);
   symbols.find("ibv_create_ah", &library.create_ah);
   symbols.find("ibv_destroy_ah", &library.destroy_ah);
+  symbols.find("ibv_attach_mcast", &library.attach_mcast);
+  symbols.find("ibv_detach_mcast", &library.detach_mcast);
   symbols.find("ibv_query_gid", &library.query_gid);
   symbols.find("ibv_wc_status_str", &library.wc_status_str);
 }
@@ -70,6 +72,7 @@ void find_connection_manager(Symbols& symbols, Library& library) {
   symbols.find("rdma_reject", &library.reject);
   symbols.find("rdma_disconnect", &library.disconnect);
   symbols.find("rdma_join_multicast", &library.join_multicast);
+  symbols.find("rdma_leave_multicast", &library.leave_multicast);
   symbols.find("rdma_get_cm_event", &library.get_cm_event);
   symbols.find("rdma_ack_cm_event", &library.ack_cm_event);
   symbols.find("rdma_event_str", &library.event_str);

@@ -32,6 +32,8 @@ struct Library {
   decltype(&::ibv_ack_cq_events) ack_cq_events = nullptr;
   decltype(&::ibv_create_ah) create_ah = nullptr;
   decltype(&::ibv_destroy_ah) destroy_ah = nullptr;
+  decltype(&::ibv_attach_mcast) attach_mcast = nullptr;
+  decltype(&::ibv_detach_mcast) detach_mcast = nullptr;
   decltype(&::ibv_query_gid) query_gid = nullptr;
   decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
   decltype(&::rdma_create_event_channel) create_event_channel = nullptr;
@@ -50,6 +52,7 @@ struct Library {
   decltype(&::rdma_reject) reject = nullptr;
   decltype(&::rdma_disconnect) disconnect = nullptr;
   decltype(&::rdma_join_multicast) join_multicast = nullptr;
+  decltype(&::rdma_leave_multicast) leave_multicast = nullptr;
   decltype(&::rdma_get_cm_event) get_cm_event = nullptr;
   decltype(&::rdma_ack_cm_event) ack_cm_event = nullptr;
   decltype(&::rdma_event_str) event_str = nullptr;
