@@ -146,6 +146,7 @@ int run(const Options& options, const Arguments& program) {
     require_interposer(linkage.abi);
     rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
     if (options.stats) rank.emplace_back("--stats");
+    if (options.stats && options.json) rank.emplace_back("--json");
     if (options.check) rank.emplace_back("--check");
     if (!options.trace.empty()) {
       require_trace(options.trace);
@@ -192,8 +193,7 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
   CLI::Option* const native =
       app.add_flag("--native", options->native, "with the program's own MPI alone");
-  app.add_flag("--stats", options->stats,
-               "say at the end which calls carillon took, which it left to the MPI, and why")
+  app.add_flag("--stats", options->stats, std::string(kStatsHelp) + "; with --json as JSON, too")
       ->excludes(native);
   app.add_flag("--check", options->check, kCheckHelp)->excludes(native);
   app.add_option("--trace", options->trace, kTraceHelp)->excludes(native);

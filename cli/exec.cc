@@ -14,7 +14,7 @@ namespace carillon::cli {
 namespace {
 
 struct Options {
-  bool stats = false, check = false;
+  bool stats = false, json = false, check = false;
   std::string mpi, trace, record;
 };
 
@@ -39,7 +39,7 @@ int run(const Options& options, const Arguments& program) {
   require_program(program[0]);
   const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
   put_first(require_interposer(abi).string());
-  if (options.stats) setenv("CARILLON_STATS", "1", 1);
+  if (options.stats) setenv("CARILLON_STATS", options.json ? "json" : "1", 1);
   if (options.check) setenv("CARILLON_CHECK", "1", 1);
   if (!options.trace.empty()) setenv("CARILLON_TRACE", options.trace.c_str(), 1);
   if (!options.record.empty()) setenv("CARILLON_RECORD", options.record.c_str(), 1);
@@ -50,8 +50,8 @@ int run(const Options& options, const Arguments& program) {
 
 Action define_exec(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_flag("--stats", options->stats,
-               "say at the end which calls carillon took, which it left to the MPI, and why");
+  CLI::Option* const stats = app.add_flag("--stats", options->stats, kStatsHelp);
+  app.add_flag("--json", options->json, kStatsJsonHelp)->needs(stats);
   app.add_flag("--check", options->check, kCheckHelp);
   app.add_option("--trace", options->trace, kTraceHelp);
   app.add_option("--record", options->record, kRecordHelp);

@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   int ranks = 0;
-  bool stats = false, check = false;
+  bool stats = false, json = false, check = false;
   bool dry_run = false;
   std::string mpi, trace, record;
   std::string launcher_options;
@@ -36,6 +36,7 @@ int run(const Options& options, const Arguments& program) {
   const Launcher launcher = require_launcher(linkage);
   Arguments rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
   if (options.stats) rank.emplace_back("--stats");
+  if (options.json) rank.emplace_back("--json");
   if (options.check) rank.emplace_back("--check");
   if (!options.trace.empty()) {
     rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
@@ -65,8 +66,8 @@ Action define_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
       ->check(ranks_range());
-  app.add_flag("--stats", options->stats,
-               "say at the end which calls carillon took, which it left to the MPI, and why");
+  CLI::Option* const stats = app.add_flag("--stats", options->stats, kStatsHelp);
+  app.add_flag("--json", options->json, kStatsJsonHelp)->needs(stats);
   app.add_flag("--check", options->check, kCheckHelp);
   app.add_option("--trace", options->trace, kTraceHelp);
   app.add_option("--record", options->record, kRecordHelp);

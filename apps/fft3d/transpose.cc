@@ -19,6 +19,8 @@ Communicators::Communicators(MPI_Comm world, const Decomposition& decomposition)
   const int columns = decomposition.grid()[1];
   MPI_Comm_split(world, rank_ / columns, rank_ % columns, &row_);
   MPI_Comm_split(world, rank_ % columns, rank_ / columns, &column_);
+  MPI_Comm_set_name(row_, "row");
+  MPI_Comm_set_name(column_, "column");
 }
 
 Communicators::~Communicators() {

@@ -36,6 +36,13 @@ inline constexpr const char* kTraceHelp =
 /// Makes the file a trace without events; fails if it cannot be written.
 void require_trace(const std::string& file);
 
+/// What --stats does, for --help.
+inline constexpr const char* kStatsHelp =
+    "say at the end, of rank 0, what the calls of each collective on each communicator came to: "
+    "how "
+    "many, bytes, time, algorithm, and which were left to the MPI, and why";
+inline constexpr const char* kStatsJsonHelp = "--stats as one line of JSON, on stderr, too";
+
 /// What --check does, for --help.
 inline constexpr const char* kCheckHelp =
     "compare each collective call with those of the other ranks, and end the job at the first that "

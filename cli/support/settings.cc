@@ -32,7 +32,8 @@ std::vector<Setting> all_settings() {
   add("CARILLON", "on or off", "on",
       "off: the interposer leaves every call to the program's own MPI.");
   add("CARILLON_STATS", "text", "",
-      "1: rank 0 says on stderr at the end which calls were taken; otherwise a file's prefix.");
+      "1: rank 0 says on stderr at the end what the collectives came to; json: as a line of JSON; "
+      "otherwise a file's prefix.");
   add("CARILLON_CHECK", "on or off", "off",
       "on: each collective call is compared with those of the other ranks.");
   add("CARILLON_RECORD", "file", "",

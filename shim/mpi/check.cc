@@ -17,12 +17,10 @@
 #include "check_compare.h"
 #include "communicator.h"
 #include "flight.h"
+#include "observe.h"
 #include "process.h"
 
 namespace carillon::shim {
-
-constinit std::atomic<bool> g_checking = false;
-thread_local bool t_checked = false;
 
 namespace {
 
@@ -340,7 +338,7 @@ CheckedCall::CheckedCall(std::size_t called, const Call& call) {
   const bool good =
       call.comm != g_host.comm_null &&
       host().Comm_get_attr(call.comm, checks_made().keyval, &value, &found) == MPI_SUCCESS;
-  t_checked = true;
+  t_observed |= kChecking;
   if (!good) return;
   Channel* channel = nullptr;
   const std::uint64_t number = tell(called, call, &channel);
@@ -348,19 +346,19 @@ CheckedCall::CheckedCall(std::size_t called, const Call& call) {
 }
 
 CheckedCall::~CheckedCall() {
-  t_checked = false;
+  t_observed &= ~kChecking;
   t_cache.last.generation = 0;  // the next call goes the slow way, too
 }
 
 void advance_checks() {
-  if (!g_checking.load(std::memory_order_relaxed)) return;
+  if (!is_observed_by(kChecking)) return;
   const InsideHost guard;
   const std::unique_lock lock(checks_made().mutex, std::try_to_lock);
   if (lock.owns_lock()) move_all_on();
 }
 
 bool is_copied_for_checks(MPI_Comm comm) {
-  if (!g_checking) return false;
+  if (!is_observed_by(kChecking)) return false;
   const InsideHost guard;
   const std::lock_guard lock(checks_made().mutex);
   const auto& channels = checks_made().channels;
@@ -383,12 +381,12 @@ bool start_checking() {
   const bool made = host().Comm_dup(g_host.comm_world, &all.world) == MPI_SUCCESS &&
                     host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_freed, &all.keyval,
                                               nullptr) == MPI_SUCCESS;
-  g_checking = made;
+  if (made) observe(kChecking);
   return made;
 }
 
 void finish_checking() {
-  if (!g_checking) return;
+  if (!is_observed_by(kChecking)) return;
   Checks& all = checks_made();
   {
     const std::lock_guard lock(all.mutex);
@@ -411,7 +409,7 @@ void finish_checking() {
     require(host().Test(&request, &done, MPI_STATUS_IGNORE), "a barrier");
   }
   end_if_calls_are_missing(true);
-  g_checking = false;
+  observe_no_more(kChecking);
   host().Comm_free(&all.world);
 }
 

@@ -2,29 +2,17 @@
 //
 // carillon run --check (CARILLON_CHECK=1): each collective call is compared with those of the other
 // ranks of its communicator: function, root, operator, count and type signature. At the first that
-// does not fit the job ends, and both calls are named. Checked calls go the slow way, as recorded
-// ones do (record.h), so that nothing is paid where it is off.
+// does not fit the job ends, and both calls are named. Checked calls go the slow way (observe.h).
 //
 // Each rank describes its calls to rank 0 of the communicator, on a copy of it. A blocking call
 // waits for the answer, so that nobody begins what does not fit; the others go on.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 
 #include "call.h"
-#include "thread_cache.h"
 
 namespace carillon::shim {
-
-/// Set while this process checks; then while this thread is in a call that has been checked.
-extern constinit std::atomic<bool> g_checking;
-extern thread_local bool t_checked;
-
-/// Whether a call of this thread is to be checked.
-inline bool checks() {
-  return g_checking.load(std::memory_order_relaxed) && !t_checked && t_cache.depth == 0;
-}
 
 /// In MPI_Init; collective over MPI_COMM_WORLD. False: the host refuses.
 [[nodiscard]] bool start_checking();

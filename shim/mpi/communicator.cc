@@ -10,11 +10,10 @@
 #include <numeric>
 #include <utility>
 
-#include "check.h"
 #include "errors.h"
 #include "flight.h"
+#include "observe.h"
 #include "process.h"
-#include "record.h"
 #include "stats.h"
 
 namespace carillon::shim {
@@ -218,7 +217,7 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
     case Phase::kOff: return unserved(Reason::kOff);
     case Phase::kRunning: break;
   }
-  if (checks() || records()) return unserved(Reason::kObserved);
+  if (observers() != 0) return unserved(Reason::kObserved);
   if (comm == g_host.comm_null) return unserved(Reason::kSuspect);
   const std::uint64_t generation = g_communicators.now();
   ThreadCache::Comm& remembered = t_cache.comms[hash_of(comm) >> 60];

@@ -27,6 +27,7 @@ struct Communicator {
   Reason reason = Reason::kNone;
   crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
   int recorded_team = -1;        // its number among those of the recording
+  int tallied_as = -1;           // its number in tally.cc, with its lock
   Bootstrap bootstrap;
   std::atomic<bool> agreeing = false;        // the team is in the making, and already used
   std::atomic<int> in_flight = 0;            // collectives that need this, though it be freed

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "errors.h"
+#include "observe.h"
 #include "persistent.h"
 #include "process.h"
-#include "record.h"
 #include "request_table.h"
 #include "stats.h"
 
@@ -18,7 +18,6 @@ namespace carillon::shim {
 
 constinit std::atomic<int> g_flights = 0;
 constinit std::atomic<int> g_failed_flights = 0;
-constinit thread_local Flight* t_launched = nullptr;
 
 namespace {
 
@@ -137,7 +136,7 @@ void release(Flight& flight) {
   if (flight.staging) flight.staging.reset();
   if (flight.kept) flight.kept.reset();
   flight.by_host = false;
-  flight.early = false;
+  flight.held = 0;
   if (flight.host_call) flight.host_call = nullptr;
   // Else the program is told on that communicator first.
   if (flight.code == MPI_SUCCESS) leave_communicator(flight);
@@ -171,7 +170,7 @@ void keep_handle(Flight* flight) {
 
 // Waits for the end of what carillon does, if need be, and looks how it was.
 void conclude(Flight& flight) {
-  const RecordedEnd recorded(flight);
+  const ObservedEnd observed(flight);
   if (!flight.by_host) {
     if (flight.request != nullptr) flight.ended = crl_request_wait(&flight.request);
     flight.code = flight.ended == CRL_OK ? MPI_SUCCESS : error_of(flight.ended);
@@ -195,6 +194,7 @@ void give_to_host(Communicator& communicator, Flight& flight) {
   count_left(flight.counted, communicator.reason);
   flight.unpack = nullptr;
   flight.by_host = true;
+  flight.left = communicator.reason;
   flight.code = flight.host_call(communicator.bootstrap.comm, &flight.host_request);
 }
 
@@ -204,14 +204,14 @@ std::vector<Flight*> early_ones(Communicator& communicator, bool end) {
   std::vector<Flight*> early;
   const Lock lock(flights().mutex);
   const auto is_of = [&](const Flight* one) {
-    return one->early && one->communicator == &communicator;
+    return (one->held & Flight::kEarly) != 0 && one->communicator == &communicator;
   };
   for (Flight* const flight : flights().flying) {
     if (is_of(flight) && !flight->by_host && flight->ended == CRL_OK) early.push_back(flight);
   }
   if (!end && !early.empty()) return early;
   for (Flight* const flight : flights().flying) {
-    if (is_of(flight)) flight->early = false;
+    if (is_of(flight)) flight->held &= static_cast<std::uint8_t>(~Flight::kEarly);
   }
   communicator.agreeing.store(false, std::memory_order_release);
   return {};
@@ -253,6 +253,15 @@ void settle_agreements() {
   }
 }
 
+// Which algorithm does it is known before it has ended; then carillon forgets.
+bool stays_held(Flight& flight) {
+  if ((flight.held & Flight::kEarly) != 0) return true;
+  flight.tally.algorithm = flight.request == nullptr ? "" : crl_request_algorithm(flight.request);
+  if (flight.tally.algorithm == nullptr) return true;
+  flight.held = 0;
+  return false;
+}
+
 // Takes those that have ended out of the lists. Looks at a few at a time, in turn: each look makes
 // progress with all.
 void collect_ended(std::vector<Flight*>* done) {
@@ -262,7 +271,7 @@ void collect_ended(std::vector<Flight*>* done) {
   for (std::size_t looks = std::min(kAtOnce, all.flying.size()); looks > 0; --looks) {
     if (all.next >= all.flying.size()) all.next = 0;
     Flight* const flight = all.flying[all.next];
-    if (flight->early || !ended(*flight)) {
+    if ((flight->held != 0 && stays_held(*flight)) || !ended(*flight)) {
       ++all.next;
       continue;
     }
@@ -295,7 +304,8 @@ void take_off(Flight* flight) {
   add_to(g_flights, 1);
   const Lock lock(flights().mutex);
   if (!flight->persistent) {
-    flight->early = flight->communicator->agreeing.load(std::memory_order_relaxed);
+    const bool early = flight->communicator->agreeing.load(std::memory_order_relaxed);
+    flight->held |= early ? Flight::kEarly : std::uint8_t{0};
   }
   flights().flying.push_back(flight);
 }
@@ -328,7 +338,7 @@ Flight* new_flight(Communicator& communicator, std::size_t counted) {
   if (flight == nullptr) flight = new Flight();
   flight->communicator = &communicator;
   flight->counted = counted;
-  flight->recorded = 0;
+  flight->observers = 0;
   flight->code = MPI_SUCCESS;
   flight->ended = CRL_OK;
   add_to(communicator.in_flight, 1);
@@ -356,8 +366,9 @@ int launch_flight(Flight* flight, MPI_Request* handle) {
     flight->has_handle = true;
     know_handle(flight);
   }
+  if (t_observed != 0) [[unlikely]]
+    observe_launch(flight);
   take_off(flight);
-  if (t_recorded) t_launched = flight;
   *handle = flight->handle;
   return MPI_SUCCESS;
 }
@@ -399,7 +410,8 @@ Flight* claim_flight(MPI_Request handle) {
   Flights& all = flights();
   const Lock lock(all.mutex);
   Flight* const flight = all.by_handle.find(handle);
-  if (flight == nullptr || flight->early || flight->by_host || is_shown(*flight)) return nullptr;
+  if (flight == nullptr || flight->held != 0 || flight->by_host || is_shown(*flight))
+    return nullptr;
   if (!all.flying.empty() && all.flying.back() == flight) [[likely]] {
     all.flying.pop_back();
     return flight;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,13 +40,27 @@ struct Flight {
   bool has_handle = false;          // it is good, also between two flights
   int code = MPI_SUCCESS;           // how it ended
   bool told = false;                // the program was told of `code` by a call of its own
-  bool early = false;               // its team was not ready: the host may have to do it
+  std::uint8_t held = 0;            // no end is looked for, because of the following
   bool persistent = false;          // it is begun again and again
   bool by_host = false;             // the host does it
   Flight* next = nullptr;           // that the host has given back
+  unsigned observers = 0;           // of its call (observe.h)
   std::uint32_t recorded = 0;       // as which one in flight; 0: not (record.h)
+  Reason left = Reason::kNone;      // why the host does it, if it does
   MPI_Request host_request{};
   HostCall host_call;  // if it is early or persistent
+
+  static constexpr std::uint8_t kEarly = 1;    // its team is not ready: the host may have to do it
+  static constexpr std::uint8_t kUnnamed = 2;  // its algorithm is still to be asked for
+
+  // What is counted when it has ended (tally.h).
+  struct Tally {
+    int place = 0;  // of its communicator
+    std::int64_t in_bytes = 0, out_bytes = 0;
+    const char* algorithm = "";
+    std::chrono::steady_clock::duration time{};
+  };
+  Tally tally;
 
   // What the collective needs until it has ended.
   std::vector<std::int64_t> tables;
@@ -105,8 +120,6 @@ void know_handle(Flight* flight);
 void forget_handle(MPI_Request handle);
 /// Null: none of carillon's.
 Flight* find_flight(MPI_Request handle);
-/// Of this thread; the last one launched while a call was being recorded.
-extern constinit thread_local Flight* t_launched __attribute__((tls_model("initial-exec")));
 /// Its collective has begun: makes the program's handle.
 int launch_flight(Flight* flight, MPI_Request* handle);
 

@@ -36,7 +36,7 @@ void* host_data(const char* symbol);
 #define CARILLON_HOST_FUNCTIONS(X)                                                             \
   X(Abort) X(Add_error_class) X(Add_error_code) X(Add_error_string) X(Alloc_mem) X(Cancel) X(Cart_get) X(Cart_shift) X(Cartdim_get) \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_disconnect) X(Comm_dup) X(Comm_free) X(Comm_free_keyval)   \
-  X(Comm_get_attr) X(Comm_get_name) X(Comm_group) X(Comm_idup) X(Comm_rank) X(Comm_set_attr)                    \
+  X(Comm_get_attr) X(Comm_get_name) X(Comm_group) X(Comm_idup) X(Comm_rank) X(Comm_remote_size) X(Comm_set_attr)                    \
   X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_create_adjacent) X(Dist_graph_neighbors) X(Dist_graph_neighbors_count) X(Free_mem) X(Get_count) X(Get_library_version) X(Graph_neighbors) X(Graph_neighbors_count)    \
   X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe)     \
   X(Imrecv) X(Init) X(Init_thread) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Mprobe)   \

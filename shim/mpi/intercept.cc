@@ -3,15 +3,16 @@
 // The functions the program calls instead of its MPI's.
 #include <strings.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "check.h"
 #include "communicator.h"
+#include "observe.h"
 #include "persistent.h"
 #include "process.h"
-#include "record.h"
 #include "reduction.h"
 #include "run.h"
 #include "staging.h"
@@ -26,29 +27,37 @@ constinit thread_local ThreadCache t_cache;
 namespace {
 
 template <Collective kCollective, typename HostCall>
-int intercept_checked(const Call& call, HostCall call_host);
+Outcome intercept_observed(const Call& call, HostCall call_host);
 
+// The outcome's code is the call's, whoever did it.
 template <Collective kCollective, typename HostCall>
-inline int intercept(const Call& call, HostCall call_host) {
+inline Outcome intercept(const Call& call, HostCall call_host) {
   Communicator& communicator = find_communicator(call.comm);
   const Outcome outcome = run_anywhere<kCollective>(communicator, call, nullptr);
   if (outcome.left == Reason::kNone) [[likely]]
-    return outcome.code;
-  if (checks()) return intercept_checked<kCollective>(call, call_host);
-  if (records()) return run_recorded<kCollective>(call, call_host);
+    return outcome;
+  if (observers() != 0) return intercept_observed<kCollective>(call, call_host);
   count_left(call_index(kCollective), outcome.left);
-  return call_host(communicator.for_host(call.comm, outcome.left));
+  return {call_host(communicator.for_host(call.comm, outcome.left)), outcome.left};
 }
 
 template <Collective kCollective, typename HostCall>
-[[gnu::noinline]] int intercept_checked(const Call& call, HostCall call_host) {
-  const CheckedCall checked(call_index(kCollective), call);
-  return intercept<kCollective>(call, call_host);
+[[gnu::noinline]] Outcome intercept_observed(const Call& call, HostCall call_host) {
+  std::optional<CheckedCall> checked;
+  if ((observers() & kChecking) != 0) checked.emplace(call_index(kCollective), call);
+  std::optional<ObservedCall> observed;
+  if (observers() != 0) observed.emplace(&call);
+  const Outcome outcome = intercept<kCollective>(call, call_host);
+  if (observed) observed->write(call_index(kCollective), outcome);
+  return outcome;
 }
+
+template <Collective kCollective, typename HostCall>
+Outcome start_observed(const Call& call, MPI_Request* request, HostCall call_host);
 
 // The non-blocking forms. call_host(communicator, place for the request), which may be kept.
 template <Collective kCollective, typename HostCall>
-int intercept_started(const Call& call, MPI_Request* request, HostCall call_host) {
+Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
   Communicator& communicator = find_communicator(call.comm, MayWait::kNo);
   Reason reason = Reason::kSuspect;
@@ -59,30 +68,28 @@ int intercept_started(const Call& call, MPI_Request* request, HostCall call_host
     const Outcome outcome = run_anywhere<kCollective>(communicator, call, flight);
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       if (communicator.agreeing) flight->host_call = call_host;
-      return launch_flight(flight, request);
+      return {launch_flight(flight, request)};
     }
     drop_flight(flight);
-    if (outcome.left == Reason::kNone) return outcome.code;
+    if (outcome.left == Reason::kNone) return outcome;
     reason = outcome.left;
   }
-  if (checks()) {
-    const CheckedCall checked(kCounted, call);
-    return intercept_started<kCollective>(call, request, call_host);
-  }
-  if (records()) {
-    const RecordedCall recorded;
-    carillon::shim::t_launched = nullptr;
-    const int code = intercept_started<kCollective>(call, request, call_host);
-    if (Flight* const flight = t_launched; flight != nullptr) {
-      recorded.know(kCounted, call, flight);
-      recorded.write_start(flight);
-    } else {
-      recorded.write(kCounted, communicator, call, {code});
-    }
-    return code;
-  }
+  if (observers() != 0) return start_observed<kCollective>(call, request, call_host);
   count_left(kCounted, reason);
-  return call_host(communicator.for_host(call.comm, reason), request);
+  return {call_host(communicator.for_host(call.comm, reason), request), reason};
+}
+
+template <Collective kCollective, typename HostCall>
+[[gnu::noinline]] Outcome start_observed(const Call& call, MPI_Request* request,
+                                         HostCall call_host) {
+  constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
+  std::optional<CheckedCall> checked;
+  if ((observers() & kChecking) != 0) checked.emplace(kCounted, call);
+  std::optional<ObservedCall> observed;
+  if (observers() != 0) observed.emplace(&call);
+  const Outcome outcome = intercept_started<kCollective>(call, request, call_host);
+  if (observed) observed->write(kCounted, outcome);
+  return outcome;
 }
 
 // The persistent forms. call_host(communicator, info, place for the request), which may be kept,
@@ -92,12 +99,10 @@ template <Collective kCollective, typename HostCall>
 int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
                          HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kPersistent);
-  if (checks()) {
-    const CheckedCall checked(kCounted, call);
-    return intercept_persistent<kCollective>(call, info, request, call_host);
-  }
-  std::optional<RecordedCall> recorded;
-  if (records()) recorded.emplace();
+  std::optional<CheckedCall> checked;
+  if ((observers() & kChecking) != 0) checked.emplace(kCounted, call);
+  std::optional<ObservedCall> observed;
+  if (observers() != 0) observed.emplace(&call);
   Communicator& communicator = find_communicator(call.comm);
   Reason reason = Reason::kSuspect;
   if (communicator.team == nullptr && communicator.broken == CRL_OK) {
@@ -112,7 +117,7 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
       flight->host_call = [call_host](MPI_Comm comm, MPI_Request* made) {
         return call_host(comm, MPI_INFO_NULL, made);
       };
-      if (recorded) recorded->know(kCounted, call, flight);
+      if (observed) observed->know(kCounted, flight);
       return keep_persistent(flight, request);
     }
     drop_persistent(flight);
@@ -120,7 +125,9 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
     reason = outcome.left;
   }
   count_left(kCounted, reason);
-  return call_host(communicator.for_host(call.comm, reason), info, request);
+  const int code = call_host(communicator.for_host(call.comm, reason), info, request);
+  if (observed) observed->write_left(kCounted, {code, reason});
+  return code;
 }
 
 template <typename Initialise>
@@ -161,16 +168,19 @@ extern "C" {
 #pragma GCC diagnostic ignored "-Wshadow"
 #define CARILLON_COLLECTIVE(symbol, started, collective, parameters, arguments, ...) \
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
-#define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)   \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                       \
-    return intercept<Collective::k##collective>(                                      \
-        Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; });   \
-  }                                                                                   \
-  CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) { \
-    return intercept_started<Collective::k##collective>(                              \
-        Call{__VA_ARGS__}, request, [=](MPI_Comm comm, MPI_Request* request) {        \
-          return host().started(CARILLON_LIST arguments, request);                    \
-        });                                                                           \
+#define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)                \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                                    \
+    return intercept<Collective::k##collective>(                                                   \
+               Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; })          \
+        .code;                                                                                     \
+  }                                                                                                \
+  CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) {              \
+    return intercept_started<Collective::k##collective>(Call{__VA_ARGS__}, request,                \
+                                                        [=](MPI_Comm comm, MPI_Request* request) { \
+                                                          return host().started(                   \
+                                                              CARILLON_LIST arguments, request);   \
+                                                        })                                         \
+        .code;                                                                                     \
   }
 #include "collectives.def"
 #undef CARILLON_INTERCEPT
@@ -265,7 +275,8 @@ CARILLON_EXPORT const char* carillon_shim_call_name(int index) {
 // The algorithm of this thread's last collective, e.g. "allreduce.flat"; "" if it was left.
 CARILLON_EXPORT const char* carillon_shim_last_algorithm(void) {
   const carillon::shim::ThreadCache::Comm& last = carillon::shim::t_cache.last;
-  if (last.generation != carillon::shim::g_communicators.now()) return "";
+  const std::uint64_t now = carillon::shim::g_communicators.now();
+  if (last.generation != now && carillon::shim::t_cache.observed != now) return "";
   const crl_team_h team = last.communicator->team;
   return team == nullptr ? "" : crl_team_last_algorithm(team);
 }

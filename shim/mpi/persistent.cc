@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "errors.h"
+#include "observe.h"
 #include "process.h"
-#include "record.h"
 #include "stats.h"
 
 namespace carillon::shim {
@@ -112,30 +112,34 @@ int begin_by_host(Flight* flight, Reason reason) {
   }
   if (status == MPI_SUCCESS) status = host().Start(&flight->host_request);
   flight->by_host = status == MPI_SUCCESS;
+  flight->left = reason;
   return status;
 }
 
-int begin(Flight* flight) {
+// observe(): before others may see it end.
+template <typename Observe>
+int begin(Flight* flight, Observe observe) {
   if (flight->active.load(std::memory_order_relaxed)) {
     return raise_error(flight->communicator->handle, MPI_ERR_REQUEST);
   }
   flight->code = MPI_SUCCESS;
   flight->ended = CRL_OK;
-  flight->recorded = 0;
+  flight->observers = 0;
   const Outcome outcome = flight->begin();
   const int code =
       outcome.left == Reason::kNone ? outcome.code : begin_by_host(flight, outcome.left);
   if (code != MPI_SUCCESS) return code;
   flight->active.store(true, std::memory_order_relaxed);
   add_to(g_active_persistent, 1);
+  observe();
   take_off(flight);
   return MPI_SUCCESS;
 }
 
-int begin_recorded(Flight* flight) {
-  const RecordedCall recorded;
-  const int code = begin(flight);
-  if (code == MPI_SUCCESS) recorded.write_start(flight);
+int begin_observed(Flight* flight) {
+  const ObservedCall observed(nullptr);
+  const int code = begin(flight, [flight] { observe_launch(flight); });
+  if (code == MPI_SUCCESS) observed.write_start();
   return code;
 }
 
@@ -151,7 +155,7 @@ Flight* find_persistent(MPI_Request handle) {
 int start(MPI_Request* request) {
   Flight* const flight = request == nullptr ? nullptr : find_persistent(*request);
   if (flight == nullptr) return host().Start(request);
-  return records() ? begin_recorded(flight) : begin(flight);
+  return observers() != 0 ? begin_observed(flight) : begin(flight, [] {});
 }
 
 }  // namespace

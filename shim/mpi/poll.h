@@ -7,7 +7,7 @@
 #include <sched.h>
 
 #include "flight.h"
-#include "record.h"
+#include "observe.h"
 
 namespace carillon::shim {
 
@@ -15,7 +15,7 @@ namespace carillon::shim {
 template <typename Ask>
 int poll_until(const int* done, Ask ask) {
   constexpr int kPollsBeforeYielding = 100;
-  const RecordedPolling recorded;
+  const ObservedPolling observed;
   for (int polls = 0;; ++polls) {
     advance_flights();
     const int status = ask();

@@ -17,12 +17,9 @@
 
 namespace carillon::shim {
 
-constinit std::atomic<bool> g_recording = false;
-constinit thread_local bool t_recorded = false;
-
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = ObserverClock;
 
 // What the program did up to the end of a call.
 struct Event {
@@ -58,7 +55,7 @@ std::int64_t ns(Clock::duration time) {
 
 void give_up(const std::string& error) {
   g_recorder->error = error;
-  g_recording = false;
+  observe_no_more(kRecording);
 }
 
 void keep(const Event& event) {
@@ -242,15 +239,15 @@ std::string key_of(const program::Call& call, int team) {
 }
 
 // Whether the call can be described; else only its time is known.
-bool is_known(std::size_t called, const Communicator& communicator, const Outcome& outcome) {
+bool is_known(std::size_t called, const Communicator& communicator, Reason left) {
   if (called >= kCollectives || communicator.size == 0) return false;
-  return outcome.left == Reason::kNone || outcome.left == Reason::kNotServed;
+  return left == Reason::kNone || left == Reason::kNotServed;
 }
 
 // Whether this thread's calls can be recorded; with the lock held.
 bool may_record() {
   Recorder& recorder = *g_recorder;
-  if (!g_recording) return false;
+  if (!is_observed_by(kRecording)) return false;
   if (recorder.thread == std::thread::id()) recorder.thread = std::this_thread::get_id();
   if (recorder.thread == std::this_thread::get_id()) return true;
   give_up("it calls collectives from several threads");
@@ -281,9 +278,6 @@ void keep_after(Clock::time_point begin, Event event) {
   }
   recorder.free_since = Clock::now();
 }
-
-constinit thread_local bool t_polling = false;
-constinit thread_local Clock::rep t_polling_since = 0;  // of the clock
 
 // The steps of this rank, handed over in pieces.
 class Steps {
@@ -323,34 +317,26 @@ class Steps {
 
 }  // namespace
 
-RecordedCall::RecordedCall() { t_recorded = true; }
-
-RecordedCall::~RecordedCall() {
-  t_recorded = false;
-  t_cache.last.generation = 0;  // the next call goes the slow way, too
-}
-
-void RecordedCall::write(std::size_t called, Communicator& communicator, const Call& call,
-                         const Outcome& outcome) const {
-  if (outcome.code != MPI_SUCCESS) return;
-  const Clock::time_point end = Clock::now();
-  Event event{.took_ns = ns(end - begin_), .call = kOther + static_cast<std::uint32_t>(called)};
+void record_call(const RecordedTime& time, std::size_t called, Communicator& communicator,
+                 const Call& call, Reason left) {
+  Event event{.took_ns = ns(time.end - time.begin),
+              .call = kOther + static_cast<std::uint32_t>(called)};
   const std::lock_guard lock(g_recorder->mutex);
   if (!may_record()) return;
-  if (is_known(called, communicator, outcome)) {
+  if (is_known(called, communicator, left)) {
     event.call = place_of(static_cast<Collective>(called), communicator, call);
   }
-  keep_after(begin_, event);
+  keep_after(time.begin, event);
 }
 
-void RecordedCall::know(std::size_t called, const Call& call, Flight* flight) const {
+void record_known(std::size_t called, const Call& call, Flight* flight) {
   const std::lock_guard lock(g_recorder->mutex);
   if (!may_record()) return;
   const auto collective = static_cast<Collective>(called % kCollectives);
   flight->known_as = place_of(collective, *flight->communicator, call);
 }
 
-void RecordedCall::write_start(Flight* flight) const {
+void record_start(Clock::time_point begin, Flight* flight) {
   Recorder& recorder = *g_recorder;
   const std::lock_guard lock(recorder.mutex);
   if (!may_record()) return;
@@ -361,34 +347,18 @@ void RecordedCall::write_start(Flight* flight) const {
   }
   *free = true;
   flight->recorded = static_cast<std::uint32_t>(free - recorder.in_flight.begin());
-  keep_after(begin_, {.call = flight->known_as, .flight = flight->recorded});
+  keep_after(begin, {.call = flight->known_as, .flight = flight->recorded});
 }
 
-RecordedPolling::RecordedPolling() {
-  outermost_ = records() && !t_polling;
-  if (!outermost_) return;
-  t_polling = true;
-  t_polling_since = Clock::now().time_since_epoch().count();
-}
-
-RecordedPolling::~RecordedPolling() {
-  if (outermost_) t_polling = false;
-}
-
-void RecordedEnd::begin() {
-  begin_ = t_polling ? Clock::time_point(Clock::duration(t_polling_since)) : Clock::now();
-}
-
-void RecordedEnd::end() {
+void record_end(Clock::time_point begin, std::uint32_t recorded) {
   Recorder& recorder = *g_recorder;
   const std::lock_guard lock(recorder.mutex);
-  if (!may_record()) return;
-  if (t_recorded) {
-    recorder.ended.push_back(recorded_);
+  if (recorded == 0 || !may_record()) return;
+  if ((t_observed & kRecording) != 0) {
+    recorder.ended.push_back(recorded);
   } else {
-    keep_after(begin_, {.call = kEnd, .flight = recorded_});
+    keep_after(begin, {.call = kEnd, .flight = recorded});
   }
-  if (t_polling) t_polling_since = Clock::now().time_since_epoch().count();
 }
 
 void start_recording(const std::string& file) {
@@ -397,13 +367,13 @@ void start_recording(const std::string& file) {
   recorder->file = file;
   recorder->free_since = Clock::now();
   g_recorder = recorder.release();  // never destroyed: threads may be in a call at the end
-  g_recording = true;
+  observe(kRecording);
 }
 
 void finish_recording() {
   if (g_recorder == nullptr) return;
   Recorder& recorder = *g_recorder;
-  g_recording = false;
+  observe_no_more(kRecording);
   keep({.compute_ns = ns(Clock::now() - recorder.free_since), .call = kOther + kCalls});
   if (recorder.spill != nullptr && std::fseek(recorder.spill, 0, SEEK_SET) != 0) {
     give_up("its events cannot be read again");

@@ -10,7 +10,7 @@ namespace carillon::shim {
 
 struct Settings {
   bool on = true;           ///< CARILLON=off leaves everything to the host
-  std::string stats;        ///< CARILLON_STATS: empty, "1" (rank 0, on stderr), or a file's prefix
+  std::string stats;        ///< CARILLON_STATS: empty, "1" or "json" (rank 0), or a file's prefix
   bool check = false;       ///< CARILLON_CHECK: calls are compared between ranks
   std::string record;       ///< CARILLON_RECORD: the file of a recording; empty: none
   int warn_after_s = 10;    ///< in MPI_Init: when to say that other ranks are missing

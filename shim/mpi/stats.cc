@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "communicator.h"
+#include "observe.h"
 #include "process.h"
+#include "tally.h"
 
 namespace carillon::shim {
 namespace {
@@ -34,23 +36,6 @@ Decisions& decisions() {
   return all;
 }
 
-const char* text_of(Reason reason) {
-  switch (reason) {
-    case Reason::kNone: return "";
-    case Reason::kOff: return "carillon is off";
-    case Reason::kNotInitialised: return "outside MPI_Init ... MPI_Finalize";
-    case Reason::kIntercommunicator: return "intercommunicator";
-    case Reason::kOtherWorld: return "processes of another MPI_COMM_WORLD";
-    case Reason::kNotServed: return "communicator not served";
-    case Reason::kReduction: return "operator and datatype only the MPI knows";
-    case Reason::kBothWays: return "one neighbour in both directions of a dimension";
-    case Reason::kNested: return "called by the MPI itself";
-    case Reason::kSuspect: return "wrong arguments";
-    case Reason::kObserved: return "recorded or checked";
-  }
-  return "";
-}
-
 std::uint64_t left(std::size_t collective, std::size_t reason) {
   return g_left[collective][reason].load(std::memory_order_relaxed);
 }
@@ -68,14 +53,50 @@ std::string decisions_text() {
   return text;
 }
 
-void write_decisions(std::FILE* file) {
-  const char* comma = "";
+std::string decisions_json(const char* separator) {
+  std::string text;
   const std::lock_guard lock(decisions().mutex);
   for (const auto& [why, calls] : decisions().calls) {
-    std::fprintf(file, "%s\n{\"algorithm\":\"%s\",\"reason\":\"%s\",\"calls\":%llu}", comma,
-                 why.first.c_str(), why.second.c_str(), static_cast<unsigned long long>(calls));
-    comma = ",";
+    if (!text.empty()) text += separator;
+    text += R"({"algorithm":")" + why.first + R"(","reason":")" + why.second + R"(","calls":)" +
+            std::to_string(calls) + "}";
   }
+  return text;
+}
+
+std::string collectives_json(const char* separator) {
+  std::string text;
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const std::uint64_t taken = taken_calls(i);
+    if (taken + left_calls(i) == 0) continue;
+    if (!text.empty()) text += separator;
+    text += R"({"collective":")" + call_name(i) + R"(","taken":)" + std::to_string(taken) +
+            R"(,"left":{)";
+    const char* inner_comma = "";
+    for (std::size_t reason = 0; reason < kReasons; ++reason) {
+      if (left(i, reason) == 0) continue;
+      text += std::string(inner_comma) + '"' + text_of(static_cast<Reason>(reason)) +
+              "\":" + std::to_string(left(i, reason));
+      inner_comma = ",";
+    }
+    text += "}}";
+  }
+  return text;
+}
+
+// `line`: what begins each row.
+std::string json(const std::string& line) {
+  const std::string separator = "," + line;
+  return R"({"rank":)" + std::to_string(process().world_rank) + R"(,"ranks":)" +
+         std::to_string(process().world_size) + R"(,"collectives":[)" + line +
+         collectives_json(separator.c_str()) + R"(],"calls":[)" + line +
+         tally_json(separator.c_str()) + R"(],"alltoallv":[)" + line +
+         decisions_json(separator.c_str()) + "]}\n";
+}
+
+void say_json() {
+  const std::string text = json("");
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void print_table() {
@@ -101,6 +122,7 @@ void print_table() {
     }
     text += '\n';
   }
+  text += tally_text();
   text += decisions_text();
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -112,31 +134,29 @@ void write_file() {
     say("CARILLON_STATS: cannot write %s: %s", path.c_str(), std::strerror(errno));
     return;
   }
-  std::fprintf(file, "{\"rank\":%d,\"ranks\":%d,\"collectives\":[", process().world_rank,
-               process().world_size);
-  const char* comma = "";
-  for (std::size_t i = 0; i < kCalls; ++i) {
-    const std::uint64_t taken = taken_calls(i);
-    if (taken + left_calls(i) == 0) continue;
-    std::fprintf(file, "%s\n{\"collective\":\"%s\",\"taken\":%llu,\"left\":{", comma,
-                 call_name(i).c_str(), static_cast<unsigned long long>(taken));
-    comma = ",";
-    const char* inner_comma = "";
-    for (std::size_t reason = 0; reason < kReasons; ++reason) {
-      if (left(i, reason) == 0) continue;
-      std::fprintf(file, "%s\"%s\":%llu", inner_comma, text_of(static_cast<Reason>(reason)),
-                   static_cast<unsigned long long>(left(i, reason)));
-      inner_comma = ",";
-    }
-    std::fputs("}}", file);
-  }
-  std::fputs("],\"alltoallv\":[", file);
-  write_decisions(file);
-  std::fputs("]}\n", file);
+  const std::string text = json("\n");
+  std::fwrite(text.data(), 1, text.size(), file);
   std::fclose(file);
 }
 
 }  // namespace
+
+const char* text_of(Reason reason) {
+  switch (reason) {
+    case Reason::kNone: return "";
+    case Reason::kOff: return "carillon is off";
+    case Reason::kNotInitialised: return "outside MPI_Init ... MPI_Finalize";
+    case Reason::kIntercommunicator: return "intercommunicator";
+    case Reason::kOtherWorld: return "processes of another MPI_COMM_WORLD";
+    case Reason::kNotServed: return "communicator not served";
+    case Reason::kReduction: return "operator and datatype only the MPI knows";
+    case Reason::kBothWays: return "one neighbour in both directions of a dimension";
+    case Reason::kNested: return "called by the MPI itself";
+    case Reason::kSuspect: return "wrong arguments";
+    case Reason::kObserved: return "recorded or checked";
+  }
+  return "";
+}
 
 std::string call_name(std::size_t index) {
   std::string name = kRules[index % kCollectives].name;
@@ -171,14 +191,18 @@ void count_decisions(crl_team_h team) {
   }
 }
 
-void set_stats(const std::string& destination) { where() = destination; }
+void set_stats(const std::string& destination) {
+  where() = destination;
+  if (!destination.empty()) observe(kCounting);
+}
 
 void print_stats() {
   if (where().empty()) return;
-  if (where() != "1") {
+  observe_no_more(kCounting);
+  if (where() != "1" && where() != "json") {
     write_file();
   } else if (process().world_rank == 0) {
-    print_table();
+    where() == "1" ? print_table() : say_json();
   }
 }
 

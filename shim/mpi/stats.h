@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts of what was taken and what was left to the host, and why.
+// Counts of what was taken and what was left to the host, and why; and how they are told, with the
+// sums by communicator (tally.h).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,13 @@ namespace carillon::shim {
 
 void count_left(std::size_t call, Reason reason);
 std::uint64_t left_calls(std::size_t call);
+/// Why a call was left, for people.
+const char* text_of(Reason reason);
 /// How and why the team's alltoallvs were done; of a team that does no more.
 void count_decisions(crl_team_h team);
 
-/// Empty: none; "1": rank 0 prints a table on stderr; else each rank writes <prefix>.<rank>.json.
+/// Empty: none; "1": rank 0 prints tables on stderr; "json": a line of JSON; else each rank writes
+/// <prefix>.<rank>.json.
 void set_stats(const std::string& destination);
 /// In MPI_Finalize.
 void print_stats();

@@ -50,6 +50,8 @@ struct ThreadCache {
   static constexpr unsigned kTypes = 16, kReductions = 16, kComms = 16;
 
   Comm last;  // the communicator of the last call
+  std::uint64_t observed =
+      0;  // its generation, if that call was observed and no other is to use it
   Comm comms[kComms];
   int depth = 0;  // above 0 while carillon is calling the host
   Type types[kTypes];

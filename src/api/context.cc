@@ -217,6 +217,17 @@ int crl_team_size(crl_team_h team) { return team->team->size(); }
 
 const char* crl_team_last_algorithm(crl_team_h team) { return id_of(team->last_algorithm); }
 
+const char* crl_request_algorithm(crl_request_h request) {
+  const char* id = "";
+  (void)carillon::guarded([&] {
+    const Engine::Lock lock(*request->context->engine);
+    const bool known = request->algorithm != nullptr || request->done();
+    id = known ? id_of(request->algorithm) : nullptr;
+    return CRL_OK;
+  });
+  return id;
+}
+
 int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room) {
   int count = 0;
   (void)carillon::guarded([&] {

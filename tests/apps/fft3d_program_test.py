@@ -83,7 +83,7 @@ class Program(CliTest):
         for words, name, calls in [([], "Alltoallv", runs), (["--overlap", "--plain"],
                                                              "Ialltoallv", 4 * runs)]:
             done = self.fft3d(2, 8, *words, options=["--stats"])
-            rows = [line.split() for line in done.err.splitlines() if f" {name} " in line]
+            rows = [line.split() for line in done.err.splitlines() if line.startswith(f"  {name} ")]
             self.assertEqual(rows, [[name, str(calls), "0"]], done.err)
 
     def test_recorded(self):

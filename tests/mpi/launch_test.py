@@ -111,7 +111,10 @@ class Launch(unittest.TestCase):
         self.assertEqual(done.lines, expected(2, 1, 0))
         self.assertIn("carillon: collectives of rank 0 of 2", done.said)
         rows = [line.split() for line in done.stderr.splitlines() if "Allreduce" in line]
-        self.assertEqual(rows, [["Allreduce", "1", "0"]])
+        self.assertEqual(rows[0], ["Allreduce", "1", "0"])
+        self.assertEqual(rows[1][:4], ["Allreduce", "1", "4", "4"])  # calls, bytes in and out
+        self.assertEqual(len(rows), 2)
+        self.assertIn("\n  MPI_COMM_WORLD, 2 ranks\n", done.stderr)
 
     def test_stats_files(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -121,6 +124,12 @@ class Launch(unittest.TestCase):
                 self.assertEqual(stats["rank"], rank)
                 self.assertEqual(stats["collectives"],
                                  [{"collective": "Allreduce", "taken": 1, "left": {}}])
+                call, = stats["calls"]
+                self.assertGreater(call.pop("time_ns"), 0)
+                self.assertRegex(call.pop("algorithm"), r"^allreduce\.\w+$")
+                self.assertEqual(call, {
+                    "communicator": "MPI_COMM_WORLD", "ranks": 2, "collective": "Allreduce",
+                    "calls": 1, "bytes_in": 4, "bytes_out": 4, "left": None})
 
     def test_stats_say_how_each_alltoallv_was_done(self):
         nodes = {"CARILLON_NODE_RANKS": "2,1,2", "CARILLON_CROWDED": "0"}
