@@ -71,7 +71,7 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
       return {launch_flight(flight, request)};
     }
     drop_flight(flight);
-    if (outcome.left == Reason::kNone) return outcome;
+    if (outcome.left == Reason::kNone) return {outcome.code};
     reason = outcome.left;
   }
   if (observers() != 0) return start_observed<kCollective>(call, request, call_host);
