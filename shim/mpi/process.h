@@ -36,11 +36,13 @@ inline Process& process() { return g_process; }
 /// For a counter that only calls of MPI change: without threads no other does at the same time, and
 /// the change need not be atomic. Partners of the release: whoever reads it to see that nothing
 /// remains.
-inline void add_to(std::atomic<int>& counter, int change) {
+template <typename Integer>
+inline void add_to(std::atomic<Integer>& counter, int change) {
+  const auto added = static_cast<Integer>(change);
   if (process().threaded) {
-    counter.fetch_add(change, std::memory_order_release);
+    counter.fetch_add(added, std::memory_order_release);
   } else {
-    counter.store(counter.load(std::memory_order_relaxed) + change, std::memory_order_release);
+    counter.store(counter.load(std::memory_order_relaxed) + added, std::memory_order_release);
   }
 }
 

@@ -170,7 +170,7 @@ std::string call_name(std::size_t index) {
 }
 
 void count_left(std::size_t call, Reason reason) {
-  g_left[call][static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  add_to(g_left[call][static_cast<std::size_t>(reason)], 1);
 }
 
 std::uint64_t left_calls(std::size_t call) {
