@@ -56,8 +56,24 @@ void print_numbers(const machine::Sheet& sheet, bool as_json) {
                fmt::format("{}", number.max),
                (number.estimate ? "estimate: " : "") + number.source});
   }
+  Json levels = Json::array();
+  for (const machine::Level& level : sheet.machine.topology.levels) {
+    const machine::LevelSource& from = sheet.level_sources[levels.size()];
+    const std::string name = fmt::format("topology.levels {}", levels.size() + 1);
+    const double over = static_cast<double>(level.oversubscription_permille) / 1000;
+    levels.push_back({{"radix", level.radix},
+                      {"oversubscription", over},
+                      {"estimate", from.estimate},
+                      {"source", from.source}});
+    const std::string where = (from.estimate ? "estimate: " : "") + from.source;
+    table.add({name + ", radix", fmt::format("{}", level.radix), "", "", where});
+    table.add({name + ", oversubscription", fmt::format("{}", over), "", "", where});
+  }
   if (as_json) {
-    const Json json{{"machine", sheet.machine.name}, {"title", sheet.title}, {"numbers", list}};
+    const Json json{{"machine", sheet.machine.name},
+                    {"title", sheet.title},
+                    {"numbers", list},
+                    {"levels", levels}};
     std::printf("%s\n", json.dump(2).c_str());
   } else {
     std::printf("%s: %s\n\n%s", sheet.machine.name.c_str(), sheet.title.c_str(),

@@ -291,7 +291,8 @@ int run_program(const Options& options) {
                                [&](std::int64_t messages) {
                                  progress.show(messages);
                                  return g_interrupted == 0;
-                               }});
+                               },
+                           .stops = [] { return g_interrupted != 0; }});
 }
 
 int run(const Options& options) {

@@ -179,9 +179,9 @@ void print_text(const Done& done) {
   const Sums sum = sum_of(report);
   std::printf("%s on machine %s: %d ranks, %d nodes\n", done.program.source.c_str(),
               done.request.machine.name.c_str(), done.program.ranks, done.nodes);
-  std::printf("total %.3f us; of all ranks' time: %s compute, %s collectives%s\n",
-              us(report.total_ps), percent(done.share(sum.compute_ps)).c_str(),
-              percent(done.share(sum.call_ps)).c_str(),
+  std::printf("%s %.3f us; of all ranks' time: %s compute, %s collectives%s\n",
+              report.interrupted ? "interrupted after" : "total", us(report.total_ps),
+              percent(done.share(sum.compute_ps)).c_str(), percent(done.share(sum.call_ps)).c_str(),
               report.others == 0 ? ""
                                  : fmt::format(", {} in {} calls that take as long as recorded",
                                                percent(done.share(sum.other_ps)), report.others)
@@ -232,7 +232,8 @@ bool simulate_one(const ProgramRequest& request, const program::Program& program
   sim::Options options{.skew_ps = static_cast<std::int64_t>(request.skew_us * kPsPerUs),
                        .seed = request.seed,
                        .critical_path = request.path,
-                       .on_progress = request.on_progress};
+                       .on_progress = request.on_progress,
+                       .stops = request.stops};
   if (timeline != nullptr) {
     options.on_span = [timeline](const sim::Span& span) { timeline->add(span); };
     replay.on_step = [timeline](const sim::StepSpan& span) { timeline->add(span); };
@@ -272,7 +273,9 @@ int simulate_program(const ProgramRequest& request) {
     complete = simulate_one(request, program, timeline.get(), [&](const Done& done) {
       switch (request.form) {
         case Form::kText: print_text(done); break;
-        case Form::kCsv: print_csv(done); break;
+        case Form::kCsv:
+          if (!done.report.interrupted) print_csv(done);
+          break;
         case Form::kJson: rows.push_back(json_of(done)); break;
       }
     });

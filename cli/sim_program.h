@@ -33,6 +33,7 @@ struct ProgramRequest {
   std::vector<Rank> sweep = {};  ///< sizes to simulate, one after another; empty: one
   enum class Form : std::uint8_t { kText, kCsv, kJson } form = Form::kText;
   std::function<bool(std::int64_t messages)> on_progress;  ///< false: it was interrupted
+  std::function<bool()> stops;  ///< true: it was; asked while schedules are emitted
 };
 
 /// Prints what it costs; the exit status.

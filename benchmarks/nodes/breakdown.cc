@@ -13,7 +13,8 @@
 // Calls follow one another, on the same buffers, which are of crl_alloc. They are counted from the
 // fourth on. With the time go, per call and rank: messages sent from where they stood ("gathered"),
 // in so many posts ("posts") of so many entries, messages' heads not among them ("entries"), and
-// the bytes that were copied to be sent to other nodes ("sent_copied_bytes").
+// the bytes that puts and sends copied to send them to other nodes ("sent_copied_bytes"), and all
+// bytes that were copied, packing among them ("copied_bytes").
 #include "engine/breakdown.h"
 
 #include <cstdio>
@@ -27,7 +28,8 @@ namespace carillon::bench {
 namespace {
 
 constexpr int kWarmUp = 3;
-constexpr std::array kCountNames = {"gathered", "posts", "entries", "sent_copied_bytes"};
+constexpr std::array kCountNames = {"gathered", "posts", "entries", "sent_copied_bytes",
+                                    "copied_bytes"};
 constexpr std::size_t kCounts = kCountNames.size();
 
 struct Options {
@@ -76,7 +78,8 @@ void Job::measure(crl_team_h team, const std::string& algorithm, std::size_t byt
   const auto counted = [&]() -> std::array<std::uint64_t, kCounts> {
     if (engine.network() == nullptr) return {};
     const net::Counters& c = engine.network()->counters();
-    return {c.gathered, c.gathered_posts, c.gathered_entries, c.sent_copied_bytes};
+    return {c.gathered, c.gathered_posts, c.gathered_entries, c.sent_copied_bytes,
+            c.copied_bytes + engine.network()->wire().counters().copied_bytes};
   };
   const auto before = counted();
   engine.start_breakdown();

@@ -91,6 +91,29 @@ MemoryCost measure_copy(std::int64_t cache_bytes) {
   });
 }
 
+// What a run of a list costs more than its bytes: short ones one by one against all of them at
+// once.
+double measure_copy_run() {
+  constexpr std::size_t kRuns = 64, kBytes = 8 * kRuns;
+  constexpr int kCalls = 1000;
+  const std::vector<std::byte> from(2 * kBytes);
+  std::vector<std::byte> to(kBytes);
+  const auto per_copy = [&](std::size_t runs) {
+    std::size_t length = kBytes / runs;
+    asm("" : "+r"(length));  // a list's is not known when the program is compiled
+    return least_ns([&] {
+             for (int call = 0; call < kCalls; ++call) {
+               for (std::size_t i = 0; i < runs; ++i) {
+                 copy_memory(to.data() + i * length, from.data() + 2 * i * length, length);
+               }
+               keep();
+             }
+           }) /
+           kCalls;
+  };
+  return std::max(0.0, (per_copy(kRuns) - per_copy(1)) / (kRuns - 1));
+}
+
 MemoryCost measure_reduce(std::int64_t cache_bytes) {
   const std::vector<double> left = operand(cache_bytes);
   const std::vector<double> right = operand(cache_bytes);
@@ -206,6 +229,7 @@ machine::Measured measure_machine(const std::vector<pid_t>& cluster) {
   if (!cluster.empty()) measured.nodes_per_host = kMaxNodes;
   measured.cache_bytes = cache_bytes();
   measured.copy = measure_copy(measured.cache_bytes);
+  measured.copy_run_ns = measure_copy_run();
   measured.reduce = measure_reduce(measured.cache_bytes);
   measure_node(&measured);
   measure_network(cluster, &measured);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "check.h"
 #include "thread_cache.h"
 
 namespace carillon::shim {
@@ -20,13 +21,25 @@ struct Gathering {
   bool posted = false;
 };
 
+// The host's status.
+int move_copy_on(Bootstrap& bootstrap, int* ready) {
+  *ready = 0;
+  if (!bootstrap.copied) {
+    if (is_copied_for_checks(bootstrap.comm)) return MPI_SUCCESS;
+    const int status = host().Comm_idup(bootstrap.comm, &bootstrap.comm, &bootstrap.copying);
+    if (status != MPI_SUCCESS) return status;
+    bootstrap.copied = true;
+  }
+  return host().Test(&bootstrap.copying, ready, MPI_STATUS_IGNORE);
+}
+
 // Once the copy is there. The host's status.
 int post_when_ready(Gathering& gathering) {
   Bootstrap& bootstrap = *gathering.bootstrap;
   if (gathering.posted) return MPI_SUCCESS;
-  int ready = 1;
-  if (bootstrap.copied) {
-    const int status = host().Test(&bootstrap.copying, &ready, MPI_STATUS_IGNORE);
+  if (bootstrap.copies) {
+    int ready = 0;
+    const int status = move_copy_on(bootstrap, &ready);
     if (status != MPI_SUCCESS || ready == 0) return status;
   }
   gathering.posted = true;
@@ -37,7 +50,7 @@ int post_when_ready(Gathering& gathering) {
 int post(void* arg, const void* in, void* out, std::size_t bytes, void** request_p) {
   auto& bootstrap = *static_cast<Bootstrap*>(arg);
   *request_p = nullptr;
-  if (bootstrap.size == 1 && !bootstrap.copied) {
+  if (bootstrap.size == 1 && !bootstrap.copies) {
     std::memcpy(out, in, bytes);
     return 0;
   }
@@ -65,11 +78,6 @@ int test(void* /*arg*/, void* request) {
 }
 
 }  // namespace
-
-bool Bootstrap::copy(MPI_Comm original) {
-  copied = host().Comm_idup(original, &comm, &copying) == MPI_SUCCESS;
-  return copied;
-}
 
 void Bootstrap::release() {
   if (!std::exchange(copied, false)) return;

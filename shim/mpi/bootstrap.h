@@ -12,15 +12,18 @@ namespace carillon::shim {
 ///
 /// Where the first collective of a communicator is a non-blocking one, the processes come to what
 /// follows in no common order with the program's calls. It all happens on a copy, then, which is
-/// being made itself while others already wait for it.
+/// being made itself while others already wait for it. One copy at a time: of two that are made of
+/// one communicator at once, Open MPI 4.1 mistakes the one for the other, so that processes stand
+/// still or crash. The one by which calls are compared (check.h) comes first.
 struct Bootstrap {
-  MPI_Comm comm{};
+  MPI_Comm comm{};  // the original, until the copy is begun
   int rank = 0, size = 0;
+  bool copies = false;  // on a copy
   bool copied = false;  // `comm` is ours
   MPI_Request copying = MPI_REQUEST_NULL;
 
-  /// Begins to make the copy. False: the host refuses.
-  [[nodiscard]] bool copy(MPI_Comm original);
+  /// From here on on a copy, which is made as soon as it may be.
+  void copy() { copies = true; }
   /// The copy is not needed any more.
   void release();
 

@@ -359,18 +359,20 @@ void advance_checks() {
   if (lock.owns_lock()) move_all_on();
 }
 
+bool is_copied_for_checks(MPI_Comm comm) {
+  if (!g_checking) return false;
+  const InsideHost guard;
+  const std::lock_guard lock(checks_made().mutex);
+  const auto& channels = checks_made().channels;
+  return std::any_of(channels.begin(), channels.end(), [comm](const auto& channel) {
+    return channel->of == comm && !channel->freed.load(std::memory_order_acquire) &&
+           !is_ready(*channel);
+  });
+}
+
 void await_copy(MPI_Comm comm) {
-  if (!g_checking || t_cache.depth > 0) return;
-  const auto is_copying = [comm] {
-    const InsideHost guard;
-    const std::lock_guard lock(checks_made().mutex);
-    const auto& channels = checks_made().channels;
-    return std::any_of(channels.begin(), channels.end(), [comm](const auto& channel) {
-      return channel->of == comm && !channel->freed.load(std::memory_order_acquire) &&
-             !is_ready(*channel);
-    });
-  };
-  while (is_copying()) {
+  if (t_cache.depth > 0) return;
+  while (is_copied_for_checks(comm)) {
     advance_checks();
     let_others_go_on();
   }

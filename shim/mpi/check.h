@@ -32,6 +32,8 @@ inline bool checks() {
 void finish_checking();
 /// The program frees this communicator: waits until our copy of it is there, as await_team does.
 void await_copy(MPI_Comm comm);
+/// Whether our copy of this communicator is in the making. Calls the host.
+[[nodiscard]] bool is_copied_for_checks(MPI_Comm comm);
 /// Moves on what is under way; calls the host. For all who wait.
 void advance_checks();
 

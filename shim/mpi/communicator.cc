@@ -110,10 +110,7 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
     return false;
   }
   communicator.bootstrap = {communicator.handle, communicator.rank, communicator.size};
-  if (may_wait == MayWait::kNo && !communicator.bootstrap.copy(communicator.handle)) {
-    communicator.broken = CRL_ERR_SYSTEM;
-    return false;
-  }
+  if (may_wait == MayWait::kNo) communicator.bootstrap.copy();
   communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size));
   const crl_oob_t oob = communicator.bootstrap.oob();
   const crl_status_t status = crl_team_create(process().context, &oob, &communicator.team);

@@ -84,6 +84,7 @@ int recycle(void* extra) {
   flight->has_handle = false;
   if (flight->code != MPI_SUCCESS) {
     add_to(g_failed_flights, -1);
+    add_to(g_flights, -1);
     leave_communicator(*flight);
   }
   std::atomic<Flight*>& given_back = flights().given_back;
@@ -145,7 +146,8 @@ void release(Flight& flight) {
 // The flight has ended, and is in no list any more.
 void complete_handle(Flight* flight) {
   if (flight->persistent) return land_persistent(flight);
-  add_to(g_flights, -1);
+  // One that has failed counts until the program is told.
+  if (flight->code == MPI_SUCCESS) add_to(g_flights, -1);
   {
     const Lock lock(flights().mutex);
     flights().by_handle.erase(flight->handle);

@@ -3,6 +3,11 @@
 // The blocking point-to-point functions. Others may need this process for a collective that it has
 // started, while it waits here for a message: a broadcast that it is to pass on, say. So while
 // collectives are in flight, what would block is started, and asked about with progress in between.
+#include <climits>
+#include <cstddef>
+#include <memory>
+#include <new>
+
 #include "poll.h"
 
 namespace carillon::shim {
@@ -18,11 +23,55 @@ int begin_and_poll(MPI_Status* state, Begin begin) {
   return poll_until(&done, [&] { return host().Test(&request, &done, state); });
 }
 
+// receive(request) and send(request), and what the receive's state is.
+template <typename Receive, typename Send>
+int begin_both_and_poll(MPI_Status* state, Receive receive, Send send) {
+  MPI_Request receiving = g_host.request_null;
+  int status = receive(&receiving);
+  if (status != MPI_SUCCESS) return status;
+  status = begin_and_poll(MPI_STATUS_IGNORE, send);
+  if (status != MPI_SUCCESS) {
+    host().Cancel(&receiving);
+    host().Wait(&receiving, MPI_STATUS_IGNORE);
+    return status;
+  }
+  int done = 0;
+  return poll_until(&done, [&] { return host().Test(&receiving, &done, state); });
+}
+
+// A message to be sent while another one takes its place.
+struct Copy {
+  std::unique_ptr<std::byte[]> bytes;
+  int length = 0;
+};
+
+// There are no bytes afterwards if they are more than MPI_Pack can have, or the host is to tell
+// what is wrong.
+int copy_message(const void* buffer, MPI_Count count, MPI_Datatype type, MPI_Comm comm,
+                 Copy* copy) {
+  if (count < 0 || count > INT_MAX || type == g_host.type_null || comm == g_host.comm_null) {
+    return MPI_SUCCESS;
+  }
+  const int elements = static_cast<int>(count);
+  MPI_Count size = 0;
+  int room = 0;
+  int status = host().Type_size_x(type, &size);
+  if (status == MPI_SUCCESS && elements > 0 && size > INT_MAX / 2 / elements) return MPI_SUCCESS;
+  if (status == MPI_SUCCESS) status = host().Pack_size(elements, type, comm, &room);
+  if (status != MPI_SUCCESS) return status;
+  copy->bytes.reset(new (std::nothrow) std::byte[static_cast<std::size_t>(room) + 1]);
+  if (copy->bytes == nullptr) return MPI_SUCCESS;
+  return host().Pack(buffer, elements, type, copy->bytes.get(), room, &copy->length, comm);
+}
+
 }  // namespace
 }  // namespace carillon::shim
 
 using carillon::shim::any_flights;
 using carillon::shim::begin_and_poll;
+using carillon::shim::begin_both_and_poll;
+using carillon::shim::Copy;
+using carillon::shim::copy_message;
 using carillon::shim::host;
 using carillon::shim::poll_until;
 
@@ -52,30 +101,58 @@ extern "C" {
       return host().sendrecv(in, in_count, in_type, target, in_tag, out, out_count, out_type,    \
                              source, out_tag, comm, state);                                      \
     }                                                                                            \
-    MPI_Request receiving = host().request_null;                                                 \
-    int done = 0;                                                                                \
-    int status = host().started(out, out_count, out_type, source, out_tag, comm, &receiving);    \
-    if (status != MPI_SUCCESS) return status;                                                    \
-    status = begin_and_poll(MPI_STATUS_IGNORE, [&](MPI_Request* request) {                       \
-      return host().send(in, in_count, in_type, target, in_tag, comm, request);                  \
-    });                                                                                          \
-    if (status != MPI_SUCCESS) {                                                                 \
-      host().Cancel(&receiving);                                                                 \
-      host().Wait(&receiving, MPI_STATUS_IGNORE);                                                \
-      return status;                                                                             \
-    }                                                                                            \
-    return poll_until(&done, [&] { return host().Test(&receiving, &done, state); });             \
+    return begin_both_and_poll(                                                                  \
+        state,                                                                                   \
+        [&](MPI_Request* request) {                                                              \
+          return host().started(out, out_count, out_type, source, out_tag, comm, request);       \
+        },                                                                                       \
+        [&](MPI_Request* request) {                                                              \
+          return host().send(in, in_count, in_type, target, in_tag, comm, request);              \
+        });                                                                                      \
+  }
+#define CARILLON_REPLACE(symbol, started, CRL_COUNT)                                              \
+  CARILLON_EXPORT int MPI_##symbol(void* buffer, CRL_COUNT count, MPI_Datatype type, int target,  \
+                                   int in_tag, int source, int out_tag, MPI_Comm comm,            \
+                                   MPI_Status* state) {                                           \
+    Copy copy;                                                                                    \
+    const int status =                                                                            \
+        any_flights() ? copy_message(buffer, count, type, comm, &copy) : MPI_SUCCESS;             \
+    if (status != MPI_SUCCESS) return status;                                                     \
+    if (copy.bytes == nullptr) {                                                                  \
+      return host().symbol(buffer, count, type, target, in_tag, source, out_tag, comm, state);    \
+    }                                                                                             \
+    return begin_both_and_poll(                                                                   \
+        state,                                                                                    \
+        [&](MPI_Request* request) {                                                               \
+          return host().started(buffer, count, type, source, out_tag, comm, request);             \
+        },                                                                                        \
+        [&](MPI_Request* request) {                                                               \
+          return host().Isend(copy.bytes.get(), copy.length, host().packed, target, in_tag, comm, \
+                              request);                                                           \
+        });                                                                                       \
+  }
+#define CARILLON_MATCHED(symbol, started, CRL_COUNT)                                 \
+  CARILLON_EXPORT int MPI_##symbol(void* buffer, CRL_COUNT count, MPI_Datatype type, \
+                                   MPI_Message* message, MPI_Status* state) {        \
+    if (!any_flights()) return host().symbol(buffer, count, type, message, state);   \
+    return begin_and_poll(state, [&](MPI_Request* request) {                         \
+      return host().started(buffer, count, type, message, request);                  \
+    });                                                                              \
   }
 
 CARILLON_SEND(Send, Isend, int)
 CARILLON_SEND(Ssend, Issend, int)
 CARILLON_SEND(Rsend, Irsend, int)
 CARILLON_RECEIVE(Recv, Irecv, Sendrecv, Isend, int)
+CARILLON_REPLACE(Sendrecv_replace, Irecv, int)
+CARILLON_MATCHED(Mrecv, Imrecv, int)
 #ifdef CARILLON_LARGE_COUNTS
 CARILLON_SEND(Send_c, Isend_c, MPI_Count)
 CARILLON_SEND(Ssend_c, Issend_c, MPI_Count)
 CARILLON_SEND(Rsend_c, Irsend_c, MPI_Count)
 CARILLON_RECEIVE(Recv_c, Irecv_c, Sendrecv_c, Isend_c, MPI_Count)
+CARILLON_REPLACE(Sendrecv_replace_c, Irecv_c, MPI_Count)
+CARILLON_MATCHED(Mrecv_c, Imrecv_c, MPI_Count)
 #endif
 
 CARILLON_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* state) {
@@ -90,14 +167,6 @@ CARILLON_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* 
   int found = 0;
   return poll_until(&found,
                     [&] { return host().Improbe(source, tag, comm, &found, message, state); });
-}
-
-CARILLON_EXPORT int MPI_Mrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message,
-                              MPI_Status* state) {
-  if (!any_flights()) return host().Mrecv(buffer, count, type, message, state);
-  return begin_and_poll(state, [&](MPI_Request* request) {
-    return host().Imrecv(buffer, count, type, message, request);
-  });
 }
 
 }  // extern "C"

@@ -55,13 +55,20 @@ int test_unshown(Flight* flight, int* done, MPI_Status* status) {
   return raise(take_in(flight), MPI_SUCCESS);
 }
 
+// The host has said nothing yet. False: there is no place for it to say so, which it refuses.
+bool clear(int* answer, int nothing = 0) {
+  if (answer == nullptr) return false;
+  *answer = nothing;
+  return true;
+}
+
 // The requests that the host is asked about, and carillon's among them. Persistent collectives are
 // shown to it before, and ended here when it says that they have. Errors of collectives are told
 // here, too: what a generalized request tells the host, some hosts tell as an error of another
-// class.
+// class, or call the handler and return none.
 class Among {
  public:
-  Among(int count, MPI_Request* requests) : count_(count), requests_(requests) {
+  Among(int count, const MPI_Request* requests) : count_(count), requests_(requests) {
     persistent_ = any_active_persistent() && requests != nullptr;
     for (int i = 0; i < count_ && persistent_; ++i) {
       if (Flight* const flight = find_active(requests_[i])) show_persistent(flight);
@@ -90,10 +97,16 @@ class Among {
 
   /// The host's status is of the request at `index`; MPI_UNDEFINED: of none.
   [[nodiscard]] int of_one(int status, int index, MPI_Status* state) const {
-    Flight* const flight = index < 0 || index >= count_ ? nullptr : active(index);
-    if (flight == nullptr) return status;
+    const Ending ending = index < 0 || index >= count_ ? Ending{} : ending_of(index);
+    if (!ending.ours) return status;
     if (state != MPI_STATUS_IGNORE) tell_nothing(state);
-    return raise(take_in(flight), status);
+    return raise(ending, status);
+  }
+
+  /// The host's status is of the request at `index`, which has ended and stays.
+  void look_at(int index, MPI_Status* state) const {
+    const bool known = state != MPI_STATUS_IGNORE && index >= 0 && index < count_;
+    if (known && active(index) != nullptr) tell_nothing(state);
   }
 
   /// Of those at the indices, with a status each.
@@ -165,10 +178,17 @@ class Among {
   }
 
   int count_;
-  MPI_Request* requests_;
+  const MPI_Request* requests_;
   bool persistent_ = false;     // there may be some that are active
   std::vector<Failed> failed_;  // that the host has completed
 };
+
+// One of MPI 4.1's, which a program may find here though its MPI is older.
+template <typename Function, typename... Arguments>
+int call_newer(Function function, Arguments... arguments) {
+  if (function != nullptr) return function(arguments...);
+  return raise_error(g_host.comm_world, MPI_ERR_UNSUPPORTED_OPERATION);
+}
 
 }  // namespace
 }  // namespace carillon::shim
@@ -176,7 +196,9 @@ class Among {
 using carillon::shim::advance_flights;
 using carillon::shim::Among;
 using carillon::shim::any_flights;
+using carillon::shim::call_newer;
 using carillon::shim::claim_flight;
+using carillon::shim::clear;
 using carillon::shim::end_flight;
 using carillon::shim::Ending;
 using carillon::shim::Flight;
@@ -196,8 +218,9 @@ CARILLON_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
     return carillon::shim::raise(ending, host().Wait(request, status));
   }
   int done = 0;
-  const Among among(1, request);
-  const int code = poll_until(&done, [&] { return host().Test(request, &done, status); });
+  Among among(1, request);
+  const int code = poll_until(
+      &done, [&] { return among.ask([&] { return host().Test(request, &done, status); }); });
   return among.of_one(code, 0, status);
 }
 
@@ -216,17 +239,22 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
 }
 
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  if (!any_flights()) return host().Waitany(count, requests, index, status);
+  if (!any_flights() || !clear(index, MPI_UNDEFINED)) {
+    return host().Waitany(count, requests, index, status);
+  }
   int done = 0;
-  const Among among(count, requests);
-  const int code =
-      poll_until(&done, [&] { return host().Testany(count, requests, index, &done, status); });
+  Among among(count, requests);
+  const int code = poll_until(&done, [&] {
+    return among.ask([&] { return host().Testany(count, requests, index, &done, status); });
+  });
   return among.of_one(code, *index, status);
 }
 
 CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
-  if (!any_flights()) return host().Waitsome(count, requests, done, indices, statuses);
+  if (!any_flights() || !clear(done)) {
+    return host().Waitsome(count, requests, done, indices, statuses);
+  }
   Among among(count, requests);
   const int code = poll_until(done, [&] {
     return among.ask([&] { return host().Testsome(count, requests, done, indices, statuses); });
@@ -235,17 +263,19 @@ CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, i
 }
 
 CARILLON_EXPORT int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
+  if (!clear(done)) return host().Test(request, done, status);
   advance_flights();
   if (Flight* const flight = carillon::shim::find_unshown(request)) {
     return carillon::shim::test_unshown(flight, done, status);
   }
-  const Among among(1, request);
-  const int code = host().Test(request, done, status);
+  Among among(1, request);
+  const int code = among.ask([&] { return host().Test(request, done, status); });
   return among.of_one(code, *done != 0 ? 0 : MPI_UNDEFINED, status);
 }
 
 CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
                                 MPI_Status statuses[]) {
+  if (!clear(done)) return host().Testall(count, requests, done, statuses);
   advance_flights();
   Among among(count, requests);
   const int code = among.ask([&] { return host().Testall(count, requests, done, statuses); });
@@ -254,14 +284,18 @@ CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
 
 CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* done,
                                 MPI_Status* status) {
+  if (!clear(done) || !clear(index, MPI_UNDEFINED)) {
+    return host().Testany(count, requests, index, done, status);
+  }
   advance_flights();
-  const Among among(count, requests);
-  const int code = host().Testany(count, requests, index, done, status);
+  Among among(count, requests);
+  const int code = among.ask([&] { return host().Testany(count, requests, index, done, status); });
   return among.of_one(code, *done != 0 ? *index : MPI_UNDEFINED, status);
 }
 
 CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
+  if (!clear(done)) return host().Testsome(count, requests, done, indices, statuses);
   advance_flights();
   Among among(count, requests);
   const int code =
@@ -269,10 +303,45 @@ CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, i
   return among.of_some(code, *done, indices, statuses);
 }
 
+// These end none: an error stays for the call that does.
+
 CARILLON_EXPORT int MPI_Request_get_status(MPI_Request request, int* done, MPI_Status* status) {
   advance_flights();
   const Among among(1, &request);
-  return host().Request_get_status(request, done, status);
+  const int code = host().Request_get_status(request, done, status);
+  if (code == MPI_SUCCESS && *done != 0) among.look_at(0, status);
+  return code;
+}
+
+CARILLON_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index,
+                                               int* done, MPI_Status* status) {
+  advance_flights();
+  const Among among(count, requests);
+  const int code = call_newer(host().Request_get_status_any, count, requests, index, done, status);
+  if (code == MPI_SUCCESS && *done != 0) among.look_at(*index, status);
+  return code;
+}
+
+CARILLON_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requests[], int* done,
+                                               MPI_Status statuses[]) {
+  advance_flights();
+  const Among among(count, requests);
+  const int code = call_newer(host().Request_get_status_all, count, requests, done, statuses);
+  const bool told = code == MPI_SUCCESS && *done != 0 && statuses != MPI_STATUSES_IGNORE;
+  for (int i = 0; told && i < count; ++i) among.look_at(i, &statuses[i]);
+  return code;
+}
+
+CARILLON_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request requests[], int* done,
+                                                int indices[], MPI_Status statuses[]) {
+  advance_flights();
+  const Among among(count, requests);
+  const int code =
+      call_newer(host().Request_get_status_some, count, requests, done, indices, statuses);
+  const bool told =
+      code == MPI_SUCCESS && *done != MPI_UNDEFINED && statuses != MPI_STATUSES_IGNORE;
+  for (int k = 0; told && k < *done; ++k) among.look_at(indices[k], &statuses[k]);
+  return code;
 }
 
 }  // extern "C"

@@ -28,6 +28,7 @@ struct RankTable {
 // the other, or all neighbours get the same block.
 bool look_at_end(BlockSide& side, const Buffer& buffer, Blocks blocks, const Side& rule,
                  bool has_lists, const Neighbours::End& end) {
+  if (buffer.count < 0) return false;  // though it may have no neighbour
   if (end.ranks.empty()) return true;
   if (has_lists && (blocks.counts == nullptr || blocks.offsets == nullptr)) return false;
   if (rule.block_per_rank) blocks.stride = buffer.count;

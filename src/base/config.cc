@@ -63,8 +63,8 @@ constexpr std::array kRows = {
         "there and here; 0: none is; -1: as suits the network.",
         nullptr, &Config::fetch_bytes, -1, kMax},
     Row{"CARILLON_GATHER_ENTRIES", "entries, or -1",
-        "Longest list that a put to another node takes as it is instead of copying it together "
-        "first; 0: none is; -1: as suits the network.",
+        "Longest list that one post to another node takes as it is instead of copying it together "
+        "first; longer ones go in parts; 0: none is; -1: as suits the network.",
         nullptr, &Config::gather_entries, -1, 4096},
     Row{"CARILLON_GATHER_BYTES", "bytes, or -1",
         "A list is taken as it is if its runs of bytes are at least so long on average; -1: as "

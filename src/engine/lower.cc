@@ -433,7 +433,8 @@ class Lowering {
   void add_pieces(const std::vector<Buffer>& runs, Instruction& instruction) {
     const auto first = static_cast<std::uint32_t>(plan_.pieces.size());
     const auto count = static_cast<std::uint32_t>(runs.size());
-    bool fixed = instruction.action == Action::kPut;
+    // One message: of several, each has a list of its own.
+    bool fixed = instruction.action == Action::kPut || instruction.length <= plan_.slot_bytes;
     for (const Buffer& buffer : runs) {
       plan_.pieces.push_back({operand(buffer), buffer.range.length});
       fixed = fixed && buffer.space != Space::kSlot && buffer.table == Table::kNone &&

@@ -13,6 +13,12 @@ namespace carillon {
 
 inline std::int64_t whole_length(const PlanPiece& piece) { return piece.length; }
 
+/// How long the runs of a message are that is `message_bytes` of a list's `list_bytes`, on average.
+inline std::int64_t run_bytes(std::int64_t list_bytes, std::uint32_t runs,
+                              std::int64_t message_bytes) {
+  return std::min(message_bytes, list_bytes / runs);
+}
+
 /// Calls use(memory, offset, bytes) for each piece that has some of the bytes
 /// [offset, offset + length) of all pieces in order, with `offset` that within the piece, as long
 /// as it returns true. `length_of(piece)` is a piece's length. False: a use was.

@@ -65,7 +65,7 @@ bool Run::fetch_to_list(const Instruction& in, const Strand& strand, const Part&
                         net::Fetch& fetch) {
   const Engine& engine = team_->engine();
   if (team_->limits().gather_entries <= 1 ||
-      part.length / in.piece_count < engine.gather_from_bytes()) {
+      run_bytes(in.length, in.piece_count, part.length) < engine.gather_from_bytes()) {
     return false;
   }
   const auto add = [&](const Operand& memory, std::int64_t start, std::int64_t run) {

@@ -123,10 +123,9 @@ bool Run::make_list(const Instruction& in, const Strand& strand, const Part& par
 net::GatheredPut* Run::gathered(const Instruction& in, const Strand& strand, const Part& part) {
   const Engine& engine = team_->engine();
   const PlanGather& gather = plan_->gathers[in.gather - 1U];
-  const wire::Capabilities& device = engine.network()->wire().capabilities();
   if (part.length <= static_cast<std::int64_t>(shm::kInlineBytes) ||
-      part.length / gather.run_count < engine.gather_from_bytes() ||
-      (sends(in) && gather.run_count >= device.max_pieces)) {
+      run_bytes(length_of(in.a, in.length), gather.run_count, part.length) <
+          engine.gather_from_bytes()) {
     return nullptr;
   }
   see_buffers();

@@ -29,6 +29,7 @@ struct Measured {
   std::int32_t cores = 1;
   std::int64_t cache_bytes = 1 << 20;
   MemoryCost copy, reduce;
+  double copy_run_ns = 0;           ///< of copy.call_ns, what each run of a list costs
   std::int32_t nodes_per_host = 1;  ///< nodes that share those cores
   PingPong node;                    ///< ranks of one node
   PingPong one_sided;               ///< ranks of two nodes, by remote write,

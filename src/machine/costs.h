@@ -24,6 +24,11 @@ constexpr std::int64_t reduce_ps(const Memory& memory, std::int64_t bytes) {
   return memory.reduce_ps + cost(bytes, cached ? memory.reduce_cached_fs : memory.reduce_byte_fs);
 }
 
+/// How long a copy or reduction of `bytes` keeps its node's memory busy.
+constexpr std::int64_t memory_ps(const Memory& memory, std::int64_t bytes) {
+  return cost(bytes, memory.node_byte_fs);
+}
+
 /// A message between nodes: its length, the entries of the list it is gathered from (0 of an
 /// empty one), and whether all of them are in registered memory (OneSided::stage_puts).
 struct Transfer {

@@ -98,8 +98,8 @@ struct Memory {
   std::int64_t reduce_ps = 5'000;          ///< per reduce op
   std::int64_t reduce_cached_fs = 60'000;  ///< per result byte, if three times the bytes fit
   std::int64_t reduce_byte_fs = 150'000;   ///< per result byte, if not
-  /// Per byte copied or reduced, of the whole node's memory, which its ranks share. Zero: never
-  /// the bottleneck.
+  /// Per byte copied or reduced, of the whole node's memory, which its ranks share, in copy and
+  /// reduce ops and in messages alike. Zero: never the bottleneck.
   std::int64_t node_byte_fs = 0;
   /// How much longer a computation takes, in thousandths, while its node's memory is as busy as
   /// it can be. For programs.

@@ -33,6 +33,7 @@ std::int64_t subtree(const ModelCall& call) {
 }
 
 constexpr std::array kModels = {
+    ModelRow{"bcast.flat", "(P-1) max(S, G n + g) + F + R + C", 0, bcast_flat_ps, whole},
     ModelRow{"bcast.binomial", "max over ranks of sum over its ancestors: j S + F + R; then C", 0,
              bcast_binomial_ps, whole},
     ModelRow{"bcast.knomial", "max over ranks of sum over its ancestors: j S + F + R; then C", 2,

@@ -69,6 +69,22 @@ std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call) {
   return root.cpu_ps;
 }
 
+// A message for each reader: nobody reads what is on another node.
+std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host root;
+  way.begin(&root, call.bytes);
+  std::int64_t last = 0;
+  for (std::int32_t rank = 1; rank < call.ranks; ++rank) {
+    Host host;
+    way.receive(&host, way.send(&root, call.bytes, From::kInput), call.bytes);
+    way.copy(&host, call.bytes);
+    way.end(&host, call.bytes);
+    last = std::max(last, host.cpu_ps);
+  }
+  return last;
+}
+
 std::int64_t scatter_flat_ps(const Machine& machine, const ModelCall& call) {
   Way way(machine, call);
   Host root;

@@ -94,6 +94,7 @@ class Way {
 // and, but for barriers, one byte at least. Negative: messages overtake one another.
 std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_binomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_knomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_chain_ps(const Machine& machine, const ModelCall& call);

@@ -169,12 +169,15 @@ class SheetReader {
       const toml::table& level = *one.as_table();
       toml_.require_known(level, "the level", {"radix", "oversubscription", "source", "estimate"});
       const double radix = toml_.number(level, "radix", "the level", 1, 1 << 20);
+      if (radix != std::floor(radix)) {
+        toml_.fail(TomlReader::line_of(level), "the level: radix must be a whole number, not {}",
+                   radix);
+      }
       const double over = level.contains("oversubscription")
                               ? toml_.number(level, "oversubscription", "the level", 1, 1000)
                               : 1;
-      std::string text;
-      bool estimate = false;
-      read_source("the level", level, &text, &estimate);
+      LevelSource& from = sheet_.level_sources.emplace_back();
+      read_source("the level", level, &from.source, &from.estimate);
       sheet_.machine.topology.levels.push_back(
           {static_cast<std::int32_t>(radix), std::llround(over * 1000)});
     }

@@ -23,10 +23,17 @@ struct Number {
   [[nodiscard]] bool has_range() const { return min < max; }
 };
 
+/// Where a level of switches comes from.
+struct LevelSource {
+  bool estimate = false;
+  std::string source;
+};
+
 struct Sheet {
   Machine machine;
   std::string title;
   std::vector<Number> numbers;  ///< as fields() orders them; those the file leaves out are missing
+  std::vector<LevelSource> level_sources;  ///< of machine.topology.levels
 
   /// Null if the file leaves it out.
   [[nodiscard]] const Number* find(std::string_view field) const;

@@ -85,10 +85,14 @@ class Model {
     const double blocks = whole * weight + rest;
     const double index_runs = whole + (rest > 0 ? 1 : 0);
     const double grown = layout.grows ? 1 + round * (radix - 1) : 1;
+    const double runs =
+        std::min(blocks, index_runs * (weight > 1 ? layout.source_runs * grown : 1));
+    const double segments =
+        std::max(1.0, std::ceil(blocks * block_ / static_cast<double>(limits_.slot_bytes)));
     const Message message{
-        .bytes = blocks * block_,
-        .runs = std::min(blocks, index_runs * (weight > 1 ? layout.source_runs * grown : 1)),
-        .landing_runs = layout.lands_whole ? 1 : index_runs,
+        .bytes = blocks * block_ / segments,
+        .runs = std::max(1.0, runs / segments),
+        .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments),
         .writers = std::min({node_, weight, ranks_ - weight})};
     const double put = put_ns(message), nic = message.writers * nic_ns(message);
     const double take = kTakeNs + copy_ns(message.bytes, message.landing_runs);
@@ -96,6 +100,8 @@ class Model {
     const double ahead = is_short ? digits : std::min<double>(digits, limits_.large_slots);
     const double turns = std::ceil(digits / ahead);
     const double one_after_another = put + nic + kLatencyNs + take;
+    // Segments take turns with those that come, of one digit after another.
+    if (segments > 1) return digits * segments * one_after_another;
     return turns * one_after_another + (digits - turns) * std::max({put, nic, take});
   }
 

@@ -51,7 +51,7 @@ Status Emission::emit(Rank rank, const Local& local, Window window) {
 }
 
 Status Emission::prepare(const Options& options) {
-  builder_.stop_if(options.stops);
+  stop_if(options.stops);
   window_positions_ = std::max<std::int64_t>(options.window_positions, 1);
   windows_ = false;
   for (const Rank rank : {Rank{0}, job_.call.shared.ranks - 1}) {

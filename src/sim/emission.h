@@ -38,6 +38,8 @@ class Emission {
 
   /// Decides between whole and windows; the same for all ranks, as their messages must match.
   Status prepare(const Options& options);
+  /// As Options has it; for schedules that are emitted whole without being prepared.
+  void stop_if(const std::function<bool()>& stops) { builder_.stop_if(stops); }
   /// As the job has it.
   [[nodiscard]] const Local& local_of(Rank rank) const {
     return job_.locals.empty() ? job_.call.local : job_.locals[static_cast<std::size_t>(rank)];

@@ -70,13 +70,15 @@ class Network {
     return machine::to_memory(machine_, bus_of(node), nic.lanes.in, costs.by_levels.front());
   }
 
-  /// Work on the node's memory from `begin`, which would end at `end`: when it does.
+  [[nodiscard]] bool shares_memory() const { return !memories_.empty(); }
+
+  /// Work of `ps` on the node's memory from `begin`, which would end at `end`: when it does.
   std::int64_t use_memory(std::int32_t node, std::int64_t begin, std::int64_t end,
-                          const TransferTable::Costs& costs) {
-    if (memories_.empty()) return end;
+                          std::int64_t ps) {
+    if (memories_.empty() || ps == 0) return end;
     Memory& memory = memories_[static_cast<std::size_t>(node)];
-    memory.busy = std::max(memory.busy, begin) + costs.memory_ps;
-    memory.work_ps += costs.memory_ps;
+    memory.busy = std::max(memory.busy, begin) + ps;
+    memory.work_ps += ps;
     return std::max(end, memory.busy);
   }
 

@@ -151,7 +151,7 @@ std::uint32_t TransferTable::index(machine::Transfer transfer, OpKind kind) {
               .local_put_copy_ps = machine::scattered_ps(m.memory, transfer),
               .local_recv_copy_ps = machine::pack_ps(m, transfer),
               .by_levels = {},
-              .memory_ps = machine::cost(transfer.bytes, m.memory.node_byte_fs)};
+              .memory_ps = machine::memory_ps(m.memory, transfer.bytes)};
   const auto levels = static_cast<std::int32_t>(m.topology.levels.size());
   for (std::int32_t level = 0; level <= levels; ++level) {
     costs.by_levels.push_back(machine::occupancy(m, transfer, level, gathers));

@@ -78,7 +78,7 @@ class TransferTable {
     std::int64_t group_copy_ps = 0;  ///< of a multicast, and of receiving one
     std::int64_t local_put_copy_ps = 0, local_recv_copy_ps = 0;
     std::vector<machine::Occupancy> by_levels;  ///< of NICs and buses
-    std::int64_t memory_ps = 0;                 ///< of the node's memory, to write it
+    std::int64_t memory_ps = 0;                 ///< of the node's memory, to copy it once
   };
 
   explicit TransferTable(const machine::Machine& machine) : machine_(machine) {}

@@ -254,7 +254,7 @@ class Simulation {
   }
   template <typename Body>
   static StrandState* find_strand(RankState* rank, Body body);
-  [[nodiscard]] std::int64_t staging_ps(std::uint32_t id, std::int64_t bytes, bool staged) const;
+  std::int64_t stage(std::uint32_t id, std::int64_t time, std::int64_t bytes, bool staged);
 
   // simulation_message-inl.h: messages.
   bool post(std::uint32_t id, StrandState* strand, const Step& step);

@@ -79,8 +79,10 @@ bool Simulation<kFull>::contribute(std::uint32_t id, StrandState* strand, const 
       step.link == 0 ? 0 : machine::operand_bytes(costs, step.time(), packet);
   if (!strand->posting) {
     const std::int64_t begin = strand->ready;
-    const std::int64_t end =
-        network_.room(place_of(id), begin) + machine::contribute_ps(machine_, operand);
+    const std::int64_t end = network_.use_memory(
+        node_, begin,
+        network_.room(place_of(id), begin) + machine::contribute_ps(machine_, operand),
+        machine::memory_ps(machine_.memory, operand));
     spend(id, strand, end, Activity::kSend, step);
     count_as_copy(Activity::kSend, machine::pack_ps(machine_, {.bytes = operand}));
     ++report_.messages;
@@ -148,9 +150,11 @@ void Simulation<kFull>::take_result(std::uint32_t id, StrandState* strand, const
   const std::int64_t operand = machine::operand_bytes(costs, step.time(), packet);
   note_wait(id, arrived.time, arrived.path);
   strand->state = StrandState::State::kReady;
-  spend(id, strand,
-        std::max(strand->ready, arrived.time) + machine::take_result_ps(machine_, operand),
-        Activity::kWait, step);
+  const std::int64_t begin = std::max(strand->ready, arrived.time);
+  const std::int64_t end =
+      network_.use_memory(node_, begin, begin + machine::take_result_ps(machine_, operand),
+                          machine::memory_ps(machine_.memory, operand));
+  spend(id, strand, end, Activity::kWait, step);
   count_as_copy(Activity::kWait, machine::pack_ps(machine_, {.bytes = operand}));
   next_packet(id, strand, step);
 }

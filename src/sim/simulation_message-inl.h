@@ -104,6 +104,9 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
   const std::int64_t remote_ps = to_group                     ? costs.multicast_ps
                                  : step.kind == OpKind::kSend ? costs.send_ps
                                                               : costs.put_ps;
+  const std::int64_t remote_copy_ps = to_group                     ? costs.group_copy_ps
+                                      : step.kind == OpKind::kSend ? costs.send_copy_ps
+                                                                   : costs.put_copy_ps;
   const auto& more = state_of(id).more;
   // Once a channel has been short of room it is counted to the end (of a schedule in windows).
   const bool credited =
@@ -118,14 +121,13 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
     std::int64_t end = begin;
     if (remote) {
       end = network_.room(place_of(id), begin) + remote_ps;
+      if (remote_copy_ps > 0) end = network_.use_memory(node_, begin, end, costs.memory_ps);
     } else if (to_all || peer != id) {
-      end = network_.use_memory(node_, begin, begin + costs.local_put_ps, costs);
+      end = network_.use_memory(node_, begin, begin + costs.local_put_ps, costs.memory_ps);
     }
     spend(id, strand, end, Activity::kSend, step);
     if (remote) {
-      count_as_copy(Activity::kSend, to_group                     ? costs.group_copy_ps
-                                     : step.kind == OpKind::kSend ? costs.send_copy_ps
-                                                                  : costs.put_copy_ps);
+      count_as_copy(Activity::kSend, remote_copy_ps);
     } else if (end > begin) {
       count_as_copy(Activity::kSend, costs.local_put_copy_ps);
     }
@@ -259,29 +261,37 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
   const TransferTable::Costs& costs = transfers_[step.transfer];
   const bool is_recv = step.kind == OpKind::kRecv;
   const Subject came = Subject::of(arrived.flags);
-  std::int64_t cpu_ps = 0;
+  const std::int64_t begin = std::max(strand->ready, arrived.time);
+  std::int64_t end = begin;
+  std::int64_t copy_ps = 0;  // of the time until then
   note_wait(id, arrived.time, arrived.path);
   if (step.kind == OpKind::kReceive) {
-    if (came.role != Role::kCopy) cpu_ps = costs.receive_group_ps;
+    const auto take = [&](std::int64_t cpu_ps) {
+      end = network_.use_memory(node_, begin, end + cpu_ps, costs.memory_ps);
+      copy_ps += costs.group_copy_ps;
+    };
+    if (came.role != Role::kCopy) take(costs.receive_group_ps);
     if (step.channel == Channel::kNodes) {
       if (came.role != Role::kCopy) {
-        publish(id, std::max(strand->ready, arrived.time) + cpu_ps,
+        publish(id, end,
                 {.credited = came.credited, .channel = step.channel, .transfer = step.transfer},
                 peer, step.number + step.stride * strand->round);
       }
-      cpu_ps += costs.local_recv_ps;
+      take(costs.local_recv_ps);
     }
   } else if (!is_local(id, peer)) {
-    cpu_ps = is_recv ? costs.recv_ps : machine::wait_ps(machine_);
+    end += is_recv ? costs.recv_ps : machine::wait_ps(machine_);
     if (cores_.are_shared()) {
       const std::int64_t bytes = transfers_[came.transfer].transfer.bytes;
-      cpu_ps += machine::shared_read_ps(machine_, bytes, cores_.read(owner_of(id), bytes));
+      end += machine::shared_read_ps(machine_, bytes, cores_.read(owner_of(id), bytes));
     }
+    if (is_recv) copy_ps = costs.recv_copy_ps;
   } else if (peer != id) {
-    cpu_ps = is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);
+    end += is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);
+    if (is_recv) copy_ps = costs.local_recv_copy_ps;
   }
+  if (is_recv && copy_ps > 0) end = network_.use_memory(node_, begin, end, costs.memory_ps);
   strand->state = StrandState::State::kReady;
-  std::int64_t end = std::max(strand->ready, arrived.time) + cpu_ps;
   // What nothing uses is not read.
   const bool is_read = step.kind != OpKind::kWait || step.link != strand->step;
   if (is_read && crosses(peer, id)) {
@@ -290,12 +300,7 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
                          machine::crossing_ps(machine_, bytes));
   }
   spend(id, strand, end, Activity::kWait, step);
-  if (step.kind == OpKind::kReceive) {
-    count_as_copy(Activity::kWait, costs.group_copy_ps);
-  } else if (is_recv && peer != id) {
-    count_as_copy(Activity::kWait,
-                  is_local(id, peer) ? costs.local_recv_copy_ps : costs.recv_copy_ps);
-  }
+  count_as_copy(Activity::kWait, copy_ps);
   if (came.credited) {
     RankState& state = state_of(id);
     if (!state.more) state.more = std::make_unique<More>();
@@ -347,8 +352,10 @@ void Simulation<kFull>::receive(const Event& event) {
   if (is_copy) told.role = Role::kPayload;
   later.word = told.word();
   // At once, unless that would overtake others: those that were too late for the window before,
-  // say, or copies, which can be a long time coming.
-  const bool soon = later.time < window_end_ && !is_group(subject.channel);
+  // say, or copies, which can be a long time coming; or others of the node at its memory, where
+  // the reader copies as soon as it hears of the message.
+  const bool copies_now = careful_ && network_.shares_memory() && !shares_cpu(state_of(event.rank));
+  const bool soon = later.time < window_end_ && !is_group(subject.channel) && !copies_now;
   if (soon && delivers_until_ < now_ && !cores_.are_shared()) return deliver(later);
   push(later);
 }

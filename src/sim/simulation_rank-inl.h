@@ -18,25 +18,30 @@ auto Simulation<kFull>::find_strand(RankState* rank, Body body) -> StrandState* 
   return found == rank->more->strands.end() ? nullptr : &*found;
 }
 
-// Of a user's buffer that has to be copied into registered memory or out of it.
+// A user's buffer that has to be copied into registered memory or out of it, from `time` on: until
+// when.
 template <bool kFull>
-std::int64_t Simulation<kFull>::staging_ps(std::uint32_t id, std::int64_t bytes,
-                                           bool staged) const {
-  if (!staged) return 0;
+std::int64_t Simulation<kFull>::stage(std::uint32_t id, std::int64_t time, std::int64_t bytes,
+                                      bool staged) {
+  if (!staged) return time;
   const Call& call = flight_of(id).job->call;
-  if (call.params.two_sided || call.limits.one_node()) return 0;
-  return machine::pack_ps(machine_, {.bytes = bytes});
+  if (call.params.two_sided || call.limits.one_node()) return time;
+  const std::int64_t end =
+      network_.use_memory(place_of(id), time, time + machine::pack_ps(machine_, {.bytes = bytes}),
+                          machine::memory_ps(machine_.memory, bytes));
+  report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += end - time;
+  return end;
 }
 
 template <bool kFull>
 void Simulation<kFull>::begin(std::uint32_t id, std::int64_t time) {
   const Flight& flight = flight_of(id);
   const auto rank = static_cast<Rank>(id - flight.base);
-  const std::int64_t staging = staging_ps(
-      id, input_bytes(flight.job->call.shared, local_of(id), rank), machine_.one_sided.stage_input);
-  cpu_of(id) = time + staging;
-  report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += staging;
-  begin_stage(id, {}, time + staging);
+  const std::int64_t staged =
+      stage(id, time, input_bytes(flight.job->call.shared, local_of(id), rank),
+            machine_.one_sided.stage_input);
+  cpu_of(id) = staged;
+  begin_stage(id, {}, staged);
 }
 
 template <bool kFull>
@@ -250,7 +255,7 @@ bool Simulation<kFull>::do_step(std::uint32_t id, StrandState* strand) {
 template <bool kFull>
 void Simulation<kFull>::work(std::uint32_t id, StrandState* strand, const Step& step) {
   const std::int64_t end = network_.use_memory(node_, strand->ready, strand->ready + step.time(),
-                                               transfers_[step.transfer]);
+                                               transfers_[step.transfer].memory_ps);
   spend(id, strand, end, step.kind == OpKind::kCopy ? Activity::kCopy : Activity::kReduce, step);
   next_step(id, strand);
 }
@@ -314,11 +319,9 @@ void Simulation<kFull>::finish(std::uint32_t id) {
   }
   give_back(id);
   const Flight& flight = flight_of(id);
-  const std::int64_t staging = staging_ps(
-      id, output_bytes(flight.job->call.shared, local_of(id), static_cast<Rank>(id - flight.base)),
-      machine_.one_sided.stage_output);
-  report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += staging;
-  end(id, last + staging);
+  const auto rank = static_cast<Rank>(id - flight.base);
+  end(id, stage(id, last, output_bytes(flight.job->call.shared, local_of(id), rank),
+                machine_.one_sided.stage_output));
   state.more.reset();
   state.inbox.crowd.reset();
   if (sparse_) forget(id);

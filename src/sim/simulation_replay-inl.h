@@ -283,7 +283,9 @@ Flight* Simulation<kFull>::take_off(std::uint32_t rank, const program::Step& ste
   }
   Result<ReplayState::Plan*> plan = plan_of(call, place.team);
   if (!plan.ok()) {
-    fail(replay_->replay.program.error(step.line, std::string(plan.status().message())));
+    const std::string why(plan.status().message());
+    fail(plan.status().code() == Code::kTimeout ? plan.status()
+                                                : replay_->replay.program.error(step.line, why));
     return nullptr;
   }
   const std::vector<Rank>& ranks = replay_->teams.members(place.team);
@@ -342,6 +344,7 @@ Result<ReplayState::Plan*> Simulation<kFull>::plan_of(const program::Call& call,
   auto made = std::make_unique<ReplayState::Plan>(ReplayState::Plan{job.value(), nullptr});
   made->emission = std::make_unique<Emission>(made->job, &compiler_);
   // Tables are known when their ranks come; their schedules are emitted whole.
+  made->emission->stop_if(options_.stops);
   if (!tables) {
     if (Status status = made->emission->prepare(options_); !status.ok()) return status;
   }

@@ -6,6 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Open MPI 4 has the persistent collectives as an extension.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define MPI_Bcast_init MPIX_Bcast_init
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
+
 enum { kMost = 64 };
 static int rank, size, odd;
 static double in[kMost * kMost], out[kMost * kMost];
@@ -39,6 +46,15 @@ static void do_well(MPI_Comm comm) {
   MPI_Waitall(3, requests, statuses);
   MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 1, MPI_DOUBLE, comm);
   MPI_Scan(in, out, 2, MPI_DOUBLE, MPI_MAX, comm);
+  MPI_Allreduce_init(in, out, 3, MPI_DOUBLE, MPI_SUM, comm, MPI_INFO_NULL, &requests[0]);
+  MPI_Bcast_init(in, rank % 2 == 0 ? 2 : 1, rank % 2 == 0 ? pair : strided, 0, comm, MPI_INFO_NULL,
+                 &requests[1]);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, statuses);
+  }
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
   MPI_Type_free(&pair);
   MPI_Type_free(&strided);
 }
@@ -55,6 +71,11 @@ static void err(const char* mistake, MPI_Comm comm) {
   }
   MPI_Allreduce(in, out, is(mistake, "operands") ? 2 : 1, MPI_DOUBLE,
                 is(mistake, "operator") ? MPI_MAX : MPI_SUM, comm);
+  MPI_Bcast_init(in, is(mistake, "persistent") ? 3 : 2, MPI_DOUBLE, 0, comm, MPI_INFO_NULL,
+                 &request);
+  MPI_Start(&request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Request_free(&request);
   for (int i = 0; i < size; ++i) {
     counts[i] = 2;
     offsets[i] = 2 * i;

@@ -18,6 +18,7 @@ MISTAKES = {
     "root": ["another root", "root 1", "root 0"],
     "operands": ["another count or type of the operands", "2 of MPI_DOUBLE", "1 of MPI_DOUBLE"],
     "operator": ["another operator", "MPI_MAX", "MPI_SUM"],
+    "persistent": ["rank 0 sends 2 elements to rank {odd}, which expects 3", "MPI_Bcast_init"],
     "block": ["rank 0 sends 2 elements to rank {odd}, which expects 1"],
     "missing": ["another function", "MPI_Bcast", "MPI_Allreduce"],
 }

@@ -133,6 +133,11 @@ class Model(CliTest):
         latency = next(row for row in numbers if row["name"] == "network.latency_ns")
         self.assertEqual((latency["value"], latency["estimate"]), (600, False))
         self.assertIn("UCX", self.ok("model", "-m", "edr", "--numbers").out)
+        levels = self.ok("model", "-m", "hdr", "--numbers", "--json").json["levels"]
+        self.assertEqual([level["radix"] for level in levels], [20, 20])
+        self.assertIn("non-blocking", levels[0]["source"])
+        self.assertRegex(self.ok("model", "-m", "hdr", "--numbers").out,
+                         r"topology.levels 2, radix +20 +estimate: non-blocking")
 
     def test_times(self):
         rows = self.ok("model", "bcast", "-n", 64, "-b", 8, "--json").json["rows"]
@@ -148,7 +153,7 @@ class Model(CliTest):
         self.fails("which collective", "model", status=2)
         self.fails("there is no machine \"nix\"", "model", "bcast", "-m", "nix")
         self.fails("no algorithm \"bcast.nix\"", "model", "bcast", "-a", "nix")
-        self.fails("there is no closed form of bcast.flat", "model", "bcast", "-a", "flat")
+        self.fails("there is no closed form of bcast.multicast", "model", "bcast", "-a", "multicast")
         self.fails("in segments of 65536", "model", "bcast", "-a", "binomial", "-b", 100000)
         self.fails("no algorithm for \"alltoallv\" has a closed form", "model", "alltoallv")
         self.fails("--ranks", "model", "bcast", "-n", 0, status=2)
@@ -323,6 +328,23 @@ class Bench(CliTest):
                                CARILLON_GATHER_BYTES="1").json["results"]:
                 self.assertEqual(row["gathered"], lists)
                 self.assertEqual(row["us"]["pack"] > 0, lists == 0)
+
+    def test_breakdown_of_all_layouts_and_modes_of_16_ranks(self):
+        names = [f"alltoall.bruck_{layout}:memory={memory}"
+                 for layout in ("inplace", "resident", "reversed", "zerocopy")
+                 for memory in ("pack", "gather", "selective")]
+        words = ["bench", "alltoall", "--breakdown", "--sizes", "8,1K", "--iterations", 1, "--json",
+                 "--nodes", 4, "--ppn", 4, "--one-machine", "-a", *names]
+        answer = self.ok(*words).json  # each one's first answers are checked
+        self.assertEqual([(row["asked"], row["bytes"]) for row in answer["results"]],
+                         [(name, size) for name in names for size in (8, 1024)])
+        self.assertEqual(answer["not_suited"], [])
+        copied = {row["asked"]: row["copied_bytes"] for row in answer["results"] if row["bytes"] == 1024}
+        for layout in ("inplace", "resident", "reversed", "zerocopy"):
+            with self.subTest(layout):
+                pack, gather = (copied[f"alltoall.bruck_{layout}:memory={memory}"]
+                                for memory in ("pack", "gather"))
+                self.assertEqual(pack - gather, 4 * 8 * 1024)
 
     def test_a_radix_beyond_the_team_is_told_once(self):
         done = self.ok("bench", "alltoall", "--breakdown", "-n", 3, "--sizes", "8,64", "--iterations", 2,

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import unittest
@@ -319,6 +320,25 @@ class Interrupt(CliTest):
         self.assertIn("1 of 2 rows are done", err)
         self.assertEqual(process.returncode, 130)
 
+    def test_the_rows_done_are_in_json_and_in_the_table(self):
+        for form in ["--json"], []:
+            terminal, stderr = os.openpty()
+            process = subprocess.Popen([CARILLON, "sim", "alltoall", "-a", "pairwise", "--sweep",
+                                        "ranks=2,16K", *form], stdout=subprocess.PIPE,
+                                       stderr=stderr, text=True)
+            os.close(stderr)
+            said = b""
+            while b"2 of 2" not in said:  # now the long one
+                said += os.read(terminal, 1000)
+            process.send_signal(signal.SIGINT)
+            out = process.communicate(timeout=60)[0]
+            os.close(terminal)
+            self.assertEqual(process.returncode, 130)
+            if form:
+                self.assertEqual([row["ranks"] for row in json.loads(out)["rows"]], [2])
+            else:
+                self.assertEqual(out.count("pairwise"), 1, out)
+
 
 class InterruptedProgram(CliTest):
     def test_what_is_done_is_printed(self):
@@ -333,6 +353,27 @@ class InterruptedProgram(CliTest):
         out, err = process.communicate(timeout=60)
         self.assertTrue(json.loads(out)["interrupted"])
         self.assertGreater(json.loads(out)["total_us"], 0)
+        self.assertIn("interrupted after", err)
+        self.assertEqual(process.returncode, 130)
+
+    # An interrupted size has no row.
+    def test_the_sizes_done_stay(self):
+        self.interrupt("call a barrier\nrank all\nrepeat 2000\ndo a\nend\n", 4096)
+
+    def test_while_a_schedule_is_emitted(self):
+        self.interrupt("call a alltoall count=1000000000\nrank all\ndo a\n", 1024,
+                       "-a", "alltoall=bruck_inplace")
+
+    def interrupt(self, body, ranks, *options):
+        path = self.file("p", "carillon-program 1\nranks 2\n" + body)
+        process = subprocess.Popen([CARILLON, "sim", "--program", path, "--sweep",
+                                    f"ranks=2,{ranks}", "--csv", *options],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(process.stdout.readline().startswith("program,"))
+        self.assertIn(",2,", process.stdout.readline())  # now the long one
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(out, "")
         self.assertIn("interrupted after", err)
         self.assertEqual(process.returncode, 130)
 

@@ -44,6 +44,7 @@ Measured measured_on(const Machine& m) {
                    ns(m.memory.copy_cached_fs), ns(m.memory.copy_byte_fs)},
           .reduce = {static_cast<double>(m.memory.reduce_ps) / 1e3, ns(m.memory.reduce_cached_fs),
                      ns(m.memory.reduce_byte_fs)},
+          .copy_run_ns = static_cast<double>(m.memory.copy_run_ps) / 1e3,
           .node = played_on(m, 2, false),
           .one_sided = played_on(m, 1, false),
           .two_sided = played_on(m, 1, true)};
@@ -59,6 +60,8 @@ TEST(Calibrated, PingPongsTakeAsLong) {
     const Result<Sheet> sheet = parse_sheet(text, "calibrated.toml", "calibrated");
     ASSERT_TRUE(sheet.ok()) << sheet.status().message() << "\n" << text;
     const Machine& ours = sheet.value().machine;
+    EXPECT_EQ(ours.memory.copy_ps, truth.memory.copy_ps) << name;
+    EXPECT_EQ(ours.memory.copy_run_ps, truth.memory.copy_run_ps) << name;
     for (const std::int64_t bytes : PingPong::kBytes) {
       for (const Rank ppn : {1, 2}) {
         for (const bool two_sided : {false, true}) {

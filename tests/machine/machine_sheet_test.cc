@@ -83,6 +83,9 @@ TEST(MachineFiles, LevelsAreRead) {
   ASSERT_EQ(sheet.value().machine.topology.levels.size(), 1u);
   EXPECT_EQ(sheet.value().machine.topology.levels[0].radix, 18);
   EXPECT_EQ(sheet.value().machine.topology.levels[0].oversubscription_permille, 2500);
+  EXPECT_THAT(error_of(edr() + "[[topology.levels]]\nradix = 2.5\nestimate = \"so\"\n"),
+              HasSubstr("the level: radix must be a whole number, not 2.5"));
+  EXPECT_EQ(error_of(edr() + "[[topology.levels]]\nradix = 2.0\nestimate = \"so\"\n"), "no error");
 }
 
 TEST(MachineFiles, SwitchesThatReduce) {

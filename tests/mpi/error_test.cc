@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Wrong arguments: the error class, and the calls of the error handler, must be those of the MPI
-// alone. Every case is run through MPI_ and through PMPI_.
+// alone. Every case is run through MPI_ and through PMPI_, and those of collectives in each of
+// their forms.
 #include <csetjmp>
 #include <cstdio>
 #include <functional>
 
 #include "support.h"
+
+// Open MPI 4 has the persistent collectives as an extension.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PERSISTENT(prefix, name) prefix##X_##name##_init
+#else
+#define PERSISTENT(prefix, name) prefix##_##name##_init
+#endif
 
 namespace mpi_test {
 namespace {
@@ -51,47 +60,94 @@ void compare(const Case& test) {
                                                           ", with carillon it is " + text_of(ours));
 }
 
-// Both forms of one call.
+// Where the MPI takes the arguments, nothing is left of the call: a collective that has begun ends,
+// one that is to be begun goes.
+int ended(const std::function<int(MPI_Request*)>& call) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = call(&request);
+  return code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+int freed(const std::function<int(MPI_Request*)>& call) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = call(&request);
+  return code != MPI_SUCCESS ? code : MPI_Request_free(&request);
+}
+
+// By carillon and by the MPI.
 #define CASE(name, call)                                          \
   {                                                               \
     name, [=] { return MPI_##call; }, [=] { return PMPI_##call; } \
   }
 
+// The forms of one collective: blocking, non-blocking, and persistent.
+#define FORMS(name, symbol, started, ...)                                    \
+  CASE(name, symbol(__VA_ARGS__)), CASE_STARTED(name, started, __VA_ARGS__), \
+      CASE_PERSISTENT(name, symbol, __VA_ARGS__)
+#define CASE_STARTED(name, started, ...)                                                        \
+  {                                                                                             \
+    name ", non-blocking",                                                                      \
+        [=] { return ended([=](MPI_Request* to) { return MPI_##started(__VA_ARGS__, to); }); }, \
+        [=] { return ended([=](MPI_Request* to) { return PMPI_##started(__VA_ARGS__, to); }); } \
+  }
+#define CASE_PERSISTENT(name, symbol, ...)                                   \
+  {                                                                          \
+    name ", persistent",                                                     \
+        [=] {                                                                \
+          return freed([=](MPI_Request* to) {                                \
+            return PERSISTENT(MPI, symbol)(__VA_ARGS__, MPI_INFO_NULL, to);  \
+          });                                                                \
+        },                                                                   \
+        [=] {                                                                \
+          return freed([=](MPI_Request* to) {                                \
+            return PERSISTENT(PMPI, symbol)(__VA_ARGS__, MPI_INFO_NULL, to); \
+          });                                                                \
+        }                                                                    \
+  }
+
 int g_in[64], g_out[64];
 int g_ones[64], g_offsets[64];  // counts of one, blocks end to end
+int g_negative[64];             // counts, too
 
 std::vector<Case> counts_and_roots(MPI_Comm comm) {
   int* const in = g_in;
   int* const out = g_out;
   const int size = world_size();
   std::vector<Case> cases = {
-      CASE("bcast, negative count", Bcast(in, -1, MPI_INT, 0, comm)),
-      CASE("bcast, root too large", Bcast(in, 1, MPI_INT, size, comm)),
-      CASE("bcast, negative root", Bcast(in, 1, MPI_INT, -5, comm)),
-      CASE("reduce, root too large", Reduce(in, out, 1, MPI_INT, MPI_SUM, size, comm)),
-      CASE("gather, root too large", Gather(in, 1, MPI_INT, out, 1, MPI_INT, size + 3, comm)),
-      CASE("scatter, root too large", Scatter(in, 1, MPI_INT, out, 1, MPI_INT, size, comm)),
-      CASE("gatherv, root too large",
-           Gatherv(in, 1, MPI_INT, out, g_ones, g_offsets, MPI_INT, size, comm)),
-      CASE("scatterv, root too large",
-           Scatterv(in, g_ones, g_offsets, MPI_INT, out, 1, MPI_INT, size, comm)),
+      FORMS("bcast, negative count", Bcast, Ibcast, in, -1, MPI_INT, 0, comm),
+      FORMS("bcast, root too large", Bcast, Ibcast, in, 1, MPI_INT, size, comm),
+      FORMS("bcast, negative root", Bcast, Ibcast, in, 1, MPI_INT, -5, comm),
+      FORMS("reduce, root too large", Reduce, Ireduce, in, out, 1, MPI_INT, MPI_SUM, size, comm),
+      FORMS("gather, root too large", Gather, Igather, in, 1, MPI_INT, out, 1, MPI_INT, size + 3,
+            comm),
+      FORMS("scatter, root too large", Scatter, Iscatter, in, 1, MPI_INT, out, 1, MPI_INT, size,
+            comm),
+      FORMS("gatherv, root too large", Gatherv, Igatherv, in, 1, MPI_INT, out, g_ones, g_offsets,
+            MPI_INT, size, comm),
+      FORMS("scatterv, root too large", Scatterv, Iscatterv, in, g_ones, g_offsets, MPI_INT, out, 1,
+            MPI_INT, size, comm),
   };
 #if defined(OPEN_MPI)  // some MPICHs do not look at these, and crash
   std::vector<Case> more = {
-      CASE("allreduce, no type", Allreduce(in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, comm)),
-      CASE("reduce, logical and of doubles", Reduce(in, out, 1, MPI_DOUBLE, MPI_LAND, 0, comm)),
-      CASE("reduce, negative count", Reduce(in, out, -1, MPI_INT, MPI_SUM, 0, comm)),
-      CASE("allreduce, negative count", Allreduce(in, out, -3, MPI_INT, MPI_SUM, comm)),
-      CASE("gather, negative count", Gather(in, -1, MPI_INT, out, -1, MPI_INT, 0, comm)),
-      CASE("scatter, negative count", Scatter(in, -1, MPI_INT, out, -1, MPI_INT, 0, comm)),
-      CASE("allgather, negative count", Allgather(in, -1, MPI_INT, out, 1, MPI_INT, comm)),
-      CASE("alltoall, negative count", Alltoall(in, 1, MPI_INT, out, -1, MPI_INT, comm)),
-      CASE("reduce_scatter_block, negative count",
-           Reduce_scatter_block(in, out, -1, MPI_INT, MPI_SUM, comm)),
-      CASE("scan, negative count", Scan(in, out, -1, MPI_INT, MPI_SUM, comm)),
-      CASE("exscan, negative count", Exscan(in, out, -1, MPI_INT, MPI_SUM, comm)),
-      CASE("allgatherv, negative count",
-           Allgatherv(in, -1, MPI_INT, out, g_ones, g_offsets, MPI_INT, comm)),
+      FORMS("allreduce, no type", Allreduce, Iallreduce, in, out, 1, MPI_DATATYPE_NULL, MPI_SUM,
+            comm),
+      FORMS("reduce, logical and of doubles", Reduce, Ireduce, in, out, 1, MPI_DOUBLE, MPI_LAND, 0,
+            comm),
+      FORMS("reduce, negative count", Reduce, Ireduce, in, out, -1, MPI_INT, MPI_SUM, 0, comm),
+      FORMS("allreduce, negative count", Allreduce, Iallreduce, in, out, -3, MPI_INT, MPI_SUM,
+            comm),
+      FORMS("gather, negative count", Gather, Igather, in, -1, MPI_INT, out, -1, MPI_INT, 0, comm),
+      FORMS("scatter, negative count", Scatter, Iscatter, in, -1, MPI_INT, out, -1, MPI_INT, 0,
+            comm),
+      FORMS("allgather, negative count", Allgather, Iallgather, in, -1, MPI_INT, out, 1, MPI_INT,
+            comm),
+      FORMS("alltoall, negative count", Alltoall, Ialltoall, in, 1, MPI_INT, out, -1, MPI_INT,
+            comm),
+      FORMS("reduce_scatter_block, negative count", Reduce_scatter_block, Ireduce_scatter_block, in,
+            out, -1, MPI_INT, MPI_SUM, comm),
+      FORMS("scan, negative count", Scan, Iscan, in, out, -1, MPI_INT, MPI_SUM, comm),
+      FORMS("exscan, negative count", Exscan, Iexscan, in, out, -1, MPI_INT, MPI_SUM, comm),
+      FORMS("allgatherv, negative count", Allgatherv, Iallgatherv, in, -1, MPI_INT, out, g_ones,
+            g_offsets, MPI_INT, comm),
   };
   cases.insert(cases.end(), more.begin(), more.end());
 #endif
@@ -102,46 +158,153 @@ std::vector<Case> types_and_ops(MPI_Comm comm) {
   int* const in = g_in;
   int* const out = g_out;
   return {
-      CASE("bcast, no type", Bcast(in, 1, MPI_DATATYPE_NULL, 0, comm)),
-      CASE("allreduce, no operator", Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, comm)),
-      CASE("reduce, no operator", Reduce(in, out, 1, MPI_INT, MPI_OP_NULL, 0, comm)),
-      CASE("allreduce, bits of doubles", Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, comm)),
-      CASE("allreduce, sum of pairs", Allreduce(in, out, 1, MPI_2INT, MPI_SUM, comm)),
-      CASE("allreduce, minloc of ints", Allreduce(in, out, 1, MPI_INT, MPI_MINLOC, comm)),
-      CASE("allreduce, max of complex", Allreduce(in, out, 1, MPI_C_DOUBLE_COMPLEX, MPI_MAX, comm)),
-      CASE("allreduce, replace", Allreduce(in, out, 1, MPI_INT, MPI_REPLACE, comm)),
-      CASE("scan, no operator", Scan(in, out, 1, MPI_INT, MPI_OP_NULL, comm)),
-      CASE("exscan, bits of doubles", Exscan(in, out, 1, MPI_DOUBLE, MPI_BAND, comm)),
-      CASE("reduce_scatter, no operator",
-           Reduce_scatter(in, out, g_ones, MPI_INT, MPI_OP_NULL, comm)),
-      CASE("allgatherv, no type",
-           Allgatherv(in, 1, MPI_DATATYPE_NULL, out, g_ones, g_offsets, MPI_INT, comm)),
-      CASE("allgather, no type", Allgather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT, comm)),
-      CASE("alltoall, no type", Alltoall(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, comm)),
-      CASE("gather, no type", Gather(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL, 0, comm)),
-      CASE("scatter, no type",
-           Scatter(in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL, 0, comm)),
+      FORMS("bcast, no type", Bcast, Ibcast, in, 1, MPI_DATATYPE_NULL, 0, comm),
+      FORMS("allreduce, no operator", Allreduce, Iallreduce, in, out, 1, MPI_INT, MPI_OP_NULL,
+            comm),
+      FORMS("reduce, no operator", Reduce, Ireduce, in, out, 1, MPI_INT, MPI_OP_NULL, 0, comm),
+      FORMS("allreduce, bits of doubles", Allreduce, Iallreduce, in, out, 1, MPI_DOUBLE, MPI_BAND,
+            comm),
+      FORMS("allreduce, sum of pairs", Allreduce, Iallreduce, in, out, 1, MPI_2INT, MPI_SUM, comm),
+      FORMS("allreduce, minloc of ints", Allreduce, Iallreduce, in, out, 1, MPI_INT, MPI_MINLOC,
+            comm),
+      FORMS("allreduce, max of complex", Allreduce, Iallreduce, in, out, 1, MPI_C_DOUBLE_COMPLEX,
+            MPI_MAX, comm),
+      FORMS("allreduce, replace", Allreduce, Iallreduce, in, out, 1, MPI_INT, MPI_REPLACE, comm),
+      FORMS("scan, no operator", Scan, Iscan, in, out, 1, MPI_INT, MPI_OP_NULL, comm),
+      FORMS("exscan, bits of doubles", Exscan, Iexscan, in, out, 1, MPI_DOUBLE, MPI_BAND, comm),
+      FORMS("reduce_scatter, no operator", Reduce_scatter, Ireduce_scatter, in, out, g_ones,
+            MPI_INT, MPI_OP_NULL, comm),
+      FORMS("allgatherv, no type", Allgatherv, Iallgatherv, in, 1, MPI_DATATYPE_NULL, out, g_ones,
+            g_offsets, MPI_INT, comm),
+      FORMS("allgather, no type", Allgather, Iallgather, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_INT,
+            comm),
+      FORMS("alltoall, no type", Alltoall, Ialltoall, in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL,
+            comm),
+      FORMS("gather, no type", Gather, Igather, in, 1, MPI_DATATYPE_NULL, out, 1, MPI_DATATYPE_NULL,
+            0, comm),
+      FORMS("scatter, no type", Scatter, Iscatter, in, 1, MPI_DATATYPE_NULL, out, 1,
+            MPI_DATATYPE_NULL, 0, comm),
   };
+}
+
+// `line`: each rank's neighbours are those before and behind it.
+std::vector<Case> lists_and_neighbours(MPI_Comm comm, MPI_Comm line) {
+  int* const in = g_in;
+  int* const out = g_out;
+  std::vector<Case> cases = {
+      FORMS("neighbor_alltoall, no type", Neighbor_alltoall, Ineighbor_alltoall, in, 1,
+            MPI_DATATYPE_NULL, out, 1, MPI_INT, line),
+      FORMS("neighbor_alltoall, no neighbours", Neighbor_alltoall, Ineighbor_alltoall, in, 1,
+            MPI_INT, out, 1, MPI_INT, comm),
+  };
+#if defined(OPEN_MPI)
+  static MPI_Datatype no_types[64];
+  for (MPI_Datatype& type : no_types) type = MPI_DATATYPE_NULL;
+  std::vector<Case> more = {
+      FORMS("alltoallv, negative count", Alltoallv, Ialltoallv, in, g_negative, g_offsets, MPI_INT,
+            out, g_ones, g_offsets, MPI_INT, comm),
+      FORMS("alltoallv, no type", Alltoallv, Ialltoallv, in, g_ones, g_offsets, MPI_DATATYPE_NULL,
+            out, g_ones, g_offsets, MPI_INT, comm),
+      FORMS("alltoallv, no list", Alltoallv, Ialltoallv, in, nullptr, g_offsets, MPI_INT, out,
+            g_ones, g_offsets, MPI_INT, comm),
+      FORMS("alltoallw, no types", Alltoallw, Ialltoallw, in, g_ones, g_offsets, no_types, out,
+            g_ones, g_offsets, no_types, comm),
+      FORMS("alltoallw, no list of types", Alltoallw, Ialltoallw, in, g_ones, g_offsets, nullptr,
+            out, g_ones, g_offsets, nullptr, comm),
+      FORMS("gatherv, negative count", Gatherv, Igatherv, in, -1, MPI_INT, out, g_ones, g_offsets,
+            MPI_INT, 0, comm),
+      FORMS("scatterv, negative count", Scatterv, Iscatterv, in, g_ones, g_offsets, MPI_INT, out,
+            -1, MPI_INT, 0, comm),
+      FORMS("reduce_scatter, negative count", Reduce_scatter, Ireduce_scatter, in, out, g_negative,
+            MPI_INT, MPI_SUM, comm),
+      FORMS("neighbor_alltoall, negative count", Neighbor_alltoall, Ineighbor_alltoall, in, 1,
+            MPI_INT, out, -1, MPI_INT, line),
+      FORMS("neighbor_allgatherv, negative count", Neighbor_allgatherv, Ineighbor_allgatherv, in,
+            -1, MPI_INT, out, g_ones, g_offsets, MPI_INT, line),
+      FORMS("neighbor_alltoallv, no type", Neighbor_alltoallv, Ineighbor_alltoallv, in, g_ones,
+            g_offsets, MPI_DATATYPE_NULL, out, g_ones, g_offsets, MPI_INT, line),
+  };
+#else  // Open MPI 4 looks at these neighbours first
+  std::vector<Case> more = {
+      FORMS("neighbor_allgather, no communicator", Neighbor_allgather, Ineighbor_allgather, in, 1,
+            MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL),
+  };
+#endif
+  cases.insert(cases.end(), more.begin(), more.end());
+  return cases;
+}
+
+// The functions that begin, complete and free requests, without what they are to write to.
+std::vector<Case> no_places() {
+  static MPI_Request none = MPI_REQUEST_NULL;
+  static int flag = 0, index = 0, indices[1];
+  MPI_Request* const one = &none;
+  MPI_Status* const ignored = MPI_STATUS_IGNORE;
+  MPI_Status* const all_ignored = MPI_STATUSES_IGNORE;
+  return {
+      CASE("wait, no request", Wait(nullptr, ignored)),
+      CASE("waitall, no requests", Waitall(1, nullptr, all_ignored)),
+      CASE("waitall, negative count", Waitall(-1, one, all_ignored)),
+      CASE("waitany, no requests", Waitany(1, nullptr, &index, ignored)),
+      CASE("waitany, no index", Waitany(1, one, nullptr, ignored)),
+      CASE("waitsome, no requests", Waitsome(1, nullptr, &flag, indices, all_ignored)),
+      CASE("waitsome, no count", Waitsome(1, one, nullptr, indices, all_ignored)),
+      CASE("test, no request", Test(nullptr, &flag, ignored)),
+      CASE("test, no flag", Test(one, nullptr, ignored)),
+      CASE("testall, no requests", Testall(1, nullptr, &flag, all_ignored)),
+      CASE("testall, no flag", Testall(1, one, nullptr, all_ignored)),
+      CASE("testany, no requests", Testany(1, nullptr, &index, &flag, ignored)),
+      CASE("testany, no index", Testany(1, one, nullptr, &flag, ignored)),
+      CASE("testany, no flag", Testany(1, one, &index, nullptr, ignored)),
+      CASE("testsome, no requests", Testsome(1, nullptr, &flag, indices, all_ignored)),
+      CASE("testsome, no count", Testsome(1, one, nullptr, indices, all_ignored)),
+      CASE("request_get_status, no flag", Request_get_status(none, nullptr, ignored)),
+      CASE("start, no place", Start(nullptr)),
+      CASE("start, no request", Start(one)),
+      CASE("startall, no requests", Startall(1, nullptr)),
+      CASE("startall, negative count", Startall(-1, one)),
+      CASE("request_free, no place", Request_free(nullptr)),
+      CASE("request_free, no request", Request_free(one)),
+      CASE("cancel, no place", Cancel(nullptr)),
+  };
+}
+
+// Such calls alone, and while a collective is on its way and one is ready to be begun.
+void test_no_places(MPI_Comm comm) {
+  for (const Case& test : no_places()) compare(test);
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Ibcast(g_in, 1, MPI_INT, 0, comm, &requests[0]);
+  PERSISTENT(MPI, Bcast)(g_out, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &requests[1]);
+  MPI_Start(&requests[1]);
+  for (const Case& test : no_places()) compare(test);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Request_free(&requests[1]);
+#if !defined(OPEN_MPI)  // which looks for no place for the request
+  compare(CASE("ibcast, no place for the request", Ibcast(g_in, 1, MPI_INT, 0, comm, nullptr)));
+  compare(CASE("ibarrier, no place for the request", Ibarrier(comm, nullptr)));
+#endif
 }
 
 std::vector<Case> places(MPI_Comm comm) {
   int* const in = g_in;
   [[maybe_unused]] int* const out = g_out;
   std::vector<Case> cases = {
-      CASE("allreduce into MPI_IN_PLACE", Allreduce(in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm)),
-      CASE("allgather into MPI_IN_PLACE",
-           Allgather(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm)),
-      CASE("alltoall into MPI_IN_PLACE", Alltoall(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm)),
-      CASE("scan into MPI_IN_PLACE", Scan(in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm)),
+      FORMS("allreduce into MPI_IN_PLACE", Allreduce, Iallreduce, in, MPI_IN_PLACE, 1, MPI_INT,
+            MPI_SUM, comm),
+      FORMS("allgather into MPI_IN_PLACE", Allgather, Iallgather, in, 1, MPI_INT, MPI_IN_PLACE, 1,
+            MPI_INT, comm),
+      FORMS("alltoall into MPI_IN_PLACE", Alltoall, Ialltoall, in, 1, MPI_INT, MPI_IN_PLACE, 1,
+            MPI_INT, comm),
+      FORMS("scan into MPI_IN_PLACE", Scan, Iscan, in, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, comm),
   };
 #if !defined(OPEN_MPI)  // Open MPI takes these; test_aliases has them
   std::vector<Case> aliases = {
-      CASE("allreduce, one buffer", Allreduce(in, in, 4, MPI_INT, MPI_SUM, comm)),
-      CASE("alltoall, one buffer", Alltoall(in, 1, MPI_INT, in, 1, MPI_INT, comm)),
-      CASE("allgather, own block as input",
-           Allgather(out + world_rank(), 1, MPI_INT, out, 1, MPI_INT, comm)),
-      CASE("bcast, no buffer", Bcast(nullptr, 1, MPI_INT, 0, comm)),
-      CASE("allreduce, no buffer", Allreduce(nullptr, out, 1, MPI_INT, MPI_SUM, comm)),
+      FORMS("allreduce, one buffer", Allreduce, Iallreduce, in, in, 4, MPI_INT, MPI_SUM, comm),
+      FORMS("alltoall, one buffer", Alltoall, Ialltoall, in, 1, MPI_INT, in, 1, MPI_INT, comm),
+      FORMS("allgather, own block as input", Allgather, Iallgather, out + world_rank(), 1, MPI_INT,
+            out, 1, MPI_INT, comm),
+      FORMS("bcast, no buffer", Bcast, Ibcast, nullptr, 1, MPI_INT, 0, comm),
+      FORMS("allreduce, no buffer", Allreduce, Iallreduce, nullptr, out, 1, MPI_INT, MPI_SUM, comm),
   };
   cases.insert(cases.end(), aliases.begin(), aliases.end());
 #endif
@@ -152,11 +315,13 @@ std::vector<Case> null_communicator() {
   int* const in = g_in;
   int* const out = g_out;
   return {
-      CASE("barrier, no communicator", Barrier(MPI_COMM_NULL)),
-      CASE("bcast, no communicator", Bcast(in, 1, MPI_INT, 0, MPI_COMM_NULL)),
-      CASE("allreduce, no communicator", Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL)),
-      CASE("scan, no communicator", Scan(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL)),
-      CASE("alltoall, no communicator", Alltoall(in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_NULL)),
+      FORMS("barrier, no communicator", Barrier, Ibarrier, MPI_COMM_NULL),
+      FORMS("bcast, no communicator", Bcast, Ibcast, in, 1, MPI_INT, 0, MPI_COMM_NULL),
+      FORMS("allreduce, no communicator", Allreduce, Iallreduce, in, out, 1, MPI_INT, MPI_SUM,
+            MPI_COMM_NULL),
+      FORMS("scan, no communicator", Scan, Iscan, in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL),
+      FORMS("alltoall, no communicator", Alltoall, Ialltoall, in, 1, MPI_INT, out, 1, MPI_INT,
+            MPI_COMM_NULL),
   };
 }
 
@@ -260,9 +425,15 @@ void test_handlers_of_the_program() {
 }
 
 void test_all(MPI_Comm comm) {
-  for (const auto& cases : {counts_and_roots(comm), types_and_ops(comm), places(comm)}) {
+  MPI_Comm line = MPI_COMM_NULL;
+  const int ranks = world_size(), no = 0;
+  MPI_Cart_create(comm, 1, &ranks, &no, 0, &line);
+  for (const auto& cases : {counts_and_roots(comm), types_and_ops(comm), places(comm),
+                            lists_and_neighbours(comm, line)}) {
     for (const Case& test : cases) compare(test);
   }
+  MPI_Comm_free(&line);
+  test_no_places(comm);
   test_uncommitted(comm);
   test_aliases(comm);
   test_sizes_that_differ(comm);
@@ -292,6 +463,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 64; ++i) {
     mpi_test::g_ones[i] = 1;
     mpi_test::g_offsets[i] = i;
+    mpi_test::g_negative[i] = -1;
   }
   mpi_test::test_handlers();
   mpi_test::test_handlers_of_the_program();

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# mpi4py's own tests of collectives, communicators and operators, under the interposer.
+# mpi4py's own tests of collectives, communicators and operators, under the interposer; or, --whole,
+# all of its tests, module by module, each without and with carillon: what passes without must pass
+# with it.
 #
 #   mpi4py_test.py --mpi openmpi|mpich --wrapper mpicc.mpich --carillon build/bin/carillon --cache DIR
+#   tests/mpi/mpi4py_test.py --mpi mpich --whole -n 2 3
 #
 # The tests are those of the version that is installed for Open MPI; MPICH gets the same version,
 # built from the same archive. The archive comes from PyPI, once, into DIR. What cannot be had here
@@ -23,6 +26,9 @@ TESTS = ("test_cco", "test_comm", "test_op", "test_exceptions", "test_errhandler
 PYTHONS = ("/usr/bin/python3", sys.executable)
 LIBRARY = {"openmpi": "Open MPI", "mpich": "MPICH"}
 RUN_TIMEOUT_S = 250
+MODULE_TIMEOUT_S = 120
+ROOT = Path(__file__).resolve().parent.parent.parent
+PLAIN = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
 
 
 def skip(reason):
@@ -107,24 +113,31 @@ def problem(done, ranks):
     return None
 
 
-def run(carillon, python, folder, ranks, variables):
-    words = [carillon, "run", "--stats", "-n", str(ranks), python, "test/runtests.py",
-             "--no-builddir", "--quiet"]
-    for name in TESTS:
-        words += ["--include", name]
+def run_job(words, folder, variables, limit_s):
+    """The job, ended; None if it had to be ended."""
     with subprocess.Popen(words, cwd=folder, env=variables, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as job:
         try:
-            stdout, stderr = job.communicate(timeout=RUN_TIMEOUT_S)
+            stdout, stderr = job.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             job.terminate()  # the launcher, which ends its ranks and removes what is theirs
             try:
                 job.communicate(timeout=20)
             except subprocess.TimeoutExpired:
                 job.kill()
-            print(f"{ranks} ranks: not ended after {RUN_TIMEOUT_S} s")
-            return False
-    done = subprocess.CompletedProcess(words, job.returncode, stdout, stderr)
+            return None
+    return subprocess.CompletedProcess(words, job.returncode, stdout, stderr)
+
+
+def run(carillon, python, folder, ranks, variables):
+    words = [carillon, "run", "--stats", "-n", str(ranks), python, "test/runtests.py",
+             "--no-builddir", "--quiet"]
+    for name in TESTS:
+        words += ["--include", name]
+    done = run_job(words, folder, variables, RUN_TIMEOUT_S)
+    if done is None:
+        print(f"{ranks} ranks: not ended after {RUN_TIMEOUT_S} s")
+        return False
     wrong = problem(done, ranks)
     if wrong:
         print(f"{done.stdout}{done.stderr}\n{ranks} ranks: {wrong}")
@@ -134,13 +147,72 @@ def run(carillon, python, folder, ranks, variables):
     return True
 
 
+class Outcome:
+    """How a module's tests ended: which failed on some rank, and whether all came to their end."""
+
+    def __init__(self, done, ranks):
+        self.said = "" if done is None else done.stdout + done.stderr
+        ends = re.findall(r"Ran (\d+) tests? in", self.said)
+        self.tests = int(ends[0]) if ends else 0
+        self.failed = set(re.findall(r"(?:FAIL|ERROR): (\w+ \([\w.]+\))", self.said))
+        self.trouble = (f"not ended after {MODULE_TIMEOUT_S} s" if done is None else
+                        "ended early" if len(ends) != ranks else
+                        f"exit status {done.returncode}" if done.returncode and not self.failed
+                        else "")
+
+    def __str__(self):
+        return ", ".join(sorted(self.failed) + [self.trouble] * bool(self.trouble))
+
+
+def compare(name, ranks, alone, served):
+    """Prints what came out; whether carillon has made nothing worse."""
+    row = f"{name} -n {ranks}: "
+    worse = sorted(served.failed - alone.failed) + [served.trouble] * bool(served.trouble)
+    if alone.trouble:
+        ends = str(served) or "passes"
+        print(f"{row}the MPI alone: {alone}; with carillon: {ends}", flush=True)
+        return True
+    if worse:
+        print(f"{served.said}\n{row}ONLY WITH CARILLON: {', '.join(worse)}", flush=True)
+        return False
+    count = sum(taken(served.said).values())
+    print(f"{row}{served.tests} tests, {count} calls taken"
+          + (f"; the MPI alone fails: {alone}" if alone.failed else ""), flush=True)
+    return True
+
+
+def run_whole(args, python, folder, variables):
+    modules = [path.stem for path in sorted((folder / "test").glob("test_*.py"))]
+    if args.modules:
+        modules = [name for name in modules if re.search("|".join(args.modules), name)]
+    same, worse = 0, []
+    for name in modules:
+        for ranks in args.ranks:
+            tests = ["-n", str(ranks), python, "test/runtests.py", "--no-builddir", "--quiet",
+                     "--include", f"^{name}$"]
+            alone, served = (
+                Outcome(run_job(launcher + tests, folder, variables, MODULE_TIMEOUT_S), ranks)
+                for launcher in (PLAIN[args.mpi], [args.carillon, "run", "--stats"]))
+            if compare(name, ranks, alone, served):
+                same += 1
+            else:
+                worse.append(f"{name} -n {ranks}")
+    print(f"{LIBRARY[args.mpi]}, {len(modules)} modules: {same} runs no worse than without carillon"
+          + (f", {len(worse)} worse: {', '.join(worse)}" if worse else ""))
+    return not worse
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mpi", required=True, choices=LIBRARY)
-    parser.add_argument("--wrapper", required=True)
-    parser.add_argument("--carillon", required=True)
-    parser.add_argument("--cache", required=True, type=Path)
+    parser.add_argument("--wrapper", help="the MPI's compiler wrapper (mpicc.MPI)")
+    parser.add_argument("--carillon", default=str(ROOT / "build" / "bin" / "carillon"))
+    parser.add_argument("--cache", default=ROOT / "build" / "mpi4py", type=Path)
+    parser.add_argument("--whole", action="store_true", help="all tests, without and with carillon")
+    parser.add_argument("-n", "--ranks", type=int, nargs="+", default=[2], help="of --whole (2)")
+    parser.add_argument("--modules", nargs="+", metavar="PATTERN", help="of --whole, only these")
     args = parser.parse_args()
+    args.wrapper = args.wrapper or f"mpicc.{args.mpi}"
 
     python, version = python_with_mpi4py()
     args.cache.mkdir(parents=True, exist_ok=True)
@@ -153,6 +225,8 @@ def main():
                           env=variables, capture_output=True, text=True)
     if LIBRARY[args.mpi] not in done.stdout:
         skip(f"the mpi4py of {python} is not for {LIBRARY[args.mpi]}: {done.stdout}{done.stderr}")
+    if args.whole:
+        return 0 if run_whole(args, python, folder, variables) else 1
     # MPICH's own waits keep the core: with more ranks than cores, what it does itself takes minutes.
     most = max(RANKS) if args.mpi == "openmpi" else max(2, len(os.sched_getaffinity(0)))
     ends = [run(args.carillon, python, folder, n, variables) for n in RANKS if n <= most]

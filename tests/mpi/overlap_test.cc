@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // With CARILLON_SERVLET=on: non-blocking collectives of 1 MiB end while no rank
-// calls MPI. Each looks at its own output until what must come out stands there.
+// calls MPI. Each looks at its own output until what must come out stands there. And they end while
+// a rank waits in a function of the MPI's own for those that wait for them first; without the
+// servlet that would not end.
 #include <sched.h>
 
 #include <cstdint>
@@ -88,6 +90,42 @@ void try_alltoallv(int round) {
   end("ialltoallv", &request, out, expected);
 }
 
+template <typename Meet>
+void try_behind(const char* name, int round, Meet meet) {
+  const Numbers in = numbers_of(world_rank(), round, kCount);
+  Numbers out(kCount);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(in.data(), out.data(), kCount, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, &request);
+  if (world_rank() != 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  meet();
+  if (world_rank() == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(out == sums(round), std::string("iallreduce behind ") + name);
+}
+
+// Not every way of Open MPI's messages has windows.
+MPI_Win make_window() {
+  MPI_Win win = MPI_WIN_NULL;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int made = MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  return made == MPI_SUCCESS ? win : MPI_WIN_NULL;
+}
+
+void behind_functions_of_the_mpi() {
+  MPI_Win win = make_window();
+  for (int round = 0; round < 5 && win != MPI_WIN_NULL; ++round) {
+    try_behind("MPI_Win_fence", round, [win] { MPI_Win_fence(0, win); });
+  }
+  if (win != MPI_WIN_NULL) MPI_Win_free(&win);
+  for (int round = 0; round < 5; ++round) {
+    try_behind("MPI_Comm_dup", round, [] {
+      MPI_Comm comm = MPI_COMM_NULL;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      MPI_Comm_free(&comm);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -100,5 +138,6 @@ int main(int argc, char** argv) {
     try_bcast(round);
     try_alltoallv(round);
   }
+  behind_functions_of_the_mpi();
   return end();
 }

@@ -15,10 +15,15 @@
 // Open MPI 4 has the persistent collectives as an extension.
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
+#define MPI_Allgatherv_init MPIX_Allgatherv_init
 #define MPI_Allreduce_init MPIX_Allreduce_init
+#define MPI_Alltoallv_init MPIX_Alltoallv_init
 #define MPI_Alltoallw_init MPIX_Alltoallw_init
 #define MPI_Barrier_init MPIX_Barrier_init
 #define MPI_Bcast_init MPIX_Bcast_init
+#define MPI_Gatherv_init MPIX_Gatherv_init
+#define MPI_Reduce_scatter_init MPIX_Reduce_scatter_init
+#define MPI_Scatterv_init MPIX_Scatterv_init
 #endif
 
 namespace mpi_test {
@@ -144,6 +149,52 @@ void inactive() {
   check(index == 1 && out == 2 * sum_of_ranks(), "the only active request");
   MPI_Request_free(&requests[0]);
   MPI_Request_free(&requests[1]);
+}
+
+// Of a collective that has ended a status says nothing, also while the request is still active.
+// MPICH lets a look end a persistent operation for all that look later: so each has its own start.
+void look(int (*look_at)(MPI_Request, int*, MPI_Status*)) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  MPI_Start(&request);
+  const auto says_nothing = [](const MPI_Status& status) {
+    is_empty(status);
+    check(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG,
+          "the status of a collective has a sender");
+  };
+  MPI_Status status;
+  for (int done = 0; done == 0;) look_at(request, &done, &status);
+  says_nothing(status);
+  MPI_Wait(&request, &status);
+  says_nothing(status);
+  MPI_Request_free(&request);
+}
+
+void looked_at() {
+  look(MPI_Request_get_status);
+#if 10 * MPI_VERSION + MPI_SUBVERSION >= 41
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+    MPI_Status statuses[2];
+    MPI_Request_get_status_all(2, requests, done, statuses);
+    *status = statuses[1];
+    return MPI_SUCCESS;
+  });
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+    int index = -1;
+    MPI_Request_get_status_any(2, requests, &index, done, status);
+    check(*done == 0 || index == 1, "the index of any that have ended");
+    return MPI_SUCCESS;
+  });
+  look([](MPI_Request request, int* done, MPI_Status* status) -> int {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, request};
+    int index = -1;
+    MPI_Request_get_status_some(2, requests, done, &index, status);
+    check(*done == 0 || (*done == 1 && index == 1), "the index of some that have ended");
+    return MPI_SUCCESS;
+  });
+#endif
 }
 
 // Ends though nobody waits for it.
@@ -279,6 +330,58 @@ void lists_gone(bool persistent) {
   MPI_Type_free(&type);
 }
 
+// Pairs of ints with gaps, so that carillon packs and unpacks.
+MPI_Datatype make_gapped() {
+  MPI_Datatype two = MPI_DATATYPE_NULL, gapped = MPI_DATATYPE_NULL;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &two);
+  MPI_Type_create_resized(two, 0, 4 * sizeof(int), &gapped);
+  MPI_Type_commit(&gapped);
+  MPI_Type_free(&two);
+  return gapped;
+}
+
+// The same of the other functions that have lists.
+void other_lists_gone(bool persistent) {
+  const auto size = static_cast<std::size_t>(world_size());
+  const MPI_Comm all = MPI_COMM_WORLD;
+  MPI_Datatype type = make_gapped();
+  Ints n(size, 1), at(size), in(4 * size);
+  std::iota(in.begin(), in.end(), 100 * world_rank());
+  for (std::size_t i = 0; i < size; ++i) at[i] = static_cast<int>(size - 1 - i);
+  std::vector<Ints> out(5, Ints(4 * size, -1)), expected = out;
+  PMPI_Alltoallv(in.data(), n.data(), at.data(), type, expected[0].data(), n.data(), at.data(),
+                 type, all);
+  PMPI_Allgatherv(in.data(), 1, type, expected[1].data(), n.data(), at.data(), type, all);
+  PMPI_Gatherv(in.data(), 1, type, expected[2].data(), n.data(), at.data(), type, 0, all);
+  PMPI_Scatterv(in.data(), n.data(), at.data(), type, expected[3].data(), 1, type, 0, all);
+  PMPI_Reduce_scatter(in.data(), expected[4].data(), n.data(), MPI_INT, MPI_SUM, all);
+  std::vector<MPI_Request> made(out.size(), MPI_REQUEST_NULL);
+  MPI_Request* to = made.data();
+#define MAKE(started, name, ...)                                    \
+  if (persistent) {                                                 \
+    MPI_##name##_init(in.data(), __VA_ARGS__, MPI_INFO_NULL, to++); \
+  } else {                                                          \
+    MPI_##started(in.data(), __VA_ARGS__, to++);                    \
+  }
+  MAKE(Ialltoallv, Alltoallv, n.data(), at.data(), type, out[0].data(), n.data(), at.data(), type,
+       all)
+  MAKE(Iallgatherv, Allgatherv, 1, type, out[1].data(), n.data(), at.data(), type, all)
+  MAKE(Igatherv, Gatherv, 1, type, out[2].data(), n.data(), at.data(), type, 0, all)
+  MAKE(Iscatterv, Scatterv, n.data(), at.data(), type, out[3].data(), 1, type, 0, all)
+  MAKE(Ireduce_scatter, Reduce_scatter, out[4].data(), n.data(), MPI_INT, MPI_SUM, all)
+#undef MAKE
+  std::fill(n.begin(), n.end(), -1);
+  std::fill(at.begin(), at.end(), -1);
+  MPI_Type_free(&type);
+  const auto count = static_cast<int>(made.size());
+  if (persistent) MPI_Startall(count, made.data());
+  MPI_Waitall(count, made.data(), MPI_STATUSES_IGNORE);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    check(out[i] == expected[i], "lists that are gone: function " + std::to_string(i));
+    if (persistent) MPI_Request_free(&made[i]);
+  }
+}
+
 #if MPI_VERSION >= 4
 void large_counts() {
   const auto size = static_cast<std::size_t>(world_size());
@@ -354,8 +457,12 @@ void run() {
 #endif
   if (served()) {
     started_twice();
+    looked_at();
     freed_while_active();
-    for (const bool persistent : {false, true}) lists_gone(persistent);
+    for (const bool persistent : {false, true}) {
+      lists_gone(persistent);
+      other_lists_gone(persistent);
+    }
   }
   const std::uint64_t count = all_calls(taken, Form::kPersistent);
   const std::uint64_t left_count = all_calls(left, Form::kPersistent);

@@ -193,10 +193,54 @@ void look_at_each(std::vector<MPI_Request>& requests) {
   }
 }
 
+// Of MPI 4.1.
+#if 10 * MPI_VERSION + MPI_SUBVERSION >= 41
+#define MPI_4_1_WAYS , look_at_all, look_at_any, look_at_some
+
+void look_at_all(std::vector<MPI_Request>& requests) {
+  const int count = static_cast<int>(requests.size());
+  for (int done = 0; done == 0;) {
+    MPI_Request_get_status_all(count, requests.data(), &done, MPI_STATUSES_IGNORE);
+  }
+  wait_all(requests);
+}
+void look_at_any(std::vector<MPI_Request>& requests) {
+  const int count = static_cast<int>(requests.size());
+  std::size_t ended = 0;
+  for (int index = 0, done = 0;;) {
+    MPI_Status status;
+    MPI_Request_get_status_any(count, requests.data(), &index, &done, &status);
+    if (done == 0) continue;
+    if (index == MPI_UNDEFINED) break;
+    MPI_Wait(&requests[static_cast<std::size_t>(index)], MPI_STATUS_IGNORE);
+    ++ended;
+  }
+  check(ended == requests.size(), "requests that MPI_Request_get_status_any has told of");
+}
+void look_at_some(std::vector<MPI_Request>& requests) {
+  const int count = static_cast<int>(requests.size());
+  std::vector<int> indices(requests.size());
+  std::vector<MPI_Status> statuses(requests.size());
+  std::size_t ended = 0;
+  for (int done = 0;;) {
+    MPI_Request_get_status_some(count, requests.data(), &done, indices.data(), statuses.data());
+    if (done == MPI_UNDEFINED) break;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(done); ++k, ++ended) {
+      MPI_Wait(&requests[static_cast<std::size_t>(indices[k])], MPI_STATUS_IGNORE);
+    }
+  }
+  check(ended == requests.size(), "requests that MPI_Request_get_status_some has told of");
+}
+#else
+#define MPI_4_1_WAYS
+#endif
+
 }  // namespace
 
-const std::vector<Complete> kWays = {wait_each, wait_each_backwards, wait_all, wait_any,
-                                     wait_some, test_each,           test_all, test_any,
-                                     test_some, look_at_each};
+const std::vector<Complete> kWays = {wait_each, wait_each_backwards,
+                                     wait_all,  wait_any,
+                                     wait_some, test_each,
+                                     test_all,  test_any,
+                                     test_some, look_at_each MPI_4_1_WAYS};
 
 }  // namespace mpi_test

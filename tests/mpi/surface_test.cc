@@ -4,12 +4,18 @@
 // Each call is taken or left as docs/interposer.md says, and right either way.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "support.h"
 
 namespace mpi_test {
 namespace {
+
+// Open MPI 5 has sessions, though it is none of MPI 4.
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define HAS_SESSIONS 1
+#endif
 
 #if MPI_VERSION >= 4
 
@@ -18,12 +24,14 @@ struct Lists {
   std::vector<Count> counts;
   std::vector<Offset> offsets;  // of blocks in the opposite order
   std::vector<Offset> bytes;
+  std::vector<MPI_Aint> addresses;
 
   explicit Lists(int block) {
     for (int i = 0; i < world_size(); ++i) {
       counts.push_back(block);
       offsets.push_back(block * (world_size() - 1 - i));
       bytes.push_back(offsets.back() * static_cast<Offset>(sizeof(int)));
+      addresses.push_back(bytes.back());
     }
   }
 };
@@ -113,6 +121,36 @@ void test_large_counts() {
                list.bytes.data(), types, comm));
 }
 
+// All are neighbours of all.
+MPI_Comm make_neighbours() {
+  MPI_Comm made = MPI_COMM_NULL;
+  std::vector<int> ranks;
+  for (int i = 0; i < world_size(); ++i) ranks.push_back(i);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, world_size(), ranks.data(), MPI_UNWEIGHTED,
+                                 world_size(), ranks.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                 &made);
+  return made;
+}
+
+void test_large_counts_of_neighbours() {
+  const Buffers buffers;
+  const int* const in = buffers.in.data();
+  const MPI_Datatype* const types = buffers.types.data();
+  constexpr int k = Buffers::kCount;
+  MPI_Comm comm = make_neighbours();
+  CRL_COMPARE(Neighbor_allgather, Ineighbor_allgather, (in, k, MPI_INT, out, k, MPI_INT, comm));
+  CRL_COMPARE(Neighbor_allgatherv, Ineighbor_allgatherv,
+              (in, k, MPI_INT, out, list.counts.data(), list.offsets.data(), MPI_INT, comm));
+  CRL_COMPARE(Neighbor_alltoall, Ineighbor_alltoall, (in, k, MPI_INT, out, k, MPI_INT, comm));
+  CRL_COMPARE(Neighbor_alltoallv, Ineighbor_alltoallv,
+              (in, list.counts.data(), list.offsets.data(), MPI_INT, out, list.counts.data(),
+               list.offsets.data(), MPI_INT, comm));
+  CRL_COMPARE(Neighbor_alltoallw, Ineighbor_alltoallw,
+              (in, list.counts.data(), list.addresses.data(), types, out, list.counts.data(),
+               list.addresses.data(), types, comm));
+  MPI_Comm_free(&comm);
+}
+
 // A count past INT_MAX.
 void test_count_past_int() {
   MPI_Datatype none = MPI_DATATYPE_NULL;
@@ -126,6 +164,10 @@ void test_count_past_int() {
   bcast.expect();
   MPI_Type_free(&none);
 }
+
+#endif
+
+#ifdef HAS_SESSIONS
 
 // Communicators of a session, beside the world.
 void test_session() {
@@ -206,34 +248,47 @@ void meet(MPI_Comm inter) {
   MPI_Comm_disconnect(&inter);
 }
 
-// Some MPIs cannot spawn where they were started without their own process manager.
+// Whose calls are taken, in their own world, and how many children say otherwise.
+int count_bad_children(MPI_Comm children) {
+  int none = 0, bad = 0;
+  PMPI_Allreduce(&none, &bad, 1, MPI_INT, MPI_SUM, children);  // of the other group
+  return bad;
+}
+
+// Launchers give the children the variables of their own; so they are started with the interposer
+// by a command. Some MPIs cannot spawn where they were started without their own process manager.
 void test_spawned(char* program) {
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  std::string variable = std::string("LD_PRELOAD=") + (preloaded != nullptr ? preloaded : "");
+  char command[] = "env", argument[] = "child";
+  char* arguments[] = {variable.data(), program, argument, nullptr};
   MPI_Comm children = MPI_COMM_NULL;
-  char argument[] = "child";
-  char* arguments[] = {argument, nullptr};
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  const int status = MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+  const int status = MPI_Comm_spawn(command, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
                                     &children, MPI_ERRCODES_IGNORE);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   if (status == MPI_SUCCESS) {
+    check(count_bad_children(children) == 0, "children's sums, or who made them");
     meet(children);
   } else if (world_rank() == 0) {
-    std::fputs("this MPI cannot spawn here\n", stderr);
+    char why[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(status, why, &length);
+    std::fprintf(stderr, "skipped: this MPI cannot spawn here: %s\n", why);
   }
 }
 
-// Launchers may start these without the interposer: they are a world of their own.
+// They are a world of their own, in which carillon takes their calls.
 int be_child() {
   MPI_Init(nullptr, nullptr);
-  int rank = 0, size = 0, sum = 0;
   MPI_Comm parents = MPI_COMM_NULL, merged = MPI_COMM_NULL;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  int bad = sum == size * (size - 1) / 2 ? 0 : 1;
   MPI_Comm_get_parent(&parents);
+  const bool good = add_ranks(MPI_COMM_WORLD) && taken("allreduce") == 1 &&
+                    taken("iallreduce") == 1 && left("allreduce") + left("iallreduce") == 0;
+  int bad = good ? 0 : 1, none = 0;
+  PMPI_Allreduce(&bad, &none, 1, MPI_INT, MPI_SUM, parents);
   MPI_Intercomm_merge(parents, 1, &merged);
-  bad += add_ranks(merged) ? 0 : 1;
+  bad += add_ranks(merged) && taken("allreduce") == 1 ? 0 : 1;
   MPI_Comm_free(&merged);
   MPI_Comm_disconnect(&parents);
   MPI_Finalize();
@@ -243,19 +298,25 @@ int be_child() {
 }  // namespace
 }  // namespace mpi_test
 
-// surface_test [child | session]
+// surface_test [session | spawn | child]
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "";
-#if MPI_VERSION >= 4
+#ifdef HAS_SESSIONS
   if (std::strcmp(mode, "session") == 0) return mpi_test::only_session();
 #endif
   if (std::strcmp(mode, "child") == 0) return mpi_test::be_child();
   mpi_test::begin(argc, argv);
+  if (std::strcmp(mode, "spawn") == 0) {
+    mpi_test::test_spawned(argv[0]);
+    return mpi_test::end();
+  }
 #if MPI_VERSION >= 4
   mpi_test::test_large_counts();
+  mpi_test::test_large_counts_of_neighbours();
   mpi_test::test_count_past_int();
+#endif
+#ifdef HAS_SESSIONS
   mpi_test::test_session();
 #endif
-  mpi_test::test_spawned(argv[0]);
   return mpi_test::end();
 }

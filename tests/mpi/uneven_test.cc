@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The collectives whose blocks differ in length, and the prefixes: random calls, each made by
-// carillon and by the MPI, whose memory must then be the same, gaps included. Lengths may be zero
-// or beyond a slot, blocks lie anywhere, ranks describe the same data by different types, in place
-// wherever MPI allows it, every root, operators that do not commute.
+// The collectives whose blocks differ in length, the prefixes and the reduction to a root: random
+// calls, each made by carillon and by the MPI, whose memory must then be the same, gaps included.
+// Lengths may be zero or beyond a slot, blocks lie anywhere, ranks describe the same data by
+// different types, in place wherever MPI allows it, every root, operators that do not commute.
+//
+//   uneven_test [ROUNDS, of nine calls each]
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -14,8 +17,6 @@
 
 namespace mpi_test {
 namespace {
-
-constexpr int kRounds = 60;
 
 struct Round {
   int number = 0, root = 0;
@@ -91,25 +92,43 @@ void scatterv(const Types& types, const Round& round, MustTake& must) {
   });
 }
 
-// Types and displacements in bytes per block; in place every rank gives what it gets.
-void alltoallw(const Types& types, const Round& round, MustTake& must) {
+// Of the blocks to and from each rank; in place every rank gives what it gets.
+struct Exchanged {
   std::vector<int> sent, received;
-  const int size = world_size(), rank = world_rank();
-  const auto length = [&](int from, int to) {
-    const int both = round.in_place ? from + to : 2 * from + to;
-    return round.lengths[static_cast<std::size_t>(both % size)];
-  };
-  for (int i = 0; i < size; ++i) {
-    sent.push_back(length(rank, i));
-    received.push_back(length(i, rank));
+
+  explicit Exchanged(const Round& round) {
+    const int size = world_size(), rank = world_rank();
+    const auto length = [&](int from, int to) {
+      const int both = round.in_place ? from + to : 2 * from + to;
+      return round.lengths[static_cast<std::size_t>(both % size)];
+    };
+    for (int i = 0; i < size; ++i) {
+      sent.push_back(length(rank, i));
+      received.push_back(length(i, rank));
+    }
   }
-  Side in(sent, types[0], 1), out(received, types[0], 2);
+};
+
+void alltoallv(const Types& types, const Round& round, MustTake& must) {
+  const Exchanged lengths(round);
+  const Side in(lengths.sent, any(types), 1), out(lengths.received, any(types), 2);
+  compare("alltoallv", round, must, out.memory, [&](bool ours, int* memory) {
+    (ours ? MPI_Alltoallv : PMPI_Alltoallv)(
+        round.in_place ? MPI_IN_PLACE : in.memory.data(), in.counts.data(), in.offsets.data(),
+        in.type, memory, out.counts.data(), out.offsets.data(), out.type, MPI_COMM_WORLD);
+  });
+}
+
+// Types and displacements in bytes per block.
+void alltoallw(const Types& types, const Round& round, MustTake& must) {
+  const Exchanged lengths(round);
+  Side in(lengths.sent, types[0], 1), out(lengths.received, types[0], 2);
   Types in_types, out_types;
   for (Side* side : {&in, &out}) {
     for (int& offset : side->offsets) {
       (side == &in ? in_types : out_types).push_back(any(types));
       // On one rank Open MPI 4.1 takes them for multiples of the extent.
-      offset *= size == 1 ? 0 : kElementInts * static_cast<int>(sizeof(int));
+      offset *= world_size() == 1 ? 0 : kElementInts * static_cast<int>(sizeof(int));
     }
   }
   compare("alltoallw", round, must, out.memory, [&](bool ours, int* memory) {
@@ -130,6 +149,22 @@ void compose(void* left, void* right, int* count, MPI_Datatype* /*type*/) {
   for (int i = 0; i < *count; ++i, in += kStride, inout += kStride) {
     inout[kSecond] = in[0] * inout[kSecond] + in[kSecond];
     inout[0] *= in[0];
+  }
+}
+
+// The same of elements in any of make_types' ways: where one's two ints are says its extent, which
+// all of them have another.
+void compose_any(void* left, void* right, int* count, MPI_Datatype* type) {
+  MPI_Aint lower_bound = 0, extent = 0;
+  MPI_Type_get_extent(*type, &lower_bound, &extent);
+  const auto stride = static_cast<std::size_t>(extent) / sizeof(int);
+  const std::size_t first = lower_bound != 0 ? 1 : stride == 3 ? 2 : 0;
+  const std::size_t second = lower_bound != 0 ? 2 : stride == 3 ? 0 : stride / 2;
+  auto* in = static_cast<std::uint32_t*>(left);
+  auto* inout = static_cast<std::uint32_t*>(right);
+  for (int i = 0; i < *count; ++i, in += stride, inout += stride) {
+    inout[second] = in[first] * inout[second] + in[second];
+    inout[first] *= in[first];
   }
 }
 
@@ -165,6 +200,22 @@ void prefix(const char* name, Prefix ours_call, Prefix theirs_call, const Operat
                             (round.in_place ? " in place" : "") + ": differs from the MPI's");
 }
 
+// Elements, one after the other.
+std::vector<char> packed(const void* from, int count, MPI_Datatype type) {
+  int bytes = 0, at = 0;
+  MPI_Type_size(type, &bytes);
+  std::vector<char> elements(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(count) + 1);
+  PMPI_Pack(from, count, type, elements.data(), static_cast<int>(elements.size()), &at,
+            MPI_COMM_SELF);
+  return elements;
+}
+
+void unpack(const std::vector<char>& elements, void* to, int count, MPI_Datatype type) {
+  int at = 0;
+  PMPI_Unpack(elements.data(), static_cast<int>(elements.size()), &at, to, count, type,
+              MPI_COMM_SELF);
+}
+
 // The MPI's answer is a part of its allreduce: MPICH 4.0's own reduce_scatter writes beyond its
 // memory where an operator does not commute and elements have gaps.
 void reduce_scatter(const Operator& what, const Round& round, MustTake& must) {
@@ -181,13 +232,8 @@ void reduce_scatter(const Operator& what, const Round& round, MustTake& must) {
                  what.op, MPI_COMM_WORLD);
   MPI_Aint lower_bound = 0, extent = 0;
   MPI_Type_get_extent(what.type, &lower_bound, &extent);
-  std::vector<char> packed(all.size() * sizeof(int));
-  const int room = static_cast<int>(packed.size());
-  int at = 0;
-  PMPI_Pack(reinterpret_cast<const char*>(all.data()) + before * extent, round.own(), what.type,
-            packed.data(), room, &at, MPI_COMM_SELF);
-  at = 0;
-  PMPI_Unpack(packed.data(), room, &at, theirs.data(), round.own(), what.type, MPI_COMM_SELF);
+  const char* const own = reinterpret_cast<const char*>(all.data()) + before * extent;
+  unpack(packed(own, round.own(), what.type), theirs.data(), round.own(), what.type);
   // In place only the block is the result: of the rest MPI says nothing.
   const auto block = static_cast<std::size_t>(extent) * static_cast<std::size_t>(round.own());
   const std::size_t compared = round.in_place ? block : ours.size() * sizeof(int);
@@ -196,22 +242,49 @@ void reduce_scatter(const Operator& what, const Round& round, MustTake& must) {
             (round.in_place ? " in place" : "") + ": differs from the MPI's");
 }
 
-void test_random() {
+// Each rank has a type of its own, of one signature, which is more than MPI asks for; so the MPI's
+// answer is that of its reduction of packed elements.
+void reduce(const Types& types, MPI_Op op, const Round& round, MustTake& must) {
+  const int count = round.lengths[0];
+  const bool in_place = round.in_place && round.at_root();
+  const MPI_Datatype type = any(types);
+  const Side in({count}, type, 1), out({count}, type, 2);
+  const int* const given = in_place ? out.memory.data() : in.memory.data();
+  compare("reduce", round, must, out.memory, [&](bool ours, int* memory) {
+    if (ours) {
+      MPI_Reduce(in_place ? MPI_IN_PLACE : given, memory, count, type, op, round.root,
+                 MPI_COMM_WORLD);
+      return;
+    }
+    const std::vector<char> elements = packed(given, count, type);
+    std::vector<char> reduced(elements.size());
+    PMPI_Reduce(elements.data(), reduced.data(), count, types[0], op, round.root, MPI_COMM_WORLD);
+    if (round.at_root()) unpack(reduced, memory, count, type);
+  });
+}
+
+void test_random(int rounds) {
   Types types = make_types();
   std::vector<Operator> operators = make_operators(types);
-  MustTake gathered("allgatherv"), to_root("gatherv"), from_root("scatterv"), all("alltoallw"),
-      scanned("scan"), before("exscan"), scattered("reduce_scatter");
-  for (int i = 0; i < kRounds; ++i) {
+  MPI_Op compose_typed{};
+  MPI_Op_create(compose_any, 0, &compose_typed);
+  MustTake gathered("allgatherv"), to_root("gatherv"), from_root("scatterv"), listed("alltoallv"),
+      typed("alltoallw"), scanned("scan"), before("exscan"), scattered("reduce_scatter"),
+      reduced("reduce");
+  for (int i = 0; i < rounds; ++i) {
     const Round round(i);
     allgatherv(types, round, gathered);
     gatherv(types, round, to_root);
     scatterv(types, round, from_root);
-    alltoallw(types, round, all);
+    alltoallv(types, round, listed);
+    alltoallw(types, round, typed);
     const Operator& what = operators[static_cast<std::size_t>(i) % operators.size()];
     prefix("scan", MPI_Scan, PMPI_Scan, what, round, scanned, true);
     prefix("exscan", MPI_Exscan, PMPI_Exscan, what, round, before, false);
     reduce_scatter(what, round, scattered);
+    reduce(types, compose_typed, round, reduced);
   }
+  MPI_Op_free(&compose_typed);
   for (std::size_t i = 1; i < operators.size(); ++i) MPI_Op_free(&operators[i].op);
   for (MPI_Datatype& type : types) MPI_Type_free(&type);
 }
@@ -254,7 +327,7 @@ void test_bottom() {
 int main(int argc, char** argv) {
   mpi_test::begin(argc, argv);
   mpi_test::g_own.seed(static_cast<unsigned>(mpi_test::world_rank()) + 5);
-  mpi_test::test_random();
+  mpi_test::test_random(argc > 1 ? std::atoi(argv[1]) : 60);
   mpi_test::test_bottom();
   return mpi_test::end();
 }

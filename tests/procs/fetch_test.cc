@@ -181,7 +181,10 @@ class FetchToList : public Fetch {
   }
   void TearDown() override {
     Fetch::TearDown();
-    for (const char* name : {"CARILLON_GATHER_ENTRIES", "CARILLON_GATHER_BYTES"}) unsetenv(name);
+    for (const char* name :
+         {"CARILLON_GATHER_ENTRIES", "CARILLON_GATHER_BYTES", "CARILLON_SLOT_BYTES"}) {
+      unsetenv(name);
+    }
   }
 
   // In the output the pieces stand the other way round.
@@ -251,6 +254,13 @@ class FetchToList : public Fetch {
 
 TEST_F(FetchToList, TheNetworkFillsIt) {
   expect_work({.gets = (kPieces + 2) / 3, .entries = kPieces, .copied_bytes = 0});
+}
+
+// The pieces of each message are few, and as long as in one.
+TEST_F(FetchToList, AListForEachOfSeveralMessages) {
+  setenv("CARILLON_SLOT_BYTES", std::to_string(2 * kPiece).c_str(), 1);
+  setenv("CARILLON_FETCH_BYTES", "1000", 1);
+  expect_work({.gets = (kPieces + 1) / 2, .entries = kPieces, .copied_bytes = 0});
 }
 
 TEST_F(FetchToList, PiecesThatAreTooShortAreCopied) {

@@ -4,95 +4,18 @@
 // is posted, and the sender copies none of its bytes. Counted are posts, entries and copied bytes.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "api/objects.h"
-#include "schedule/text.h"
-#include "support/calls.h"
+#include "support/list_job.h"
 
 namespace carillon::test {
 namespace {
 
-constexpr std::int64_t kBlock = 200;  // bytes from one rank to another
-
-net::Counters operator-(const net::Counters& a, const net::Counters& b) {
-  return {.copied_bytes = a.copied_bytes - b.copied_bytes,
-          .sent_copied_bytes = a.sent_copied_bytes - b.sent_copied_bytes,
-          .gathered = a.gathered - b.gathered,
-          .gathered_posts = a.gathered_posts - b.gathered_posts,
-          .gathered_entries = a.gathered_entries - b.gathered_entries,
-          .lists_made = a.lists_made - b.lists_made};
-}
-
-// A rank's context and team, and what its network has done.
-struct Member {
-  crl_context_h context;
-  crl_team_h team;
-  int rank;
-
-  [[nodiscard]] net::Network& network() const { return *context->engine->network(); }
-  [[nodiscard]] net::Counters counters() const { return network().counters(); }
-  [[nodiscard]] std::uint64_t registrations() const {
-    return network().wire().counters().registrations;
-  }
-  [[nodiscard]] std::uint64_t most_entries() const {
-    return network().wire().capabilities().max_pieces - 1;
-  }
-};
-
-// With CARILLON_TEST_DEVICES=N the ranks share out so many soft-RoCE devices.
-void use_device(int rank) {
-  const char* const count = std::getenv("CARILLON_TEST_DEVICES");
-  if (count == nullptr) return;
-  const std::string device = "verbs:rxe" + std::to_string(rank % std::atoi(count));
-  setenv("CARILLON_NETWORK", device.c_str(), 1);
-}
-
-class Gather : public testing::Test {
- protected:
-  // Every rank is a node.
-  void SetUp() override {
-    set("CARILLON_NODE_RANKS", "1");
-    set("CARILLON_GATHER_ENTRIES", "3");
-    set("CARILLON_GATHER_BYTES", "1");
-    set("CARILLON_FETCH_BYTES", "0");
-  }
-  void TearDown() override {
-    for (const std::string& name : set_) unsetenv(name.c_str());
-  }
-  void set(const char* name, const std::string& value) {
-    setenv(name, value.c_str(), 1);
-    set_.emplace_back(name);
-  }
-  using Body = std::function<void(const Member& member)>;
-  void run(int ranks, const char* algorithm, const Body& body) {
-    set("CARILLON_ALGORITHM", algorithm);
-    Meeting world(ranks), members(ranks);
-    expect_processes_ok(ranks, [&](int rank) {
-      use_device(rank);
-      crl_context_h context = make_context(world, rank);
-      if (context->engine->network() == nullptr) return;  // said in a warning
-      crl_team_h team = make_team(context, members.oob(rank));
-      expect_ok(settle(team));
-      body({context, team, rank});
-      crl_team_destroy(team);
-      crl_context_destroy(context);
-    });
-  }
-
- private:
-  std::vector<std::string> set_;
-};
-
-std::uint8_t byte_of(int from, int to, int round, std::int64_t index) {
-  return static_cast<std::uint8_t>(value_of(from * 64 + to, round, index) % 251);
-}
+constexpr std::int64_t kBlock = 300;  // bytes from one rank to another
 
 // An alltoall's input and output, from crl_alloc or not.
 class Exchange {
@@ -152,6 +75,8 @@ std::vector<std::uint64_t> bruck_runs(int ranks) {
   return runs;
 }
 
+class Gather : public ListJob {};
+
 class Bruck : public Gather, public testing::WithParamInterface<int> {};
 
 TEST_P(Bruck, PostsItsListsAndCopiesNothing) {
@@ -179,25 +104,48 @@ TEST_P(Bruck, PostsItsListsAndCopiesNothing) {
   }
 }
 
-// A send is one message: a list longer than agreed, as the first one of 8 ranks is, is copied.
-TEST_P(Bruck, SendsItsListsAndCopiesOnlyTheLongest) {
+// A send is one message: in parts, as the first list of 8 ranks goes, a message is put.
+TEST_P(Bruck, SendsItsListsAndPutsOnlyTheLongest) {
   const int ranks = GetParam();
   run(ranks, "alltoall=bruck_inplace:memory=gather,transfer=sendrecv", [&](const Member& member) {
-    Exchange(member, ranks, true).call(0);
-    std::uint64_t lists = 0, entries = 0;
+    Exchange exchange(member, ranks, true);
+    exchange.call(0);
+    std::uint64_t sends = 0, posts = 0, entries = 0;
     for (const std::uint64_t count : bruck_runs(ranks)) {
-      if (count > 3) continue;
-      ++lists;
+      sends += count <= 3 ? 1 : 0;
+      posts += 1 + count / 4;
       entries += count;
     }
-    EXPECT_EQ(member.counters().gathered, lists);
+    EXPECT_EQ(member.wire_counters().sends, sends);
+    EXPECT_EQ(member.counters().gathered, bruck_runs(ranks).size());
+    EXPECT_EQ(member.counters().gathered_posts, posts);
     EXPECT_EQ(member.counters().gathered_entries, entries);
-    EXPECT_EQ(member.counters().sent_copied_bytes, ranks < 8 ? 0 : ranks / 2 * kBlock);
+    EXPECT_EQ(member.counters().sent_copied_bytes, 0);
+    for (int round = 1; round < 5; ++round) exchange.call(round, round % 2 == 1);
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Bruck, testing::Values(2, 3, 5, 7, 8, 13),
                          testing::PrintToStringParamName());
+
+// Short messages with a piece of memory that the network would have to be told of first are copied:
+// of all layouts but the one that puts from scratch memory, each of the two has a block of the
+// caller's.
+TEST_F(Gather, OrdinaryMemoryIsCopiedWhereItMustBeKnown) {
+  unsetenv("CARILLON_GATHER_BYTES");
+  for (const char* const layout : {"inplace", "resident", "reversed", "zerocopy"}) {
+    const bool from_scratch = std::string(layout) == "inplace";
+    const std::string algorithm = "alltoall=bruck_" + std::string(layout) + ":memory=gather";
+    run(4, algorithm.c_str(), [&](const Member& member) {
+      const bool must_know = member.network().wire().capabilities().registers_local;
+      const bool copied = must_know && !from_scratch;
+      Exchange(member, 4, false).call(0);
+      EXPECT_EQ(member.counters().gathered, copied ? 0 : 2) << layout;
+      EXPECT_EQ(member.counters().sent_copied_bytes, copied ? 2 * 2 * kBlock : 0) << layout;
+    });
+    if (HasFailure()) return;
+  }
+}
 
 TEST_F(Gather, WithoutItTheSenderCopies) {
   set("CARILLON_GATHER_ENTRIES", "0");
@@ -379,7 +327,7 @@ class Overwrite : public Gather {
                         const std::function<std::string(int rank)>& ops_of, int whose = -1) {
     run(2, "", [&](const Member& member) {
       const int from = whose < 0 ? 1 - member.rank : whose;
-      const auto plan = plan_of(member, blocks, ops_of(member.rank));
+      const auto plan = plan_by_hand(member, blocks * 128, ops_of(member.rank));
       carillon::Run one;
       for (int round = 0; round < 40 && !HasFailure(); ++round) {
         const auto bytes = static_cast<std::size_t>(blocks * 128);
@@ -399,21 +347,6 @@ class Overwrite : public Gather {
       }
       EXPECT_GE(member.counters().gathered, 40);
     });
-  }
-
- private:
-  static std::shared_ptr<const Plan> plan_of(const Member& member, std::int64_t blocks,
-                                             const std::string& ops) {
-    const auto schedule = parse_schedule("schedule ranks 2 rank " + std::to_string(member.rank) +
-                                         " scratch 256\n" + ops);
-    EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
-    carillon::Call call;
-    call.shared = {Collective::kAllgather, 2, 0, blocks * 128, 1, true};
-    call.rank = member.rank;
-    call.limits = member.team->team->limits();
-    auto plan = lower(schedule.value(), call);
-    EXPECT_TRUE(plan.ok()) << plan.status().to_string();
-    return std::make_shared<const Plan>(std::move(plan.value()));
   }
 };
 

@@ -65,15 +65,19 @@ TEST_P(Layouts, AreProvedForAllRadixesAndWaysToHandleMemory) {
     Limits limits = between_nodes(ranks, ppn, 4);
     limits.inline_bytes = 16;
     limits.slot_bytes = ranks % 2 == 0 ? 1024 : 72;
+    limits.send_bytes = ranks % 4 == 0 ? 40 : 512;
     limits.list_costs = {.entry_ps = 300, .copy_ps = 500, .run_ps = 10, .byte_fs = 0};
     for (const Rank radix : {2, 3, 4, 7, ranks}) {
       if (radix > ranks) continue;
       for (const std::string_view memory : kMemories) {
-        const Params params{.k = radix, .memory = memory, .copy_blocks = ranks % 5 == 0};
-        const bool in_place = (ranks + radix) % 2 == 0;
-        test::verify_trial(
-            {algorithm(), {problem(ranks, 1 + ranks % 3), in_place}, limits, params});
-        if (HasFailure()) return;
+        for (const bool two_sided : {false, true}) {
+          const Params params{
+              .k = radix, .two_sided = two_sided, .memory = memory, .copy_blocks = ranks % 5 == 0};
+          const bool in_place = (ranks + radix) % 2 == 0;
+          test::verify_trial(
+              {algorithm(), {problem(ranks, 1 + ranks % 3), in_place}, limits, params});
+          if (HasFailure()) return;
+        }
       }
     }
   }
@@ -111,6 +115,27 @@ TEST_P(Layouts, PackGatherOrWhicheverCostsLess) {
   }
 }
 
+// Block by block a copy costs what its 512 blocks do, however few runs they are.
+TEST_P(Layouts, ListsAreWeighedAgainstTheCopiesThatTheySave) {
+  using Entries = std::vector<std::uint32_t>;
+  for (const bool blocks : {false, true}) {
+    const auto put = [&](std::string_view memory) {
+      return put_entries(emitted(GetParam(), problem(1024, 1), between_nodes(1024, 1, 64),
+                                 {.memory = memory, .copy_blocks = blocks}));
+    };
+    const Entries runs = put("gather");
+    Entries selected;
+    for (const std::uint32_t each : runs) {
+      const double copy_ns = 10 + 5.0 * (blocks ? 512 : each) + 4096 * 0.08;
+      selected.push_back(each > 64 || (each - 1) * 20.0 > copy_ns ? 1 : each);
+    }
+    EXPECT_EQ(put("selective"), selected) << blocks;
+    // The longest list that is put.
+    const auto longest = *std::max_element(selected.begin(), selected.end());
+    EXPECT_EQ(longest > 30, blocks);
+  }
+}
+
 TEST_P(Layouts, BlocksAreCopiedEachWhereAsked) {
   const Limits limits = between_nodes(13, 1, 30);
   const auto longest_copy = [&](bool blocks) {
@@ -121,7 +146,10 @@ TEST_P(Layouts, BlocksAreCopiedEachWhereAsked) {
     }
     return most;
   };
-  EXPECT_GE(longest_copy(true), longest_copy(false));
+  // The two that rotate blocks to lie together.
+  const std::string layout = GetParam();
+  const bool rotates = layout.ends_with("inplace") || layout.ends_with("reversed");
+  EXPECT_EQ(longest_copy(true) > longest_copy(false), rotates);
   // The last step: 5 blocks that lie together, but for zerocopy's, copied one by one.
   const auto last_pack = [&](bool blocks) {
     std::uint32_t sources = 0;
@@ -137,9 +165,13 @@ TEST_P(Layouts, BlocksAreCopiedEachWhereAsked) {
 }
 
 TEST_P(Layouts, AThousandRanksAreProved) {
-  for (const std::string_view memory : kMemories) {
+  std::vector<Params> all;
+  for (const std::string_view memory : kMemories) all.push_back({.memory = memory});
+  all.push_back({.k = 4, .two_sided = true, .memory = "selective"});
+  all.push_back({.memory = "selective", .copy_blocks = true});
+  for (const Params& params : all) {
     test::verify_trial(
-        {algorithm(), {problem(1024, 1), false}, between_nodes(1024, 32, 30), {.memory = memory}});
+        {algorithm(), {problem(1024, 1), false}, between_nodes(1024, 32, 30), params});
   }
 }
 

@@ -139,6 +139,15 @@ TEST(AlltoallvBruck, IsProvedForAllTablesAndRadixes) {
   }
 }
 
+TEST(AlltoallvBruck, AThousandRanksAreProved) {
+  Limits limits;
+  limits.gather_entries = 30;
+  limits.nodes = test::blocked(std::vector<Rank>(32, 32)).nodes;
+  const Report report = Exchange(1024, kPatterns[0].of(1024), limits).proved();
+  EXPECT_TRUE(report.ok()) << report.status.to_string();
+  EXPECT_EQ(report.stats.stages, 2);
+}
+
 TEST(AlltoallvBruck, MovesTheBytes) {
   std::uint64_t seed = 0;
   for (const Rank ranks : {1, 2, 3, 5, 7, 8, 13, 64}) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ TEST_P(AlltoallSelection, IsWithinATenthOfTheBestNearlyAlways) {
       limits.list_costs = predict::list_costs(machine_);
       limits.nodes = predict::even_nodes(ranks, GetParam().ppn);
       if (limits.one_node()) limits.nodes = predict::even_nodes(ranks, 1);
+      limits.slot_bytes = predict::slot_bytes(*limits.nodes);
       const AlgorithmChoice pick = select(shared, limits, default_rules());
       const double picked_ns = simulated_ns(pick, shared, limits);
       double best_ns = picked_ns;
@@ -77,8 +79,20 @@ TEST_P(AlltoallSelection, IsWithinATenthOfTheBestNearlyAlways) {
       }
     }
   }
+  std::printf("%d ranks on a node, lists of up to %d: %d of %d picks within a tenth\n",
+              GetParam().ppn, GetParam().gather_entries, near, points);
   EXPECT_EQ(points, 60);
   EXPECT_GE(near * 10, points * 9) << near << " of " << points << "; the others:\n" << misses;
+}
+
+// Messages of 16 KiB and more, which slots of 6 KiB take in segments, one after another.
+TEST(AlltoallModel, LongMessagesGoInSegments) {
+  const Shared shared = predict::example_problem(Collective::kAlltoall, 256, 512);
+  Limits limits;
+  limits.nodes = predict::even_nodes(256, 1);
+  EXPECT_EQ(alltoall_by_model(shared, limits).algorithm->id, "alltoall.bruck_zerocopy");
+  limits.slot_bytes = predict::slot_bytes(*limits.nodes);
+  EXPECT_EQ(alltoall_by_model(shared, limits).algorithm->id, "alltoall.pairwise");
 }
 
 INSTANTIATE_TEST_SUITE_P(Edr, AlltoallSelection,

@@ -338,6 +338,7 @@ TEST(Replay, CopiesStretchComputations) {
   EXPECT_EQ(compute_ns(500, beside), 92'000);
   EXPECT_EQ(compute_ns(2500, beside), 100'000);
   EXPECT_EQ(compute_ns(500, beside, 1), 90'000) << "on nodes of their own";
+  EXPECT_EQ(compute_ns(500, beside, 2), 91'000) << "beside the copy into registered memory";
   EXPECT_EQ(compute_ns(500, program("compute 90000", "compute 90001\ndo b")), 90'000)
       << "one after the other";
   EXPECT_EQ(compute_ns(500, program("compute 89999", "compute 90001\ndo b")), 89'999);

@@ -311,16 +311,6 @@ TEST(Simulator, HopsAndOversubscription) {
   EXPECT_EQ(time(2), kPut + 300 * kNs + kLatency + 2 * 40 * kNs + kWait);
 }
 
-TEST(Simulator, MemoryIsSharedByANode) {
-  Machine m = paper();
-  m.memory.node_byte_fs = 50'000;
-  const auto emit = [](const Call&, Builder& b) {
-    b.copy(b.output({0, 40'000}), b.input({0, 40'000}));
-  };
-  EXPECT_EQ(simulated(hand_job(2, 1, emit), m).latency_ps, (31 + 2000) * kNs);
-  EXPECT_EQ(simulated(hand_job(2, 2, emit), m).latency_ps, 2 * 2000 * kNs);
-}
-
 TEST(Simulator, Deadlock) {
   const auto emit = [](const Call& call, Builder& b) { b.wait(1 - call.rank); };
   const Result<sim::Report> report = sim::simulate(hand_job(2, 1, emit), paper());

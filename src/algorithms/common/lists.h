@@ -82,9 +82,11 @@ class Lists {
     if (runs > limits.gather_entries) return true;
     // The ranks of a node copy side by side, but their NIC takes one entry after another.
     const ListCosts& costs = limits.list_costs;
+    const auto copied =
+        call_.params.copy_blocks ? static_cast<std::int64_t>(list.items().size()) : runs;
     const std::int64_t gather_ps =
         (runs - 1) * costs.entry_ps * limits.node_size(call_.rank, call_.shared.ranks);
-    return gather_ps > costs.copy_ps + runs * costs.run_ps + bytes * costs.byte_fs / 1000;
+    return gather_ps > costs.copy_ps + copied * costs.run_ps + bytes * costs.byte_fs / 1000;
   }
 
   [[nodiscard]] bool scatters(Rank from, const BufferList& list) const {

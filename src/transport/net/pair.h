@@ -76,8 +76,9 @@ class Pair {
   /// The same, by send: what was prepared so.
   bool send(std::uint64_t number, std::uint64_t header, Buffer** buffer);
   /// Sends message `number` from where it stands: the bytes of the list, whose first place is for
-  /// its head. One that is longer than a post takes is posted in parts. False as above; then the
-  /// same again. `under_way` gets what holds the bytes until its operations are done.
+  /// its head. One that is longer than a post takes is put in parts, also if it is two-sided. False
+  /// as above; then the same again. `under_way` gets what holds the bytes until its operations are
+  /// done.
   struct Listed {
     std::uint64_t number = 0, header = 0, length = 0;
     bool two_sided = false;
@@ -169,6 +170,7 @@ class Pair {
   bool status_under_way();
   void write_head(std::uint64_t header);
   Result<Buffer*> take_to_lend();
+  void tell_of_parts(std::size_t entries, std::size_t posts);
   Result<bool> put_list(std::uint64_t number, std::span<const wire::Piece> list,
                         std::uint64_t offset, wire::Operation& operation);
   Result<bool> send_list(std::uint64_t number, std::span<const wire::Piece> list,
@@ -203,6 +205,7 @@ class Pair {
     std::size_t left = 0;     // pieces to post, from the first on
     std::uint64_t bytes = 0;  // of these
   } parts_;
+  std::size_t told_entries_ = 0;   // of the longest list in parts that was told of
   Buffer* last_status_ = nullptr;  // where it must end before something else
   struct Receive {
     Buffer* buffer = nullptr;

@@ -2,11 +2,15 @@
 //
 // Messages of a pair that are sent from where they stand: their head lies in a small buffer, the
 // rest of the list elsewhere. What one post cannot take goes before it, without an immediate: the
-// last post is that of the head, and tells of all.
+// last post is that of the head, and tells of all. A send is one message, which one receive
+// matches: in parts a message is put, whichever way it was to go, and its receive waits for the
+// next one of its line.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 
+#include "base/log.h"
 #include "transport/net/network.h"
 #include "transport/net/pair.h"
 
@@ -36,19 +40,29 @@ Result<bool> Pair::put_list(std::uint64_t number, std::span<const wire::Piece> l
                              immediate, operation);
 }
 
+// Once, and again of a longer list.
+void Pair::tell_of_parts(std::size_t entries, std::size_t posts) {
+  if (entries <= told_entries_) return;
+  told_entries_ = entries;
+  log(LogLevel::kDebug, "a list of " + std::to_string(entries) + " entries for process " +
+                            std::to_string(place_.process) + " of the job is put in " +
+                            std::to_string(posts) + " parts");
+}
+
 bool Pair::post_list(const Listed& message, std::vector<wire::Piece>& list,
                      std::vector<Buffer*>* under_way) {
   if (state_ != State::kOpen) {
     open();
     return false;
   }
-  if (message.two_sided && !may_send()) return false;
+  const std::size_t most =
+      std::min(network_.wire().capabilities().max_pieces, place_.gather_entries + 1);
+  const bool is_sent = message.two_sided && list.size() <= most;
+  if (is_sent && !may_send()) return false;
   if (!parts_.begun || parts_.number != message.number) {
     parts_ = {true, message.number, list.size(), kHeadBytes + message.length};
+    if (list.size() > most) tell_of_parts(list.size() - 1, (list.size() + most - 1) / most);
   }
-  const std::size_t most = message.two_sided ? list.size()
-                                             : std::min(network_.wire().capabilities().max_pieces,
-                                                        place_.gather_entries + 1);
   while (parts_.left > 0) {
     const bool is_last = parts_.left <= most;
     // Where puts overtake each other, nothing may be told before all of it has landed.
@@ -71,9 +85,8 @@ bool Pair::post_list(const Listed& message, std::vector<wire::Piece>& list,
     }
     const std::uint64_t bytes = wire::total_bytes(part);
     wire::Operation& operation = buffer.value()->operation;
-    const auto posted = message.two_sided
-                            ? send_list(message.number, part, operation)
-                            : put_list(message.number, part, parts_.bytes - bytes, operation);
+    const auto posted = is_sent ? send_list(message.number, part, operation)
+                                : put_list(message.number, part, parts_.bytes - bytes, operation);
     if (!posted.ok()) fail(posted.status());
     if (!posted.ok() || !posted.value()) return false;
     buffer.value()->held = true;
