@@ -26,7 +26,8 @@ int move_copy_on(Bootstrap& bootstrap, int* ready) {
   *ready = 0;
   if (!bootstrap.copied) {
     if (is_copied_for_checks(bootstrap.comm)) return MPI_SUCCESS;
-    const int status = host().Comm_idup(bootstrap.comm, &bootstrap.comm, &bootstrap.copying);
+    const MPI_Comm original = copy_for_checks(bootstrap.comm);
+    const int status = host().Comm_idup(original, &bootstrap.comm, &bootstrap.copying);
     if (status != MPI_SUCCESS) return status;
     bootstrap.copied = true;
   }

@@ -14,7 +14,8 @@ namespace carillon::shim {
 /// follows in no common order with the program's calls. It all happens on a copy, then, which is
 /// being made itself while others already wait for it. One copy at a time: of two that are made of
 /// one communicator at once, Open MPI 4.1 mistakes the one for the other, so that processes stand
-/// still or crash. The one by which calls are compared (check.h) comes first.
+/// still or crash. The one by which calls are compared (check.h) comes first, and is what is copied
+/// then: by that time the program may have called something else on its communicator.
 struct Bootstrap {
   MPI_Comm comm{};  // the original, until the copy is begun
   int rank = 0, size = 0;

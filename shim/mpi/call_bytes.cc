@@ -3,31 +3,40 @@
 
 #include <numeric>
 
+#include "datatype.h"
+
 namespace carillon::shim {
 namespace {
 
-std::int64_t size_of(MPI_Datatype type) {
-  MPI_Count size = 0;
-  host().Type_size_x(type, &size);
-  return size;
-}
+// Whom to ask how long a type is. Another thread may have freed one that carillon was using, so
+// of its calls the host is not asked.
+struct Sizes {
+  bool taken = false;
 
-std::int64_t bytes_of(std::int64_t elements, MPI_Datatype type) {
-  return elements == 0 ? 0 : elements * size_of(type);  // without elements it may be none
-}
+  [[nodiscard]] std::int64_t of(MPI_Datatype type) const {
+    if (taken) return known_size(type);
+    MPI_Count size = 0;
+    host().Type_size_x(type, &size);
+    return size;
+  }
+  [[nodiscard]] std::int64_t of(std::int64_t elements, MPI_Datatype type) const {
+    return elements == 0 ? 0 : elements * of(type);  // without elements it may be none
+  }
+};
 
 // This rank among those that it exchanges data with.
 struct Place {
   int rank = 0;
   int ranks = 0;   // of its own group
   int blocks = 0;  // of a side with one per rank
+  Sizes sizes{};
   bool is_root = false;
   bool takes_part = true;
   bool inter = false;
 };
 
-Place place_of(const Rule& rule, const Call& call, const Communicator& communicator) {
-  Place place{.rank = communicator.rank, .ranks = communicator.size};
+Place place_of(const Rule& rule, const Call& call, const Communicator& communicator, Sizes sizes) {
+  Place place{.rank = communicator.rank, .ranks = communicator.size, .sizes = sizes};
   if (communicator.size == 0) {
     int inter = 0;
     host().Comm_rank(call.comm, &place.rank);
@@ -48,20 +57,20 @@ bool counts_at(At at, const Place& place) {
   return shim::counts_at(at, place.is_root);
 }
 
-std::int64_t side_bytes(const Buffer& buffer, const Blocks& blocks, int count,
+std::int64_t side_bytes(Sizes sizes, const Buffer& buffer, const Blocks& blocks, int count,
                         bool block_per_rank) {
-  if (!block_per_rank) return bytes_of(buffer.count, buffer.type);
-  if (blocks.counts == nullptr) return bytes_of(buffer.count * count, buffer.type);
+  if (!block_per_rank) return sizes.of(buffer.count, buffer.type);
+  if (blocks.counts == nullptr) return sizes.of(buffer.count * count, buffer.type);
   std::int64_t sum = 0;  // of elements, or, if they are of several types, of bytes
   for (int i = 0; i < count; ++i) {
     const std::int64_t elements = blocks.count(i);
-    sum += blocks.types != nullptr ? bytes_of(elements, blocks.types[i]) : elements;
+    sum += blocks.types != nullptr ? sizes.of(elements, blocks.types[i]) : elements;
   }
-  return blocks.types != nullptr ? sum : bytes_of(sum, buffer.type);
+  return blocks.types != nullptr ? sum : sizes.of(sum, buffer.type);
 }
 
-std::int64_t block_bytes(const Buffer& buffer, const Blocks& blocks, int block) {
-  return bytes_of(blocks.counts != nullptr ? blocks.count(block) : buffer.count, buffer.type);
+std::int64_t block_bytes(Sizes sizes, const Buffer& buffer, const Blocks& blocks, int block) {
+  return sizes.of(blocks.counts != nullptr ? blocks.count(block) : buffer.count, buffer.type);
 }
 
 CallBytes bytes_of_data(const Rule& rule, const Call& call, const Place& place) {
@@ -70,16 +79,20 @@ CallBytes bytes_of_data(const Rule& rule, const Call& call, const Place& place) 
   const bool has_in = counts_at(rule.in.at, place), has_out = counts_at(rule.out.at, place);
   CallBytes bytes;
   if (has_in && !in_place) {
-    bytes.in = side_bytes(call.in, call.in_blocks, place.blocks, rule.in.block_per_rank);
+    bytes.in =
+        side_bytes(place.sizes, call.in, call.in_blocks, place.blocks, rule.in.block_per_rank);
   }
   if (has_out && !out_place) {
-    bytes.out = side_bytes(call.out, call.out_blocks, place.blocks, rule.out.block_per_rank);
+    bytes.out =
+        side_bytes(place.sizes, call.out, call.out_blocks, place.blocks, rule.out.block_per_rank);
   }
   if (has_in && in_place) {
-    bytes.in =
-        rule.in.block_per_rank ? bytes.out : block_bytes(call.out, call.out_blocks, place.rank);
+    bytes.in = rule.in.block_per_rank
+                   ? bytes.out
+                   : block_bytes(place.sizes, call.out, call.out_blocks, place.rank);
   }
-  if (has_out && out_place) bytes.out = block_bytes(call.in, call.in_blocks, place.rank);
+  if (has_out && out_place)
+    bytes.out = block_bytes(place.sizes, call.in, call.in_blocks, place.rank);
   return bytes;
 }
 
@@ -87,28 +100,28 @@ CallBytes bytes_of_reduction(Collective collective, const Call& call, const Plac
   const Rule& rule = rule_of(collective);
   CallBytes bytes;
   if (rule.kind == Kind::kReduceScatter) {
-    return {side_bytes(call.in, call.in_blocks, place.ranks, true),
-            block_bytes(call.in, call.in_blocks, place.rank)};
+    return {side_bytes(place.sizes, call.in, call.in_blocks, place.ranks, true),
+            block_bytes(place.sizes, call.in, call.in_blocks, place.rank)};
   }
-  const std::int64_t block = bytes_of(call.in.count, call.in.type);
+  const std::int64_t block = place.sizes.of(call.in.count, call.in.type);
   if (counts_at(rule.in.at, place)) bytes.in = block * (rule.in.block_per_rank ? place.ranks : 1);
   const bool nothing = collective == Collective::kExscan && place.rank == 0;
   if (counts_at(rule.out.at, place) && !nothing) bytes.out = block;
   return bytes;
 }
 
-std::int64_t end_bytes(const Buffer& buffer, const Blocks& blocks, bool block_per_rank,
+std::int64_t end_bytes(Sizes sizes, const Buffer& buffer, const Blocks& blocks, bool block_per_rank,
                        const Neighbours::End& end) {
-  if (!block_per_rank) return bytes_of(buffer.count, buffer.type);
+  if (!block_per_rank) return sizes.of(buffer.count, buffer.type);
   return std::accumulate(
       end.order.begin(), end.order.end(), std::int64_t{0}, [&](std::int64_t sum, int block) {
         const std::int64_t count = blocks.counts != nullptr ? blocks.count(block) : buffer.count;
-        return sum + bytes_of(count, blocks.types != nullptr ? blocks.types[block] : buffer.type);
+        return sum + sizes.of(count, blocks.types != nullptr ? blocks.types[block] : buffer.type);
       });
 }
 
-CallBytes bytes_of_neighbours(const Rule& rule, const Call& call,
-                              const Communicator& communicator) {
+CallBytes bytes_of_neighbours(const Rule& rule, const Call& call, const Communicator& communicator,
+                              Sizes sizes) {
   Neighbours found;
   if (communicator.neighbours == nullptr) {
     int rank = 0;
@@ -116,21 +129,24 @@ CallBytes bytes_of_neighbours(const Rule& rule, const Call& call,
     found = find_neighbours(call.comm, rank);
   }
   const Neighbours& neighbours = communicator.neighbours ? *communicator.neighbours : found;
-  return {end_bytes(call.in, call.in_blocks, rule.in.block_per_rank, neighbours.destinations),
-          end_bytes(call.out, call.out_blocks, rule.out.block_per_rank, neighbours.sources)};
+  return {
+      end_bytes(sizes, call.in, call.in_blocks, rule.in.block_per_rank, neighbours.destinations),
+      end_bytes(sizes, call.out, call.out_blocks, rule.out.block_per_rank, neighbours.sources)};
 }
 
 }  // namespace
 
-CallBytes bytes_of(Collective collective, const Call& call, const Communicator& communicator) {
+CallBytes bytes_of(Collective collective, const Call& call, const Communicator& communicator,
+                   bool taken) {
   const Rule& rule = rule_of(collective);
+  const Sizes sizes{taken};
   switch (rule.kind) {
     case Kind::kBarrier: return {};
-    case Kind::kNeighbours: return bytes_of_neighbours(rule, call, communicator);
+    case Kind::kNeighbours: return bytes_of_neighbours(rule, call, communicator, sizes);
     case Kind::kReduction:
     case Kind::kReduceScatter:
-      return bytes_of_reduction(collective, call, place_of(rule, call, communicator));
-    default: return bytes_of_data(rule, call, place_of(rule, call, communicator));
+      return bytes_of_reduction(collective, call, place_of(rule, call, communicator, sizes));
+    default: return bytes_of_data(rule, call, place_of(rule, call, communicator, sizes));
   }
 }
 

@@ -17,7 +17,8 @@ struct CallBytes {
 };
 
 /// Of a call that the host or carillon has found right, on a communicator that is still there.
-/// `communicator`: as far as carillon knows it.
-CallBytes bytes_of(Collective collective, const Call& call, const Communicator& communicator);
+/// `communicator`: as far as carillon knows it. `taken`: by carillon, which knows the types.
+CallBytes bytes_of(Collective collective, const Call& call, const Communicator& communicator,
+                   bool taken);
 
 }  // namespace carillon::shim

@@ -137,6 +137,16 @@ Channel* channel_of(MPI_Comm comm) {
 
 // All that follows with the lock held.
 
+// Without asking the host. Null: there is none, or the program has freed the communicator.
+Channel* known_channel(MPI_Comm comm) {
+  for (const auto& channel : checks_made().channels) {
+    if (channel->of == comm && !channel->freed.load(std::memory_order_acquire)) {
+      return channel.get();
+    }
+  }
+  return nullptr;
+}
+
 bool is_ready(Channel& channel) {
   if (!channel.ready) {
     int done = 0;
@@ -358,18 +368,20 @@ void advance_checks() {
 }
 
 bool is_copied_for_checks(MPI_Comm comm) {
-  if (!is_observed_by(kChecking)) return false;
   const InsideHost guard;
   const std::lock_guard lock(checks_made().mutex);
-  const auto& channels = checks_made().channels;
-  return std::any_of(channels.begin(), channels.end(), [comm](const auto& channel) {
-    return channel->of == comm && !channel->freed.load(std::memory_order_acquire) &&
-           !is_ready(*channel);
-  });
+  Channel* const channel = known_channel(comm);
+  return channel != nullptr && !is_ready(*channel);
+}
+
+MPI_Comm copy_for_checks(MPI_Comm comm) {
+  const std::lock_guard lock(checks_made().mutex);
+  const Channel* const channel = known_channel(comm);
+  return channel == nullptr ? comm : channel->own;
 }
 
 void await_copy(MPI_Comm comm) {
-  if (t_cache.depth > 0) return;
+  if (!is_observed_by(kChecking) || t_cache.depth > 0) return;
   while (is_copied_for_checks(comm)) {
     advance_checks();
     let_others_go_on();

@@ -22,6 +22,9 @@ void finish_checking();
 void await_copy(MPI_Comm comm);
 /// Whether our copy of this communicator is in the making. Calls the host.
 [[nodiscard]] bool is_copied_for_checks(MPI_Comm comm);
+/// What to copy instead of it: our copy, on which the program calls nothing; itself if there is
+/// none.
+[[nodiscard]] MPI_Comm copy_for_checks(MPI_Comm comm);
 /// Moves on what is under way; calls the host. For all who wait.
 void advance_checks();
 

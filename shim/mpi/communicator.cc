@@ -227,8 +227,12 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
     return *remembered.communicator;
   }
   int status = MPI_SUCCESS;
-  // Not inside the host: for what is no communicator, it calls an error handler of the program's.
-  Communicator* found = known_communicator(comm, &status);
+  Communicator* found = nullptr;
+  {
+    // Not inside the host: for what is no communicator, it calls an error handler of the program's.
+    const Unobserved guard;
+    found = known_communicator(comm, &status);
+  }
   if (status != MPI_SUCCESS) return unserved(Reason::kSuspect);
   if (found == nullptr) {
     auto fresh = std::make_unique<Communicator>();

@@ -126,6 +126,12 @@ const TypeInfo* find_type_slow(MPI_Datatype type) {
   return info;
 }
 
+std::int64_t known_size(MPI_Datatype type) {
+  const std::lock_guard lock(types().mutex);
+  const auto found = types().known.find((std::uintptr_t)type);
+  return found == types().known.end() ? 0 : found->second->size;
+}
+
 TypeUse::TypeUse(const TypeInfo* type)
     : type_(type != nullptr && type->derived ? type->shared_from_this() : nullptr) {
   if (type_ != nullptr) type_->users.enter();

@@ -69,6 +69,9 @@ inline const TypeInfo* find_type(MPI_Datatype type) {
   return find_type_slow(type);
 }
 
+/// Bytes of the signature of a type that has been found. 0: it has been freed since.
+[[nodiscard]] std::int64_t known_size(MPI_Datatype type);
+
 /// MPI_Type_free. If calls are using the type, the last of them frees the host's.
 int free_type(MPI_Datatype* handle);
 

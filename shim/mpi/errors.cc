@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "observe.h"
 #include "process.h"
 #include "thread_cache.h"
 
@@ -63,6 +64,7 @@ bool looks_for_aliases() {
 
 int raise_error(MPI_Comm comm, int error_class) {
   // Not inside the host: the handler is the program's, and may call collectives, or never return.
+  const Unobserved guard;
   host().Comm_call_errhandler(comm, error_class);
   return error_class;
 }

@@ -29,6 +29,14 @@ namespace {
 template <Collective kCollective, typename HostCall>
 Outcome intercept_observed(const Call& call, HostCall call_host);
 
+// A call that is the host's. What it is to refuse, it tells an error handler of the program's.
+template <typename HostCall>
+int leave(Reason reason, HostCall call_host) {
+  std::optional<Unobserved> guard;
+  if (reason == Reason::kSuspect) guard.emplace();
+  return call_host();
+}
+
 // The outcome's code is the call's, whoever did it.
 template <Collective kCollective, typename HostCall>
 inline Outcome intercept(const Call& call, HostCall call_host) {
@@ -38,7 +46,9 @@ inline Outcome intercept(const Call& call, HostCall call_host) {
     return outcome;
   if (observers() != 0) return intercept_observed<kCollective>(call, call_host);
   count_left(call_index(kCollective), outcome.left);
-  return {call_host(communicator.for_host(call.comm, outcome.left)), outcome.left};
+  return {leave(outcome.left,
+                [&] { return call_host(communicator.for_host(call.comm, outcome.left)); }),
+          outcome.left};
 }
 
 template <Collective kCollective, typename HostCall>
@@ -76,7 +86,9 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
   }
   if (observers() != 0) return start_observed<kCollective>(call, request, call_host);
   count_left(kCounted, reason);
-  return {call_host(communicator.for_host(call.comm, reason), request), reason};
+  return {
+      leave(reason, [&] { return call_host(communicator.for_host(call.comm, reason), request); }),
+      reason};
 }
 
 template <Collective kCollective, typename HostCall>
@@ -125,7 +137,8 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
     reason = outcome.left;
   }
   count_left(kCounted, reason);
-  const int code = call_host(communicator.for_host(call.comm, reason), info, request);
+  const int code = leave(
+      reason, [&] { return call_host(communicator.for_host(call.comm, reason), info, request); });
   if (observed) observed->write_left(kCounted, {code, reason});
   return code;
 }

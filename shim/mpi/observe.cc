@@ -22,6 +22,14 @@ constinit thread_local Clock::rep t_polling_since = 0;  // of the clock
 
 }  // namespace
 
+Unobserved::Unobserved()
+    : observed_(std::exchange(t_observed, 0)), call_(std::exchange(t_call, nullptr)) {}
+
+Unobserved::~Unobserved() {
+  t_observed = observed_;
+  t_call = call_;
+}
+
 ObservedCall::ObservedCall(const Call* call)
     : call_(call), observers_(observers() & (kRecording | kCounting)), begin_(Clock::now()) {
   t_observed |= observers_;

@@ -41,6 +41,19 @@ inline unsigned observers() {
 
 using ObserverClock = std::chrono::steady_clock;
 
+/// While a function of the program's may be called that need not return, or calls MPI itself.
+class Unobserved {
+ public:
+  Unobserved();
+  ~Unobserved();
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+
+ private:
+  unsigned observed_;
+  class ObservedCall* call_;
+};
+
 /// One call that is recorded or counted, from its begin to its end.
 class ObservedCall {
  public:

@@ -149,13 +149,12 @@ bool watch_finalize() {
          host().Comm_free_keyval(&keyval) == MPI_SUCCESS;
 }
 
-crl_status_t make_context(Process& state, int thread_level) {
+crl_status_t make_context(Process& state) {
   Bootstrap bootstrap{g_host.comm_world, state.world_rank, state.world_size};
   crl_context_config_t config{};
   config.struct_bytes = sizeof(config);
   config.oob = bootstrap.oob();
   config.idle = idle;
-  state.threaded = thread_level == MPI_THREAD_MULTIPLE;
   config.threaded = state.threaded ? 1 : 0;
   return crl_context_create(&config, &state.context);
 }
@@ -185,9 +184,8 @@ bool agree_to_start(const Process& state, const Settings& settings, const std::s
   return off < 0 && without < 0;
 }
 
-bool start_together(Process& state, Settings& settings, int thread_level) {
-  const crl_status_t status =
-      make_host_objects(state) ? make_context(state, thread_level) : CRL_ERR_SYSTEM;
+bool start_together(Process& state, Settings& settings) {
+  const crl_status_t status = make_host_objects(state) ? make_context(state) : CRL_ERR_SYSTEM;
   // The library may have found this before it met the other ranks: they would wait.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
   const auto all = exchange(state, settings,
@@ -230,10 +228,10 @@ void start_process() {
   Settings settings = read_settings();
   int thread_level = MPI_THREAD_SINGLE;
   host().Query_thread(&thread_level);
+  state.threaded = thread_level == MPI_THREAD_MULTIPLE;
   host().Comm_rank(g_host.comm_world, &state.world_rank);
   host().Comm_size(g_host.comm_world, &state.world_size);
-  const bool on =
-      agree_to_start(state, settings, refused) && start_together(state, settings, thread_level);
+  const bool on = agree_to_start(state, settings, refused) && start_together(state, settings);
   set_stats(settings.stats);
   if (!watch_finalize()) end_job();
   if (!settings.record.empty()) {

@@ -307,8 +307,8 @@ CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, i
 
 CARILLON_EXPORT int MPI_Request_get_status(MPI_Request request, int* done, MPI_Status* status) {
   advance_flights();
-  const Among among(1, &request);
-  const int code = host().Request_get_status(request, done, status);
+  Among among(1, &request);
+  const int code = among.ask([&] { return host().Request_get_status(request, done, status); });
   if (code == MPI_SUCCESS && *done != 0) among.look_at(0, status);
   return code;
 }
@@ -316,8 +316,10 @@ CARILLON_EXPORT int MPI_Request_get_status(MPI_Request request, int* done, MPI_S
 CARILLON_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index,
                                                int* done, MPI_Status* status) {
   advance_flights();
-  const Among among(count, requests);
-  const int code = call_newer(host().Request_get_status_any, count, requests, index, done, status);
+  Among among(count, requests);
+  const int code = among.ask([&] {
+    return call_newer(host().Request_get_status_any, count, requests, index, done, status);
+  });
   if (code == MPI_SUCCESS && *done != 0) among.look_at(*index, status);
   return code;
 }
@@ -325,8 +327,9 @@ CARILLON_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requ
 CARILLON_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requests[], int* done,
                                                MPI_Status statuses[]) {
   advance_flights();
-  const Among among(count, requests);
-  const int code = call_newer(host().Request_get_status_all, count, requests, done, statuses);
+  Among among(count, requests);
+  const int code = among.ask(
+      [&] { return call_newer(host().Request_get_status_all, count, requests, done, statuses); });
   const bool told = code == MPI_SUCCESS && *done != 0 && statuses != MPI_STATUSES_IGNORE;
   for (int i = 0; told && i < count; ++i) among.look_at(i, &statuses[i]);
   return code;
@@ -335,9 +338,10 @@ CARILLON_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requ
 CARILLON_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request requests[], int* done,
                                                 int indices[], MPI_Status statuses[]) {
   advance_flights();
-  const Among among(count, requests);
-  const int code =
-      call_newer(host().Request_get_status_some, count, requests, done, indices, statuses);
+  Among among(count, requests);
+  const int code = among.ask([&] {
+    return call_newer(host().Request_get_status_some, count, requests, done, indices, statuses);
+  });
   const bool told =
       code == MPI_SUCCESS && *done != MPI_UNDEFINED && statuses != MPI_STATUSES_IGNORE;
   for (int k = 0; told && k < *done; ++k) among.look_at(indices[k], &statuses[k]);

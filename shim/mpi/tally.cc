@@ -138,7 +138,7 @@ std::int64_t ns(TallyTime time) {
 void tally_call(std::size_t called, const Call& call, Communicator& communicator, Reason left,
                 TallyTime time) {
   const auto collective = static_cast<Collective>(called % kCollectives);
-  const CallBytes bytes = bytes_of(collective, call, communicator);
+  const CallBytes bytes = bytes_of(collective, call, communicator, left == Reason::kNone);
   const bool names_algorithm = left == Reason::kNone && !is_empty(collective, bytes);
   const char* const algorithm = names_algorithm ? crl_team_last_algorithm(communicator.team) : "";
   add({find_place(call.comm, communicator), called, left, algorithm}, bytes, time);
@@ -146,7 +146,7 @@ void tally_call(std::size_t called, const Call& call, Communicator& communicator
 
 void tally_known(const Call& call, Communicator& communicator, Flight* flight) {
   const auto collective = static_cast<Collective>(flight->counted % kCollectives);
-  const CallBytes bytes = bytes_of(collective, call, communicator);
+  const CallBytes bytes = bytes_of(collective, call, communicator, true);
   flight->tally = {
       .place = find_place(call.comm, communicator), .in_bytes = bytes.in, .out_bytes = bytes.out};
 }

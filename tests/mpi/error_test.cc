@@ -395,6 +395,11 @@ void test_handler(MPI_Comm comm, MPI_Comm_errhandler_function* function, const c
     check(function != jump_out, std::string(name) + ": was not called");
   }
   if (function == collect_in_handler) allreduce.expect();
+  int one = 1, ranks = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&one, &ranks, 1, MPI_INT, MPI_SUM, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(ranks == world_size(), std::string(name) + ": the collective after it");
   MPI_Barrier(comm);
   barrier.expect();
   MPI_Barrier(MPI_COMM_WORLD);
