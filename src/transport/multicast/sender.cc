@@ -69,7 +69,8 @@ void Sender::on_nack(Member from, std::span<const Range> ranges, Nanoseconds now
 void Sender::want(std::uint64_t sequence, Member from, Nanoseconds now) {
   Slot& one = slot(sequence);
   const bool alone = one.to_all >= kRepairsToAll;
-  if (alone || asked_ > kAsksToAll) note_unheard(from);
+  // Who answers the first ask of it alone was there all the time; others were late.
+  if (alone || asked_ == kAsksToAll + 1) note_unheard(from);
   if (one.asked) {
     one.several = one.several || one.asker != from;
     return;
