@@ -69,15 +69,12 @@ std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call) {
   return root.cpu_ps;
 }
 
-// A message for each reader: nobody reads what is on another node.
-std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call) {
-  Way way(machine, call);
-  Host root;
-  way.begin(&root, call.bytes);
+// A message from the root to each other rank; when the last has it in its output.
+std::int64_t send_to_all(Way& way, Host* root, const ModelCall& call) {
   std::int64_t last = 0;
   for (std::int32_t rank = 1; rank < call.ranks; ++rank) {
     Host host;
-    way.receive(&host, way.send(&root, call.bytes, From::kInput), call.bytes);
+    way.receive(&host, way.send(root, call.bytes, From::kInput), call.bytes);
     way.copy(&host, call.bytes);
     way.end(&host, call.bytes);
     last = std::max(last, host.cpu_ps);
@@ -85,18 +82,19 @@ std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call) {
   return last;
 }
 
+// A message for each reader: nobody reads what is on another node.
+std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host root;
+  way.begin(&root, call.bytes);
+  return send_to_all(way, &root, call);
+}
+
 std::int64_t scatter_flat_ps(const Machine& machine, const ModelCall& call) {
   Way way(machine, call);
   Host root;
   way.begin(&root, call.bytes * call.ranks);
-  std::int64_t last = 0;
-  for (std::int32_t rank = 1; rank < call.ranks; ++rank) {
-    Host host;
-    way.receive(&host, way.send(&root, call.bytes, From::kInput), call.bytes);
-    way.copy(&host, call.bytes);
-    way.end(&host, call.bytes);
-    last = std::max(last, host.cpu_ps);
-  }
+  const std::int64_t last = send_to_all(way, &root, call);
   way.copy(&root, call.bytes);
   way.end(&root, call.bytes);
   return std::max(last, root.cpu_ps);

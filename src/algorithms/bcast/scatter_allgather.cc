@@ -16,40 +16,13 @@
 //
 // Cost: (ceil(log2 P) + P - 1) alpha + 2 (P-1)/P n beta.
 // Restrictions: none.
-#include <algorithm>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
-#include "algorithms/common/knomial.h"
 #include "algorithms/common/segments.h"
+#include "algorithms/common/vector_scatter.h"
 #include "algorithms/common/vrank.h"
 
 namespace carillon {
-namespace {
-
-void emit_scatter(const Call& call, Builder& b, const Blocks& blocks, const Vranks& vranks) {
-  const Knomial tree{call.shared.ranks, 2};
-  const Rank v = vranks.vrank(call.rank);
-  const std::int64_t segment = call.segment_bytes();
-  if (v != 0) {
-    const Range mine = blocks.span(v, v + tree.span(v));
-    b.segments(mine.length, segment, [&](Range s) {
-      const Message m = b.wait(vranks.rank(tree.parent(v)), s.length);
-      b.copy(b.output(mine.sub(s)), b.slot(m, Range{0, s.length}));
-    });
-  }
-  std::vector<Rank> children = tree.children(v);
-  std::reverse(children.begin(), children.end());  // the largest subtree first
-  for (const Rank child : children) {
-    const Range theirs = blocks.span(child, child + tree.span(child));
-    b.segments(theirs.length, segment, [&](Range s) {
-      const Range part = theirs.sub(s);
-      b.put(vranks.rank(child), v == 0 ? b.input(part) : b.output(part));
-    });
-  }
-}
-
-}  // namespace
 
 void emit_bcast_scatter_allgather(const Call& call, Builder& b) {
   const Rank ranks = call.shared.ranks;
@@ -59,7 +32,7 @@ void emit_bcast_scatter_allgather(const Call& call, Builder& b) {
   const Blocks blocks(call.shared.count, call.shared.element_bytes, ranks);
 
   b.phase("scatter");
-  emit_scatter(call, b, blocks, vranks);
+  scatter_vector(call, b, tree, vranks, blocks, 0);
 
   b.phase("allgather");
   const RingNeighbours ring = ring_neighbours(v, ranks);

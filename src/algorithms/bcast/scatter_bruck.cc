@@ -21,37 +21,11 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
-#include "algorithms/common/knomial.h"
+#include "algorithms/common/vector_scatter.h"
 #include "algorithms/common/vrank.h"
 #include "algorithms/registry.h"
 
 namespace carillon {
-namespace {
-
-// Block i is vrank i + 1's.
-void emit_scatter(const Call& call, Builder& b, const Blocks& blocks, const Vranks& vranks) {
-  const Knomial tree{call.shared.ranks, call.params.k};
-  const Rank v = vranks.vrank(call.rank);
-  const std::int64_t segment = call.segment_bytes();
-  if (v != 0) {
-    const Range mine = blocks.span(v - 1, v - 1 + tree.span(v));
-    b.segments(mine.length, segment, [&](Range s) {
-      const Message m = b.wait(vranks.rank(tree.parent(v)), s.length);
-      b.copy(b.output(mine.sub(s)), b.slot(m, Range{0, s.length}));
-    });
-  }
-  std::vector<Rank> children = tree.children(v);
-  std::reverse(children.begin(), children.end());  // the largest subtree first
-  for (const Rank child : children) {
-    const Range theirs = blocks.span(child - 1, child - 1 + tree.span(child));
-    b.segments(theirs.length, segment, [&](Range s) {
-      const Range part = theirs.sub(s);
-      b.put(vranks.rank(child), v == 0 ? b.input(part) : b.output(part));
-    });
-  }
-}
-
-}  // namespace
 
 void emit_bcast_scatter_bruck(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
@@ -62,7 +36,8 @@ void emit_bcast_scatter_bruck(const Call& call, Builder& b) {
   if (blocks.longest() / shared.element_bytes > INT32_MAX)
     return emit_bcast_scatter_direct(call, b);
   b.phase("scatter");
-  emit_scatter(call, b, blocks, vranks);
+  const Knomial tree{shared.ranks, call.params.k};
+  scatter_vector(call, b, tree, vranks, blocks, 1);
 
   const Rank v = vranks.vrank(call.rank);
   if (v == 0 || owners == 1) return;
