@@ -168,8 +168,8 @@ TEST(MulticastSetup, ProbesLeaveSlowWiresRoom) {
       kMembers,
       [&](Member member, std::unique_ptr<Carrier> carrier) -> Opened {
         return std::unique_ptr<Carrier>(std::make_unique<Lame>(
-            std::move(carrier), Lame::Faults{.group_most = member == 1 ? 0 : SIZE_MAX,
-                                             .multicast_bytes = &bytes}));
+            std::move(carrier),
+            Lame::Faults{.group_most = member == 1 ? 0 : SIZE_MAX, .multicast_bytes = &bytes}));
       },
       "does not hear member 1");
   EXPECT_LT(bytes, 2 * 20'000'000 / 8 / 4);

@@ -36,8 +36,9 @@ struct Setup::Verdict {
 namespace {
 
 constexpr std::uint32_t kVersion = 1;
-// Everybody's probes come to everybody, over wires that may be slow, and what ends the probing comes
-// over the same: so a member's come twice as far apart each time, and the further the more there are.
+// Everybody's probes come to everybody, over wires that may be slow, and what ends the probing
+// comes over the same: so a member's come twice as far apart each time, and the further the more
+// there are.
 constexpr Nanoseconds kProbeInterval = 2 * kMillisecond;
 constexpr Nanoseconds kProbeIntervalEach = 250 * kMicrosecond;
 constexpr Nanoseconds kProbeIntervalMost = 64 * kMillisecond;
