@@ -53,7 +53,7 @@ void* host_data(const char* symbol);
 #ifdef CARILLON_LARGE_COUNTS
 // clang-format off
 #define CARILLON_HOST_LARGE_FUNCTIONS(X)                                                       \
-  X(Comm_idup_with_info) X(Imrecv_c) X(Irecv_c) X(Irsend_c) X(Isend_c) X(Issend_c) X(Mrecv_c) X(Recv_c) X(Rsend_c)    \
+  X(Imrecv_c) X(Irecv_c) X(Irsend_c) X(Isend_c) X(Issend_c) X(Mrecv_c) X(Recv_c) X(Rsend_c)    \
   X(Send_c) X(Sendrecv_c) X(Sendrecv_replace_c) X(Ssend_c) X(Type_get_envelope_c)
 // clang-format on
 #else

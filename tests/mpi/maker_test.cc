@@ -29,7 +29,6 @@ void copy(MPI_Comm comm) {
   MPI_Comm_free(&made);
 }
 
-// Two at once are more than Open MPI 4.1 bears.
 void copy_meanwhile(MPI_Comm comm) {
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -104,7 +103,8 @@ void make_window(MPI_Comm comm) {
   std::vector<int> memory(4, -1);
   MPI_Win window = MPI_WIN_NULL;
   // Open MPI has none between nodes that only TCP connects.
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const bool may_fail = std::getenv("MPI_TEST_UNSERVED") != nullptr;
+  if (may_fail) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   const int status =
       MPI_Win_create(memory.data(), static_cast<MPI_Aint>(memory.size() * sizeof(int)), sizeof(int),
                      MPI_INFO_NULL, comm, &window);

@@ -65,7 +65,8 @@ class Lame final : public Carrier {
 // The answers of all members.
 std::vector<Result<std::unique_ptr<Group>>> set_up(std::uint32_t members,
                                                    const DatagramNet::Options& options,
-                                                   const Open& open) {
+                                                   const Open& open,
+                                                   const SetupOptions& wish = {}) {
   DatagramNet net(options);
   Meeting meeting(static_cast<int>(members));
   std::vector<std::unique_ptr<Carrier>> carriers;
@@ -73,7 +74,7 @@ std::vector<Result<std::unique_ptr<Group>>> set_up(std::uint32_t members,
   std::vector<std::unique_ptr<Setup>> setups;
   for (Member i = 0; i < members; ++i) {
     setups.push_back(std::make_unique<Setup>(open(i, std::move(carriers[i])),
-                                             meeting.oob(static_cast<int>(i)), SetupOptions{}));
+                                             meeting.oob(static_cast<int>(i)), wish));
   }
   std::size_t over = 0;
   for (int round = 0; over < members && round < 100000; ++round) {
@@ -174,6 +175,22 @@ TEST(MulticastSetup, ProbesLeaveSlowWiresRoom) {
       "does not hear member 1");
   EXPECT_LT(bytes, 2 * 20'000'000 / 8 / 4);
   EXPECT_GT(bytes, 10 * kMembers * 1472);
+}
+
+// Many send seldom, but each length more than once.
+TEST(MulticastSetup, ManyFindTheLengthInShortTime) {
+  const Open shorter = [](Member /*member*/, std::unique_ptr<Carrier> carrier) -> Opened {
+    return std::unique_ptr<Carrier>(std::make_unique<Lame>(
+        std::move(carrier), Lame::Faults{.group_most = 1500, .member_most = 1500}));
+  };
+  for (const std::uint32_t members : {3, 13, 64, 128}) {
+    auto groups = set_up(members, {.datagram_bytes = 8972, .receive_packets = 4096}, shorter,
+                         {.patience = 80 * kMillisecond});
+    for (auto& group : groups) {
+      ASSERT_TRUE(group.ok()) << group.status().to_string();
+      EXPECT_EQ(group.value()->config().payload_bytes, 1472 - kHeadBytes);
+    }
+  }
 }
 
 TEST(MulticastSetup, PacketsAreAsLongAsComeThrough) {

@@ -42,6 +42,8 @@ constexpr std::uint32_t kVersion = 1;
 constexpr Nanoseconds kProbeInterval = 2 * kMillisecond;
 constexpr Nanoseconds kProbeIntervalEach = 250 * kMicrosecond;
 constexpr Nanoseconds kProbeIntervalMost = 64 * kMillisecond;
+// While somebody has not been heard: each length more than once.
+constexpr int kLeastRounds = 18;
 constexpr std::uint32_t kLeastWindow = 4;
 // Where the largest does not come through: Ethernet's jumbo frames, InfiniBand's, Ethernet's,
 // IPv6's least.
@@ -194,7 +196,8 @@ void Setup::meet(Nanoseconds now) {
   memory_.resize(sizes_.front());
   deadline_ = now + options_.patience;
   probe_due_ = now;
-  probe_interval_ = std::max(kProbeInterval, config_.members * kProbeIntervalEach);
+  probe_interval_ = std::clamp(config_.members * kProbeIntervalEach, kProbeInterval,
+                               std::max(kProbeInterval, options_.patience / kLeastRounds));
   step_ = Step::kProbe;
   for (const Hello& one : hellos_) {
     if (why_not_.ok())
@@ -220,7 +223,10 @@ void Setup::probe(Nanoseconds now) {
   if (other != 0) send_probe(other, true);
   send_probe(other, false);
   probe_due_ = now + probe_interval_;
-  probe_interval_ = std::max(probe_interval_, std::min(2 * probe_interval_, kProbeIntervalMost));
+  const Nanoseconds most = step_ == Step::kProbe
+                               ? std::min(kProbeIntervalMost, options_.patience / kLeastRounds)
+                               : kProbeIntervalMost;
+  probe_interval_ = std::max(probe_interval_, std::min(2 * probe_interval_, most));
 }
 
 void Setup::send_probe(std::size_t size, bool to_group) {
