@@ -106,7 +106,8 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
   }
   host().Comm_rank(communicator.handle, &communicator.rank);
   host().Comm_size(communicator.handle, &communicator.size);
-  const World* const world = find_world(communicator.handle, communicator.size);
+  const World*& world = communicator.world;
+  if (world == nullptr) world = find_world(communicator.handle, communicator.size);
   if (world == nullptr) {
     communicator.reason = Reason::kOtherWorld;
     return false;
@@ -257,6 +258,7 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
 Communicator& make_sibling(Communicator& communicator) {
   auto fresh = std::make_unique<Communicator>();
   fresh->handle = communicator.handle;
+  fresh->world = communicator.world;
   bool begun = false;
   {
     const InsideHost guard;

@@ -20,6 +20,8 @@ namespace carillon::shim {
 /// Whether messages may have arrived that the host has not yet looked at (probe.cc).
 extern constinit std::atomic<bool> g_collective_since_probe;
 
+struct World;
+
 struct Communicator {
   MPI_Comm handle{};
   int rank = 0, size = 0;
@@ -29,6 +31,7 @@ struct Communicator {
   static constexpr int kTeamNotKnown = -1, kNoTeam = -2;
   int recorded_team = kTeamNotKnown;  // its number among those of the recording
   int tallied_as = -1;                // its number in tally.cc, with its lock
+  const World* world = nullptr;       // its team's; of a sibling, before there is one
   bool host_reduces = true;           // for carillon, if it alone knows how (World::reduces)
   Bootstrap bootstrap;
   std::atomic<bool> agreeing = false;        // the team is in the making, and already used

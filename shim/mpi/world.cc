@@ -37,8 +37,9 @@ constexpr std::uint16_t kRecords = 1, kHasRecorded = 2;  // Hello::records
 constexpr std::size_t kMostWorlds = 8;
 
 struct Worlds {
-  std::mutex mutex;     // of World::has, and of who enters
-  bool closed = false;  // no more, because one could not be made
+  std::mutex mutex;       // of World::lives, and of the following
+  bool closed = false;    // no more, because one could not be made
+  std::int32_t left = 0;  // how often this process has left all
 };
 
 std::atomic<bool> g_recorded = false;  // in this process, or is being
@@ -60,6 +61,7 @@ struct Hello {
   std::uint16_t refused = 0;     // this process cannot
   std::uint16_t by_session = 0;  // it has begun so (begin_by_session)
   std::uint16_t closed = 0;      // it makes no more worlds, or none with these
+  std::int32_t left = 0;         // how often it has left all worlds
   std::uint32_t random = 0;
   std::uint32_t clock = 0;                             // of its latest world
   std::array<std::uint64_t, kMostWorlds> worlds = {};  // ids of those that have all of these
@@ -148,7 +150,7 @@ void each_world(Body body) {
 // With the lock held.
 bool has_all(const World& world, const std::vector<int>& places) {
   return std::all_of(places.begin(), places.end(), [&](int place) {
-    return place != MPI_UNDEFINED && world.has[static_cast<std::size_t>(place)];
+    return place != MPI_UNDEFINED && world.lives[static_cast<std::size_t>(place)] >= 0;
   });
 }
 
@@ -162,11 +164,13 @@ Hello greet(const Meeting& meeting, bool refused) {
              .by_session = process().begun == Begun::kBySession,
              .random = std::random_device()()};
   const std::lock_guard lock(worlds().mutex);
+  mine.left = worlds().left;
   std::size_t count = 0, common = 0;
   each_world([&](const World& world) {
     ++count;
     mine.clock = std::max(mine.clock, static_cast<std::uint32_t>(world.id >> 32U));
-    if (has_all(world, meeting.places)) mine.worlds[common++] = world.id;
+    // Threads may have made more than kMostWorlds at once.
+    if (common < kMostWorlds && has_all(world, meeting.places)) mine.worlds[common++] = world.id;
   });
   const bool strange = std::count(meeting.places.begin(), meeting.places.end(), MPI_UNDEFINED) > 0;
   if (worlds().closed || strange || meeting.places.empty()) {
@@ -177,23 +181,28 @@ Hello greet(const Meeting& meeting, bool refused) {
   return mine;
 }
 
-// A process may have left a world by which others would still reach it. Whether there is one of
-// which all know.
-bool is_in_common(const Meeting& meeting, const std::vector<Hello>& all) {
-  bool common = false;
+// A process may have left worlds by which others would still reach it.
+void forget_who_left(const Meeting& meeting, const std::vector<Hello>& all) {
   const std::lock_guard lock(worlds().mutex);
   each_world([&](World& world) {
-    if (meeting.places.empty() || !has_all(world, meeting.places)) return;
-    bool of_all = true;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const auto& ids = all[rank].worlds;
-      if (std::find(ids.begin(), ids.end(), world.id) != ids.end()) continue;
-      world.has[static_cast<std::size_t>(meeting.places[rank])] = false;
-      of_all = false;
+    for (std::size_t rank = 0; rank < meeting.places.size(); ++rank) {
+      if (meeting.places[rank] == MPI_UNDEFINED) continue;
+      std::int32_t& life = world.lives[static_cast<std::size_t>(meeting.places[rank])];
+      if (all[rank].left > life) life = -1;
     }
-    common = common || of_all;
   });
-  return common;
+}
+
+// Whether they are all in a world, and all know that already: another thread may be about to enter
+// one.
+bool is_in_common(const Meeting& meeting, const std::vector<Hello>& all) {
+  const auto& mine = all[static_cast<std::size_t>(meeting.rank)].worlds;
+  return std::any_of(mine.begin(), mine.end(), [&](std::uint64_t id) {
+    return id != 0 &&
+           first_rank(all, [id](const Hello& hello) {
+             return std::find(hello.worlds.begin(), hello.worlds.end(), id) == hello.worlds.end();
+           }) < 0;
+  });
 }
 
 // On, or off on all of them with one line that says why.
@@ -234,9 +243,11 @@ crl_status_t make_context(const Meeting& meeting, World& world) {
   return crl_context_create(&config, &world.context);
 }
 
-void enter(const Meeting& meeting, std::unique_ptr<World> world) {
-  world->has.resize(static_cast<std::size_t>(process().world_size));
-  for (const int place : meeting.places) world->has[static_cast<std::size_t>(place)] = true;
+void enter(const Meeting& meeting, const std::vector<Hello>& all, std::unique_ptr<World> world) {
+  world->lives.resize(static_cast<std::size_t>(process().world_size), -1);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    world->lives[static_cast<std::size_t>(meeting.places[rank])] = all[rank].left;
+  }
   const std::lock_guard lock(worlds().mutex);
   world->earlier = g_worlds.load(std::memory_order_relaxed);
   g_worlds.store(world.release(), std::memory_order_release);  // partner: progress_worlds
@@ -291,7 +302,7 @@ bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
     if (settings.check && !world->checked && meeting.rank == 0) {
       say("nothing is checked, because the MPI refuses what that takes");
     }
-    enter(meeting, std::move(world));
+    enter(meeting, first, std::move(world));
     return true;
   }
   if (failed == meeting.rank) say("off on all ranks: %s", crl_last_error());
@@ -308,19 +319,19 @@ bool meet(Meeting& meeting, const std::string& refused) {
     end_job_over_settings(meeting, meeting.settings.error.c_str());
   }
   const auto all = exchange(meeting, greet(meeting, !refused.empty()));
-  const bool common = is_in_common(meeting, all);
+  forget_who_left(meeting, all);
   // Some had sessions before MPI_Init: then carillon ends on no rank before the last of them.
   const int earlier = first_rank(all, [](const Hello& hello) { return hello.by_session != 0; });
   if (earlier >= 0 && process().begun == Begun::kByInit) (void)begin_by_session();
   if (!agree_to_start(meeting, all, refused)) return false;
-  if (common) return true;
+  if (is_in_common(meeting, all)) return true;
   const int closed = first_rank(all, [](const Hello& hello) { return hello.closed != 0; });
   if (closed < 0) return make_world(meeting, all);
   if (meeting.rank == closed && all[static_cast<std::size_t>(closed)].closed == kFull) {
-    say("the collectives of %d processes that are in no world together are left to the MPI, "
-        "because "
-        "one can be in no more than %d",
-        meeting.size, static_cast<int>(kMostWorlds));
+    say("collectives of %d processes are left to the MPI: rank %d is in %d other groups that make "
+        "a "
+        "communicator each, of which none has them all",
+        meeting.size, meeting.rank, static_cast<int>(kMostWorlds));
   }
   return false;
 }
@@ -379,7 +390,9 @@ void leave_worlds() {
     next = world->earlier;
     crl_context_destroy(world->context);
   }
+  const std::lock_guard lock(worlds().mutex);
   worlds().closed = false;
+  ++worlds().left;
 }
 
 }  // namespace carillon::shim

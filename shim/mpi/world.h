@@ -19,9 +19,11 @@ namespace carillon::shim {
 struct World {
   std::uint64_t id = 0;  // the later of two that have a process in common has the larger one
   crl_context_h context = nullptr;
-  std::vector<bool> has;  // of the processes that were started together (Process::world_group)
-  bool checked = false;   // their calls are compared (check.h)
-  bool reduces = false;   // all can let the host combine elements (reduces_locally)
+  // Of each process that was started with this one (Process::world_group): how often it had left
+  // all its worlds before it entered this one. Below 0: it has not, or has left this one since.
+  std::vector<std::int32_t> lives;
+  bool checked = false;  // their calls are compared (check.h)
+  bool reduces = false;  // all can let the host combine elements (reduces_locally)
   World* earlier = nullptr;
 };
 
