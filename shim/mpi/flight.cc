@@ -121,6 +121,7 @@ bool ended(Flight& flight) {
     if (flight.request != nullptr) flight.ended = crl_request_test(&flight.request);
     return flight.ended != CRL_IN_PROGRESS;
   }
+  if (flight.code != MPI_SUCCESS) return true;
   const InsideHost guard;
   int done = 0;
   flight.code = host().Test(&flight.host_request, &done, MPI_STATUS_IGNORE);
@@ -183,9 +184,17 @@ void conclude(Flight& flight) {
   release(flight);
 }
 
-// The team could not be made: the host does what was started meanwhile, in the same order on all
-// ranks, and on a communicator where nothing else happens.
+// It was the host's from the beginning, and begins when the team is settled, whatever it is.
+bool begins_later(const Flight& flight) { return flight.by_host && flight.host_call; }
+
+// The host does what is its own, and all that was started if the team could not be made: in the
+// same order on all ranks, and the latter on a communicator where nothing else happens.
 void give_to_host(Communicator& communicator, Flight& flight) {
+  if (begins_later(flight)) {
+    const auto call = std::exchange(flight.host_call, nullptr);
+    flight.code = call(communicator.handle, &flight.host_request);
+    return;
+  }
   if (flight.request != nullptr) (void)crl_request_wait(&flight.request);
   if (communicator.broken != CRL_OK) {
     flight.ended = communicator.broken;
@@ -196,21 +205,25 @@ void give_to_host(Communicator& communicator, Flight& flight) {
   flight.unpack = nullptr;
   flight.by_host = true;
   flight.left = communicator.reason;
-  flight.code = flight.host_call(communicator.bootstrap.comm, &flight.host_request);
+  const auto call = std::exchange(flight.host_call, nullptr);
+  flight.code = call(communicator.bootstrap.comm, &flight.host_request);
 }
 
-// The communicator's flights that the host has not been given. None: it agrees no more, and none
-// that is started later is early.
-std::vector<Flight*> early_ones(Communicator& communicator, bool end) {
+// The communicator's flights that the host has yet to be given; if it is served, only those that
+// are the host's. None: it agrees no more, and none that is started later is early.
+std::vector<Flight*> early_ones(Communicator& communicator, bool served) {
   std::vector<Flight*> early;
   const Lock lock(flights().mutex);
   const auto is_of = [&](const Flight* one) {
     return (one->held & Flight::kEarly) != 0 && one->communicator == &communicator;
   };
+  const auto is_to_begin = [&](const Flight& one) {
+    return begins_later(one) || (!served && !one.by_host && one.ended == CRL_OK);
+  };
   for (Flight* const flight : flights().flying) {
-    if (is_of(flight) && !flight->by_host && flight->ended == CRL_OK) early.push_back(flight);
+    if (is_of(flight) && is_to_begin(*flight)) early.push_back(flight);
   }
-  if (!end && !early.empty()) return early;
+  if (!early.empty()) return early;
   for (Flight* const flight : flights().flying) {
     if (is_of(flight)) flight->held &= static_cast<std::uint8_t>(~Flight::kEarly);
   }
@@ -222,19 +235,19 @@ std::vector<Flight*> early_ones(Communicator& communicator, bool end) {
 bool settle(Communicator& communicator) {
   const crl_status_t status = crl_team_test(communicator.team);
   if (status == CRL_IN_PROGRESS) return false;
-  if (status != CRL_OK) {
+  const bool served = status == CRL_OK;
+  if (!served) {
     communicator.reason = Reason::kNotServed;
     if (status != CRL_ERR_UNSUPPORTED) communicator.broken = status;
-    for (;;) {  // another thread may start one meanwhile
-      const std::vector<Flight*> early = early_ones(communicator, false);
-      if (early.empty()) break;
-      for (Flight* const flight : early) give_to_host(communicator, *flight);
-    }
-    crl_team_destroy(std::exchange(communicator.team, nullptr));
   } else {
-    (void)early_ones(communicator, true);
     communicator.bootstrap.release();
   }
+  for (;;) {  // another thread may start one meanwhile
+    const std::vector<Flight*> early = early_ones(communicator, served);
+    if (early.empty()) break;
+    for (Flight* const flight : early) give_to_host(communicator, *flight);
+  }
+  if (!served) crl_team_destroy(std::exchange(communicator.team, nullptr));
   g_agreeing.fetch_sub(1, std::memory_order_relaxed);
   add_to(g_flights, -1);
   return true;
@@ -291,6 +304,15 @@ void sweep() {
     conclude(*flight);
     complete_handle(flight);
   }
+}
+
+// Null: its team is settled, or it has none.
+Communicator* find_agreeing(MPI_Comm comm) {
+  const Lock lock(flights().mutex);
+  const auto& agreeing = flights().agreeing;
+  const auto found = std::find_if(agreeing.begin(), agreeing.end(),
+                                  [comm](const Communicator* one) { return one->handle == comm; });
+  return found == agreeing.end() ? nullptr : *found;
 }
 
 bool still_flying() {
@@ -383,16 +405,25 @@ void watch_agreement(Communicator& communicator) {
 
 void await_team(MPI_Comm comm) {
   if (!settles_slowly() || t_sweeping || t_cache.depth > 0) return;
-  const auto is_agreeing = [comm] {
-    const Lock lock(flights().mutex);
-    const auto& agreeing = flights().agreeing;
-    return std::any_of(agreeing.begin(), agreeing.end(),
-                       [comm](const Communicator* one) { return one->handle == comm; });
-  };
-  while (is_agreeing()) {
+  while (find_agreeing(comm) != nullptr) {
     advance_flights();
     sched_yield();
   }
+}
+
+bool launch_later(MPI_Comm comm, Flight::HostCall call, MPI_Request* request, int* status) {
+  if (!settles_slowly() || t_sweeping || t_cache.depth > 0) return false;
+  Flights& all = flights();
+  std::unique_lock settling(all.sweeping, std::defer_lock);
+  if (process().threaded) settling.lock();
+  Communicator* const agreeing = find_agreeing(comm);
+  if (agreeing == nullptr) return false;
+  Flight* const flight = new_flight(*agreeing, 0);
+  flight->by_host = true;
+  flight->host_request = g_host.request_null;
+  flight->host_call = std::move(call);
+  *status = launch_flight(flight, request);
+  return true;
 }
 
 bool settles_slowly() { return any_flights() && g_agreeing.load(std::memory_order_relaxed) > 0; }
@@ -443,13 +474,6 @@ Ending end_flight(Flight* flight, bool alone, MPI_Request* handle) {
     complete_handle(flight);
   }
   return ending;
-}
-
-void tell_nothing(MPI_Status* status) {
-  host().Status_set_elements(status, g_host.byte, 0);
-  host().Status_set_cancelled(status, 0);
-  status->MPI_SOURCE = MPI_ANY_SOURCE;
-  status->MPI_TAG = MPI_ANY_TAG;
 }
 
 void finish_flights() {

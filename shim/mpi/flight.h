@@ -125,9 +125,12 @@ int launch_flight(Flight* flight, MPI_Request* handle);
 
 /// A communicator whose team is in the making: it is looked after until it is settled.
 void watch_agreement(Communicator& communicator);
-/// The program frees this communicator: waits until its team is made, or never will be, since then
-/// it is being copied (bootstrap.h), and Open MPI's copies do not bear that.
+/// Waits until the communicator's team is made, or never will be: until then it may be being copied
+/// (bootstrap.h).
 void await_team(MPI_Comm comm);
+/// What does not wait and is the host's, begun when the communicator's team is settled. False: it
+/// is settled, or there is none.
+bool launch_later(MPI_Comm comm, Flight::HostCall call, MPI_Request* request, int* status);
 
 /// Whether something may need more than the progress that carillon makes while it waits.
 bool settles_slowly();

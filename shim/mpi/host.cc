@@ -121,6 +121,9 @@ void find_host() {
 #include "collectives.def"
 #undef CARILLON_COLLECTIVE
 #undef CARILLON_LOOK_UP_BOTH
+#define CARILLON_MAKER(name, ...) CARILLON_LOOK_UP(name)
+#include "makers.def"
+#undef CARILLON_MAKER
 #undef CARILLON_LOOK_UP
 #define CARILLON_PERSISTENT(...) CARILLON_LOOK_UP_PERSISTENT(__VA_ARGS__)
 #define CARILLON_LOOK_UP_PERSISTENT(name, ...) \

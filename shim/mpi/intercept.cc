@@ -151,11 +151,6 @@ int start(Initialise initialise) {
   return status;
 }
 
-void await_copies(MPI_Comm comm) {
-  await_copy(comm);
-  await_team(comm);
-}
-
 bool find_call(const char* name, std::size_t* call) {
   for (*call = 0; *call < kCalls; ++*call) {
     if (strcasecmp(call_name(*call).c_str(), name) == 0) return true;
@@ -247,16 +242,6 @@ CARILLON_EXPORT int MPI_Op_free(MPI_Op* op) {
 
 CARILLON_EXPORT int MPI_Type_free(MPI_Datatype* type) {
   return type != nullptr ? carillon::shim::free_type(type) : host().Type_free(type);
-}
-
-CARILLON_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
-  if (comm != nullptr) carillon::shim::await_copies(*comm);
-  return host().Comm_free(comm);
-}
-
-CARILLON_EXPORT int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (comm != nullptr) carillon::shim::await_copies(*comm);
-  return host().Comm_disconnect(comm);
 }
 
 // For tests, and for tools that want to know: calls of a collective, e.g. "allreduce" or

@@ -13,6 +13,13 @@
 #include "process.h"
 
 namespace carillon::shim {
+
+void tell_nothing(MPI_Status* status) {
+  host().Status_set_elements(status, g_host.byte, 0);
+  host().Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_ANY_SOURCE;
+  status->MPI_TAG = MPI_ANY_TAG;
+}
 namespace {
 
 // An active persistent collective of ours that the host knows nothing of.

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -160,6 +161,23 @@ class Nodes(Cluster):
         self.assertEqual([row["ranks"] for row in answer["results"]], [4, 4])
         self.assertTrue(answer["virtual_cluster"])
         self.assertTrue(answer["network"].startswith("fabric"))
+
+    def test_calibrated(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/cluster.toml"
+            done = self.ok("calibrate", "--cluster", "--output", path, "--title", "two nodes")
+            # The ping-pongs' bytes went from node to node.
+            wire = re.search(r"2 nodes, .* ([\d.]+) MB over the wires", done.err)
+            self.assertGreater(float(wire.group(1)), 50, done.err)
+            numbers = self.ok("model", "--machine", path, "--numbers", "--json").json["numbers"]
+            values = {row["name"]: row["value"] for row in numbers}
+            # A message between nodes costs more than one within a node, by memory.
+            self.assertGreater(values["two_sided.post_ns"] + values["one_sided.post_ns"],
+                               2 * values["shared_memory.overhead_ns"])
+            self.assertGreater(values["network.ns_per_byte"] + values["network.send_ns_per_byte"], 0)
+            self.assertEqual(values["node.ranks"], 1)
+            sim = self.ok("sim", "bcast", "--machine", path, "--ranks", 4, "--bytes", 65536, "--json")
+        self.assertGreater(sim.json["latency_us"], 1)
 
     def test_rate(self):
         script = f"{os.sys.executable} {Path(__file__).parent / 'cluster_wire.py'} 4000000"

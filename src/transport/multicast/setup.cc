@@ -36,7 +36,12 @@ struct Setup::Verdict {
 namespace {
 
 constexpr std::uint32_t kVersion = 1;
+// Everybody's probes come to everybody, over wires that may be slow, and what ends the probing
+// comes over the same: so a member's come twice as far apart each time, and the further the more
+// there are.
 constexpr Nanoseconds kProbeInterval = 2 * kMillisecond;
+constexpr Nanoseconds kProbeIntervalEach = 250 * kMicrosecond;
+constexpr Nanoseconds kProbeIntervalMost = 64 * kMillisecond;
 constexpr std::uint32_t kLeastWindow = 4;
 // Where the largest does not come through: Ethernet's jumbo frames, InfiniBand's, Ethernet's,
 // IPv6's least.
@@ -189,6 +194,7 @@ void Setup::meet(Nanoseconds now) {
   memory_.resize(sizes_.front());
   deadline_ = now + options_.patience;
   probe_due_ = now;
+  probe_interval_ = std::max(kProbeInterval, config_.members * kProbeIntervalEach);
   step_ = Step::kProbe;
   for (const Hello& one : hellos_) {
     if (why_not_.ok())
@@ -208,12 +214,13 @@ void Setup::probe(Nanoseconds now) {
   }
   if (Status status = carrier_->receive(*this); !status.ok()) why_not_ = std::move(status);
   if (now < probe_due_ || config_.members == 1) return;
-  // The largest each time, the others in turn. Large groups send more seldom.
+  // The largest each time, the others in turn.
   send_probe(0, true);
   const std::size_t other = round_++ % sizes_.size();
   if (other != 0) send_probe(other, true);
   send_probe(other, false);
-  probe_due_ = now + std::max<Nanoseconds>(kProbeInterval, config_.members * 40 * kMicrosecond);
+  probe_due_ = now + probe_interval_;
+  probe_interval_ = std::max(probe_interval_, std::min(2 * probe_interval_, kProbeIntervalMost));
 }
 
 void Setup::send_probe(std::size_t size, bool to_group) {

@@ -81,7 +81,7 @@ class Setup final : public CarrierListener {
   bool heard_neighbour_ = false;      // by unicast
   bool joined_ = false;
   std::vector<std::byte> memory_;
-  Nanoseconds probe_due_ = 0, deadline_ = 0;
+  Nanoseconds probe_due_ = 0, probe_interval_ = 0, deadline_ = 0;
   std::size_t round_ = 0;
   Result<std::unique_ptr<Group>> result_;
 };
