@@ -19,6 +19,7 @@
 #include "flight.h"
 #include "observe.h"
 #include "process.h"
+#include "world.h"
 
 namespace carillon::shim {
 
@@ -57,7 +58,8 @@ struct Checks {
   std::mutex mutex;  // of all of it; the host's functions that never wait are called with it held
   std::vector<std::unique_ptr<Channel>> channels;
   int keyval = MPI_KEYVAL_INVALID;
-  MPI_Comm world{};  // a copy, ours alone
+  std::vector<MPI_Comm> worlds;                   // copies, ours alone
+  std::vector<std::unique_ptr<Channel>> earlier;  // until the program frees their communicators
   bool ending = false;
 };
 
@@ -112,7 +114,8 @@ Channel* make_channel(MPI_Comm comm) {
   made->of = comm;
   host().Comm_rank(comm, &made->rank);
   host().Comm_size(comm, &made->size);
-  if (is_inter != 0 || !within_world(comm, made->size)) return nullptr;
+  const World* const world = is_inter != 0 ? nullptr : find_world(comm, made->size);
+  if (world == nullptr || !world->checked) return nullptr;
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
   host().Comm_get_name(comm, name, &length);
@@ -290,7 +293,7 @@ void end_if_calls_are_missing(bool all = false) {
 
 // They may need this process for collectives that it has left already.
 void let_others_go_on() {
-  (void)crl_context_progress(process().context);
+  progress_worlds();
   advance_flights();
   sched_yield();
 }
@@ -388,13 +391,46 @@ void await_copy(MPI_Comm comm) {
   }
 }
 
-bool start_checking() {
+bool start_checking(MPI_Comm world) {
   Checks& all = checks_made();
-  const bool made = host().Comm_dup(g_host.comm_world, &all.world) == MPI_SUCCESS &&
-                    host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_freed, &all.keyval,
-                                              nullptr) == MPI_SUCCESS;
-  if (made) observe(kChecking);
-  return made;
+  MPI_Comm own{};
+  if (host().Comm_dup(world, &own) != MPI_SUCCESS) return false;
+  const std::lock_guard lock(all.mutex);
+  if (all.worlds.empty() && host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_freed,
+                                                      &all.keyval, nullptr) != MPI_SUCCESS) {
+    return false;
+  }
+  all.worlds.push_back(own);
+  observe(kChecking);
+  return true;
+}
+
+// A barrier on each of our copies.
+template <typename Pause>
+void await_worlds(std::vector<MPI_Comm>& worlds, Pause pause) {
+  std::vector<MPI_Request> requests(worlds.size());
+  for (std::size_t i = 0; i < worlds.size(); ++i) {
+    require(host().Ibarrier(worlds[i], &requests[i]), "a barrier");
+  }
+  for (int done = 0; done == 0; pause()) {
+    const int count = static_cast<int>(requests.size());
+    require(host().Testall(count, requests.data(), &done, MPI_STATUSES_IGNORE), "a barrier");
+  }
+}
+
+// Of a life that is over. What is freed later says so to a channel, which must still be there. Not
+// `frees`: the host is ending, and forgets its objects.
+void put_channels_aside(bool frees) {
+  Checks& all = checks_made();
+  const std::lock_guard lock(all.mutex);
+  for (auto& channel : all.channels) {
+    if (frees && channel->ready) host().Comm_free(&channel->own);
+    all.earlier.push_back(std::move(channel));
+  }
+  all.channels.clear();
+  all.worlds.clear();
+  all.ending = false;
+  if (frees) host().Comm_free_keyval(&all.keyval);
 }
 
 void finish_checking() {
@@ -415,14 +451,11 @@ void finish_checking() {
     end_if_calls_are_missing();
   };
   while (!all_sent()) pause();
-  MPI_Request request{};
-  require(host().Ibarrier(all.world, &request), "a barrier");
-  for (int done = 0; done == 0; pause()) {
-    require(host().Test(&request, &done, MPI_STATUS_IGNORE), "a barrier");
-  }
+  await_worlds(all.worlds, pause);
   end_if_calls_are_missing(true);
   observe_no_more(kChecking);
-  host().Comm_free(&all.world);
+  for (MPI_Comm& world : all.worlds) host().Comm_free(&world);
+  put_channels_aside(process().begun == Begun::kBySession);
 }
 
 }  // namespace carillon::shim

@@ -14,9 +14,10 @@
 
 namespace carillon::shim {
 
-/// In MPI_Init; collective over MPI_COMM_WORLD. False: the host refuses.
-[[nodiscard]] bool start_checking();
-/// In MPI_Finalize, on all ranks: the calls that are not compared yet.
+/// Collective over a communicator of all processes of a world (world.h), whose calls among
+/// themselves are compared. False: the host refuses.
+[[nodiscard]] bool start_checking(MPI_Comm world);
+/// At the end, on all ranks of each such world: the calls that are not compared yet.
 void finish_checking();
 /// The program frees this communicator: waits until our copy of it is there, as await_team does.
 void await_copy(MPI_Comm comm);

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "errors.h"
@@ -15,6 +14,7 @@
 #include "observe.h"
 #include "process.h"
 #include "stats.h"
+#include "world.h"
 
 namespace carillon::shim {
 namespace {
@@ -27,6 +27,7 @@ struct Communicators {
   Communicator* world = nullptr;
   Communicator* self = nullptr;
   int keyval = MPI_KEYVAL_INVALID;
+  std::uintptr_t life = 0;  // how often carillon has started
 };
 
 // Never destroyed: the host may free communicators while the process ends.
@@ -56,15 +57,16 @@ void put_aside(Communicators& all, const Communicator& communicator) {
 }
 
 // The host may be in the middle of something here, and hold its locks: the team is only put aside.
-int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* /*extra*/) {
+int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* life) {
   Communicators& all = communicators();
   const std::lock_guard lock(all.mutex);
-  if (all.known.empty()) return MPI_SUCCESS;  // carillon has already ended
+  const bool of_earlier = reinterpret_cast<std::uintptr_t>(life) != all.life;
+  if (all.known.empty() || of_earlier) return MPI_SUCCESS;  // carillon has ended since
   auto& communicator = *static_cast<Communicator*>(value);
-  communicator.handle = g_host.comm_world;  // what is still in flight may fail
+  communicator.handle = comm_of_errors();  // what is still in flight may fail
   for (const auto& one : all.known) {
     if (one->sibling_of != &communicator) continue;
-    one->handle = g_host.comm_world;
+    one->handle = comm_of_errors();
     one->sibling_of = nullptr;
   }
   put_aside(all, communicator);
@@ -104,15 +106,18 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
   }
   host().Comm_rank(communicator.handle, &communicator.rank);
   host().Comm_size(communicator.handle, &communicator.size);
-  if (!within_world(communicator.handle, communicator.size)) {
+  const World*& world = communicator.world;
+  if (world == nullptr) world = find_world(communicator.handle, communicator.size);
+  if (world == nullptr) {
     communicator.reason = Reason::kOtherWorld;
     return false;
   }
+  communicator.host_reduces = world->reduces;
   communicator.bootstrap = {communicator.handle, communicator.rank, communicator.size};
   if (may_wait == MayWait::kNo) communicator.bootstrap.copy();
   communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size));
   const crl_oob_t oob = communicator.bootstrap.oob();
-  const crl_status_t status = crl_team_create(process().context, &oob, &communicator.team);
+  const crl_status_t status = crl_team_create(world->context, &oob, &communicator.team);
   if (status != CRL_OK) {
     communicator.broken = status;
     return false;
@@ -172,25 +177,10 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 
 }  // namespace
 
-bool within_world(MPI_Comm comm, int size) {
-  MPI_Group group{};
-  if (host().Comm_group(comm, &group) != MPI_SUCCESS) return false;
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::vector<int> world_ranks(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  const int status = host().Group_translate_ranks(group, size, ranks.data(), process().world_group,
-                                                  world_ranks.data());
-  host().Group_free(&group);
-  if (status != MPI_SUCCESS) return false;
-  for (const int rank : world_ranks) {
-    if (rank == MPI_UNDEFINED) return false;
-  }
-  return true;
-}
-
 bool start_communicators() {
-  return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_communicator_freed,
-                                   &communicators().keyval, nullptr) == MPI_SUCCESS;
+  Communicators& all = communicators();
+  return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_communicator_freed, &all.keyval,
+                                   reinterpret_cast<void*>(++all.life)) == MPI_SUCCESS;
 }
 
 void stop_communicators() {
@@ -207,6 +197,8 @@ void stop_communicators() {
     all.world = all.self = nullptr;
   }
   for (const auto& communicator : known) destroy(*communicator);
+  // Else the host is ending, and forgets it.
+  if (process().begun == Begun::kBySession) host().Comm_free_keyval(&all.keyval);
 }
 
 Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
@@ -266,6 +258,7 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
 Communicator& make_sibling(Communicator& communicator) {
   auto fresh = std::make_unique<Communicator>();
   fresh->handle = communicator.handle;
+  fresh->world = communicator.world;
   bool begun = false;
   {
     const InsideHost guard;

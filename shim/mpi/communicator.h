@@ -20,14 +20,19 @@ namespace carillon::shim {
 /// Whether messages may have arrived that the host has not yet looked at (probe.cc).
 extern constinit std::atomic<bool> g_collective_since_probe;
 
+struct World;
+
 struct Communicator {
   MPI_Comm handle{};
   int rank = 0, size = 0;
   crl_team_h team = nullptr;  // null: left to the host
   Reason reason = Reason::kNone;
   crl_status_t broken = CRL_OK;  // the team could not be made, and not all members know
-  int recorded_team = -1;        // its number among those of the recording
-  int tallied_as = -1;           // its number in tally.cc, with its lock
+  static constexpr int kTeamNotKnown = -1, kNoTeam = -2;
+  int recorded_team = kTeamNotKnown;  // its number among those of the recording
+  int tallied_as = -1;                // its number in tally.cc, with its lock
+  const World* world = nullptr;       // its team's; of a sibling, before there is one
+  bool host_reduces = true;           // for carillon, if it alone knows how (World::reduces)
   Bootstrap bootstrap;
   std::atomic<bool> agreeing = false;        // the team is in the making, and already used
   std::atomic<int> in_flight = 0;            // collectives that need this, though it be freed
@@ -54,10 +59,6 @@ struct Communicator {
   }
 };
 
-/// Whether all members are of this process's MPI_COMM_WORLD: only those are known to have an
-/// interposer. Local, and the same on all members. Not of an intercommunicator.
-bool within_world(MPI_Comm comm, int size);
-
 enum class MayWait : bool { kNo, kYes };
 Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait);
 
@@ -77,7 +78,7 @@ inline Communicator& find_communicator(MPI_Comm comm, MayWait may_wait = MayWait
 Communicator& make_sibling(Communicator& communicator);
 void drop_sibling(const Communicator& sibling);
 
-/// After MPI_Init, and in MPI_Finalize before the context goes.
+/// Before the first context is made, and before the contexts go.
 [[nodiscard]] bool start_communicators();
 void stop_communicators();
 

@@ -117,6 +117,15 @@ bool start_types() {
                                    nullptr) == MPI_SUCCESS;
 }
 
+void stop_types() {
+  {
+    const std::lock_guard lock(types().mutex);
+    types().known.clear();
+    g_types.advance();
+  }
+  host().Type_free_keyval(&types().keyval);
+}
+
 const TypeInfo* find_type_slow(MPI_Datatype type) {
   if (type == g_host.type_null) return nullptr;
   const std::uint64_t generation = g_types.now();

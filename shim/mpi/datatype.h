@@ -81,7 +81,9 @@ int free_type(MPI_Datatype* handle);
 [[nodiscard]] int unpack(const TypeInfo& type, std::int64_t elements, const void* packed,
                          void* buffer);
 
-/// Makes what the above need; after MPI_Init, and undone in MPI_Finalize.
+/// Makes what the above need; after MPI_Init, whose end needs nothing more. stop_types: where
+/// another beginning may follow.
 [[nodiscard]] bool start_types();
+void stop_types();
 
 }  // namespace carillon::shim

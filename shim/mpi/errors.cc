@@ -11,22 +11,36 @@
 namespace carillon::shim {
 namespace {
 
+struct PeerError {
+  std::mutex mutex;
+  int code = MPI_SUCCESS;  // none yet
+};
+PeerError g_peer_error;
+
+int make_peer_error() {
+  int error_class = MPI_ERR_OTHER, error_code = MPI_ERR_OTHER;
+  if (host().Add_error_class(&error_class) != MPI_SUCCESS) return MPI_ERR_OTHER;
+  if (host().Add_error_code(error_class, &error_code) != MPI_SUCCESS) return error_class;
+  host().Add_error_string(error_class, "carillon: a process of the communicator is dead");
+  host().Add_error_string(error_code,
+                          "carillon: a process of the communicator is dead or does not answer; "
+                          "the message on stderr tells which");
+  return error_code;
+}
+
 // A class of our own, for what MPI has none: a peer is dead, or did not come.
 int peer_error_code() {
-  static const int code = []() -> int {
-    int error_class = MPI_ERR_OTHER, error_code = MPI_ERR_OTHER;
-    if (host().Add_error_class(&error_class) != MPI_SUCCESS) return MPI_ERR_OTHER;
-    if (host().Add_error_code(error_class, &error_code) != MPI_SUCCESS) return error_class;
-    host().Add_error_string(error_class, "carillon: a process of the communicator is dead");
-    host().Add_error_string(error_code,
-                            "carillon: a process of the communicator is dead or does not answer; "
-                            "the message on stderr tells which");
-    return error_code;
-  }();
-  return code;
+  const std::lock_guard lock(g_peer_error.mutex);
+  if (g_peer_error.code == MPI_SUCCESS) g_peer_error.code = make_peer_error();
+  return g_peer_error.code;
 }
 
 }  // namespace
+
+void forget_error_codes() {
+  const std::lock_guard lock(g_peer_error.mutex);
+  g_peer_error.code = MPI_SUCCESS;
+}
 
 int error_of(crl_status_t status) {
   switch (status) {

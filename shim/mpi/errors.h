@@ -15,6 +15,9 @@ namespace carillon::shim {
 int error_of(crl_status_t status);
 [[gnu::cold]] void say_carillon_error(crl_status_t status);
 
+/// They were the host's, and another life of it may follow.
+void forget_error_codes();
+
 /// The same for an error MPI has a class for.
 [[gnu::cold]] int raise_error(MPI_Comm comm, int error_class);
 

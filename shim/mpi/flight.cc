@@ -13,6 +13,7 @@
 #include "process.h"
 #include "request_table.h"
 #include "stats.h"
+#include "world.h"
 
 namespace carillon::shim {
 
@@ -282,7 +283,7 @@ void collect_ended(std::vector<Flight*>* done) {
 }
 
 void sweep() {
-  (void)crl_context_progress(process().context);
+  progress_worlds();
   settle_agreements();
   thread_local std::vector<Flight*> done;
   done.clear();

@@ -219,13 +219,14 @@ void* open_carillon() {
 std::string serve_fortran() {
   static std::mutex mutex;
   static unsigned long long loads = 0;
+  static std::string& refused = *new std::string();
   const std::lock_guard lock(mutex);
   Objects objects{.loads = loads};
   dl_iterate_phdr(collect_object, &objects);
-  if (!objects.changed) return {};
+  if (!objects.changed) return refused;
   void* const carillon = open_carillon();
   if (carillon == nullptr) return {};
-  std::string refused;
+  refused.clear();
   for (const Object& object : objects.all) {
     if (!is_fortran_layer(object)) continue;
     std::string why = serve(object, carillon);

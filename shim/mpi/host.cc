@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,9 @@ void* host_data(const char* symbol) {
 }
 
 void find_host() {
+  static std::mutex mutex;  // a program's first calls of MPI may be sessions of several threads
+  const std::lock_guard lock(mutex);
+  if (g_host.ready.load(std::memory_order_relaxed)) return;
   g_library = find_library();
   if (g_library == nullptr) {
     give_up(
@@ -128,7 +132,6 @@ void find_host() {
 #include "persistent.def"
 #undef CARILLON_LOOK_UP_PERSISTENT
 #undef CARILLON_PERSISTENT
-  g_host.ready = true;
   if (const char* const misfit = find_misfit()) give_up(misfit);
   g_host.comm_world = MPI_COMM_WORLD;
   g_host.comm_self = MPI_COMM_SELF;
@@ -138,6 +141,7 @@ void find_host() {
   g_host.packed = MPI_PACKED;
   g_host.op_null = MPI_OP_NULL;
   g_host.request_null = MPI_REQUEST_NULL;
+  g_host.ready.store(true, std::memory_order_release);  // partner: host
 }
 
 }  // namespace carillon::shim

@@ -11,10 +11,21 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
+#include <atomic>
+
 namespace carillon::shim {
 
 /// The address of a data symbol of the host, or null. Slow: for tables that are made once.
 void* host_data(const char* symbol);
+
+/// MPI_Session, which not every header declares.
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+using Session = MPI_Session;
+#elif defined(OPEN_MPI)
+using Session = void*;
+#else
+using Session = int;
+#endif
 
 }  // namespace carillon::shim
 
@@ -38,14 +49,14 @@ void* host_data(const char* symbol);
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_disconnect) X(Comm_free) X(Comm_free_keyval)   \
   X(Comm_get_attr) X(Comm_get_name) X(Comm_group) X(Comm_idup) X(Comm_rank) X(Comm_remote_size) X(Comm_set_attr)                    \
   X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_neighbors) X(Dist_graph_neighbors_count) X(Free_mem) X(Get_count) X(Get_library_version) X(Graph_neighbors) X(Graph_neighbors_count)    \
-  X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe)     \
-  X(Imrecv) X(Init) X(Init_thread) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Mprobe)   \
+  X(Finalize) X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_rank) X(Group_size) X(Group_translate_ranks) X(Improbe)     \
+  X(Imrecv) X(Info_create) X(Info_free) X(Info_set) X(Init) X(Init_thread) X(Intercomm_merge) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Mprobe)   \
   X(Mrecv) X(Op_commutative) X(Op_free) X(Pack) X(Pack_size) X(Probe) X(Query_thread) X(Recv) X(Recv_init)               \
   X(Reduce_local) X(Request_free) X(Request_get_status) X(Rsend) X(Send) X(Sendrecv) X(Sendrecv_replace) X(Ssend) X(Start) X(Startall)  \
   X(Status_set_cancelled) X(Status_set_elements) X(T_cvar_get_index) X(T_cvar_handle_alloc)    \
   X(T_cvar_handle_free) X(T_cvar_read) X(T_finalize) X(T_init_thread) X(Test) X(Testall)       \
   X(Testany) X(Testsome) X(Topo_test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
-  X(Type_create_struct) X(Type_free) X(Type_get_contents) X(Type_get_envelope)                 \
+  X(Type_create_struct) X(Type_free) X(Type_free_keyval) X(Type_get_contents) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_name) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x) X(Wait)           \
   X(Waitall) X(Waitany) X(Waitsome) X(Win_test)
 // clang-format on
@@ -60,11 +71,17 @@ void* host_data(const char* symbol);
 #define CARILLON_HOST_LARGE_FUNCTIONS(X)
 #endif
 
-// Of MPI 4.1, which not every header declares.
-#define CARILLON_HOST_NEWER_FUNCTIONS(X)                                         \
-  X(Request_get_status_all, (int, const MPI_Request[], int*, MPI_Status[]))      \
-  X(Request_get_status_any, (int, const MPI_Request[], int*, int*, MPI_Status*)) \
-  X(Request_get_status_some, (int, const MPI_Request[], int*, int[], MPI_Status[]))
+// Of MPI 4, which not every header declares.
+#define CARILLON_HOST_NEWER_FUNCTIONS(X)                                                   \
+  X(Comm_create_from_group, (MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*)) \
+  X(Group_from_session_pset, (carillon::shim::Session, const char*, MPI_Group*))           \
+  X(Intercomm_create_from_groups,                                                          \
+    (MPI_Group, int, MPI_Group, int, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*))    \
+  X(Request_get_status_all, (int, const MPI_Request[], int*, MPI_Status[]))                \
+  X(Request_get_status_any, (int, const MPI_Request[], int*, int*, MPI_Status*))           \
+  X(Request_get_status_some, (int, const MPI_Request[], int*, int[], MPI_Status[]))        \
+  X(Session_finalize, (carillon::shim::Session*))                                          \
+  X(Session_init, (MPI_Info, MPI_Errhandler, carillon::shim::Session*))
 
 #ifdef OPEN_MPI
 #define CARILLON_HOST_OWN_FUNCTIONS(X) X(Comm_f2c) X(Request_f2c) X(Op_f2c) X(Type_f2c) X(Win_f2c)
@@ -111,7 +128,7 @@ struct Host {
   MPI_Op op_null{};
   MPI_Request request_null{};
 
-  bool ready = false;
+  std::atomic<bool> ready = false;
 };
 
 extern Host g_host;
@@ -120,7 +137,8 @@ void find_host();
 
 /// The host, found at the first call.
 inline const Host& host() {
-  if (!g_host.ready) [[unlikely]]
+  // Partner: find_host.
+  if (!g_host.ready.load(std::memory_order_acquire)) [[unlikely]]
     find_host();
   return g_host;
 }

@@ -2,18 +2,21 @@
 //
 // MPI_Alloc_mem gives memory that all processes of the node can read, while there is some: a
 // broadcast and its like then need not copy it into a slot first.
+#include "memory.h"
+
 #include <map>
 #include <mutex>
 
 #include "host.h"
 #include "process.h"
+#include "world.h"
 
 namespace carillon::shim {
 namespace {
 
 struct Memories {
   std::mutex mutex;
-  std::map<void*, MPI_Aint> ours;
+  std::map<void*, crl_context_h> ours;  // null: it has gone since
 };
 
 Memories& memories() {
@@ -22,30 +25,39 @@ Memories& memories() {
 }
 
 void* allocate(MPI_Aint bytes) {
-  Process& state = process();
-  if (state.phase.load(std::memory_order_acquire) != Phase::kRunning || bytes <= 0) return nullptr;
-  void* const memory = crl_alloc(state.context, static_cast<std::size_t>(bytes));
+  if (process().phase.load(std::memory_order_acquire) != Phase::kRunning || bytes <= 0) {
+    return nullptr;
+  }
+  crl_context_h const context = g_worlds.load(std::memory_order_acquire)->context;
+  void* const memory = crl_alloc(context, static_cast<std::size_t>(bytes));
   if (memory != nullptr) {
     const std::lock_guard lock(memories().mutex);
-    memories().ours.emplace(memory, bytes);
+    memories().ours.emplace(memory, context);
   }
   return memory;
 }
 
 // False: it is the host's.
 bool release(void* memory) {
+  crl_context_h context = nullptr;
   {
     const std::lock_guard lock(memories().mutex);
-    if (memories().ours.erase(memory) == 0) return false;
+    const auto found = memories().ours.find(memory);
+    if (found == memories().ours.end()) return false;
+    context = found->second;
+    memories().ours.erase(found);
   }
-  Process& state = process();
-  if (state.phase.load(std::memory_order_acquire) == Phase::kRunning) {
-    crl_free(state.context, memory);
-  }
+  if (context != nullptr) crl_free(context, memory);
   return true;
 }
 
 }  // namespace
+
+void forget_memory() {
+  const std::lock_guard lock(memories().mutex);
+  for (auto& [memory, context] : memories().ours) context = nullptr;
+}
+
 }  // namespace carillon::shim
 
 extern "C" {

@@ -34,7 +34,7 @@ Persistents& persistents() {
 int last_tag() {
   int* value = nullptr;
   int found = 0;
-  const int status = host().Comm_get_attr(g_host.comm_world, MPI_TAG_UB, &value, &found);
+  const int status = host().Comm_get_attr(comm_of_errors(), MPI_TAG_UB, &value, &found);
   constexpr int kPromised = 32767;
   return status == MPI_SUCCESS && found != 0 ? *value : kPromised;
 }

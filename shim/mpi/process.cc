@@ -2,31 +2,29 @@
 #include "process.h"
 
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
+#include <mutex>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/fabric_environment.h"
-#include "bootstrap.h"
 #include "check.h"
 #include "communicator.h"
 #include "datatype.h"
 #include "device_runtime.h"
+#include "errors.h"
 #include "flight.h"
 #include "fortran.h"
+#include "memory.h"
 #include "neighbours.h"
 #include "record.h"
+#include "reduction.h"
 #include "settings.h"
 #include "stats.h"
+#include "world.h"
 
 namespace carillon::shim {
 
@@ -34,108 +32,10 @@ constinit Process g_process;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kForwardUs = 100000;
-
-// What every rank tells every other in MPI_Init. A rank without the interposer tells nothing.
-struct Hello {
-  static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
-  std::uint32_t magic = kMagic;
-  std::uint16_t on = 1;
-  std::uint16_t started = 0;  // of the second round: carillon's context is there
-  std::uint16_t records = 0;  // CARILLON_RECORD is set
-  std::uint16_t checks = 0;   // CARILLON_CHECK is
-  std::uint16_t refused = 0;  // Fortran's calls cannot be taken here
-  std::uint16_t unused = 0;
-};
-
-[[noreturn]] void end_job() {
-  usleep(kForwardUs);  // launchers drop what they have not yet forwarded
-  host().Abort(g_host.comm_world, 1);
-  _exit(1);
-}
-
-// Mostly all ranks have the same settings: then rank 0's line comes first, and alone.
-[[noreturn]] void end_job_over_settings(const Process& process, const char* what) {
-  if (process.world_rank != 0) usleep(2 * kForwardUs);
-  say("%s", what);
-  end_job();
-}
-
-constexpr char kMissing[] =
-    "rank %d has waited %d s in MPI_Init for the interposer of other ranks; start all ranks with "
-    "it (carillon run, or carillon exec behind mpirun or srun), or none";
-
-// Gathers a Hello from every rank. Bounded: a rank without an interposer never answers.
-std::vector<Hello> exchange(const Process& process, const Settings& settings, const Hello& mine) {
-  Bootstrap bootstrap{g_host.comm_world, process.world_rank, process.world_size};
-  const crl_oob_t oob = bootstrap.oob();
-  std::vector<Hello> all(static_cast<std::size_t>(process.world_size));
-  void* request = nullptr;
-  if (oob.allgather_post(oob.arg, &mine, all.data(), sizeof(Hello), &request) != 0) end_job();
-  const auto begin = Clock::now();
-  bool warned = false;
-  for (int status = 1; status != 0;) {
-    status = oob.allgather_test(oob.arg, request);
-    if (status < 0) end_job();
-    if (status == 0) break;
-    sched_yield();
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
-    if (waited >= settings.join_timeout_s) {
-      say(kMissing, process.world_rank, settings.join_timeout_s);
-      end_job();
-    }
-    if (!warned && waited >= settings.warn_after_s) {
-      warned = true;
-      if (process.world_rank < 2) say(kMissing, process.world_rank, settings.warn_after_s);
-    }
-  }
-  for (const Hello& hello : all) {
-    if (hello.magic == Hello::kMagic) continue;
-    say("rank %d got an answer in MPI_Init that is not an interposer's; start all ranks with the "
-        "same version of carillon, or none",
-        process.world_rank);
-    end_job();
-  }
-  return all;
-}
-
-// The first rank whose Hello fits, or -1.
-template <typename Predicate>
-int first_rank(const std::vector<Hello>& all, Predicate predicate) {
-  const auto found = std::find_if(all.begin(), all.end(), predicate);
-  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
-}
-
-// Called by carillon while it waits.
-void idle(void* /*arg*/) {
-  if (settles_slowly()) advance_flights();
-  advance_checks();
-  progress_host();
-}
+std::mutex g_beginning;  // of what begins, and how; nobody waits for other processes with it
 
 int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
-  Process& state = process();
-  if (state.phase == Phase::kRunning) {
-    finish_checking();
-    finish_flights();
-  }
-  const bool running = state.phase.exchange(Phase::kFinished) == Phase::kRunning;
-  const InsideHost guard;
-  if (running) {
-    finish_recording();
-    stop_communicators();
-  }
-  print_stats();
-  if (!running) return MPI_SUCCESS;
-  crl_context_destroy(state.context);
-  state.context = nullptr;
-  host().Cancel(&state.never_received);
-  host().Wait(&state.never_received, MPI_STATUS_IGNORE);
-  host().Group_free(&state.world_group);
-  host().Comm_free(&state.self);
+  if (process().begun == Begun::kByInit) end_process();
   return MPI_SUCCESS;
 }
 
@@ -149,65 +49,67 @@ bool watch_finalize() {
          host().Comm_free_keyval(&keyval) == MPI_SUCCESS;
 }
 
-crl_status_t make_context(Process& state) {
-  Bootstrap bootstrap{g_host.comm_world, state.world_rank, state.world_size};
-  crl_context_config_t config{};
-  config.struct_bytes = sizeof(config);
-  config.oob = bootstrap.oob();
-  config.idle = idle;
-  config.threaded = state.threaded ? 1 : 0;
-  return crl_context_create(&config, &state.context);
-}
-
-bool make_host_objects(Process& state) {
+bool make_self() {
+  Process& state = process();
+  if (state.begun == Begun::kBySession) return open_session();
   return host().Comm_dup(g_host.comm_self, &state.self) == MPI_SUCCESS &&
-         host().Comm_set_errhandler(state.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
-         host().Irecv(nullptr, 0, g_host.byte, 0, kNeverSentTag, state.self,
-                      &state.never_received) == MPI_SUCCESS &&
-         host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS && start_types() &&
-         find_orders_of_blocks() && start_communicators();
+         host().Comm_group(g_host.comm_world, &state.world_group) == MPI_SUCCESS;
 }
 
-// All ranks together: on, or off with one line that says why.
-bool agree_to_start(const Process& state, const Settings& settings, const std::string& refused) {
-  if (!settings.error.empty()) end_job_over_settings(state, settings.error.c_str());
-  const auto all =
-      exchange(state, settings,
-               {.on = settings.on, .refused = static_cast<std::uint16_t>(refused.empty() ? 0 : 1)});
-  const int off = first_rank(all, [](const Hello& hello) { return hello.on == 0; });
-  const int on = first_rank(all, [](const Hello& hello) { return hello.on != 0; });
-  if (off >= 0 && on == state.world_rank) {
-    say("off on all ranks, because CARILLON=off on rank %d", off);
-  }
-  const int without = first_rank(all, [](const Hello& hello) { return hello.refused != 0; });
-  if (off < 0 && without == state.world_rank) say("off on all ranks: %s", refused.c_str());
-  return off < 0 && without < 0;
+void begin_by_init() {
+  Process& state = process();
+  const std::lock_guard lock(g_beginning);
+  if (state.begun != Begun::kNot) return;
+  int thread_level = MPI_THREAD_SINGLE;
+  host().Query_thread(&thread_level);
+  state.threaded = thread_level == MPI_THREAD_MULTIPLE;
+  host().Comm_rank(g_host.comm_world, &state.world_rank);
+  host().Comm_size(g_host.comm_world, &state.world_size);
+  state.begun = Begun::kByInit;
 }
 
-bool start_together(Process& state, Settings& settings) {
-  const crl_status_t status = make_host_objects(state) ? make_context(state) : CRL_ERR_SYSTEM;
-  // The library may have found this before it met the other ranks: they would wait.
-  if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(state, crl_last_error());
-  const auto all = exchange(state, settings,
-                            {.started = status == CRL_OK,
-                             .records = static_cast<std::uint16_t>(settings.record.empty() ? 0 : 1),
-                             .checks = static_cast<std::uint16_t>(settings.check ? 1 : 0)});
-  const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
-  const int silent = first_rank(all, [](const Hello& hello) { return hello.records == 0; });
-  if (silent >= 0 && !std::exchange(settings.record, {}).empty() && state.world_rank < 2) {
-    say("nothing is recorded, because CARILLON_RECORD is not set on rank %d", silent);
+void start_in(MPI_Comm comm, const char* function, const std::string& refused) {
+  Process& state = process();
+  if (join_world(comm, function, refused)) {
+    start_devices();
+    state.phase.store(Phase::kRunning, std::memory_order_release);
+  } else if (state.phase != Phase::kRunning) {
+    state.phase.store(Phase::kOff, std::memory_order_release);
   }
-  const int careless = first_rank(all, [](const Hello& hello) { return hello.checks == 0; });
-  if (careless >= 0 && std::exchange(settings.check, false) && state.world_rank < 2) {
-    say("nothing is checked, because CARILLON_CHECK is not set on rank %d", careless);
-  }
-  if (failed < 0) return true;
-  if (failed == state.world_rank) say("off on all ranks: %s", crl_last_error());
-  if (status == CRL_OK) crl_context_destroy(state.context);
-  return false;
 }
 
 }  // namespace
+
+bool begin_by_session() {
+  Process& state = process();
+  static bool refused = false;  // once is enough
+  const std::lock_guard lock(g_beginning);
+  if (state.has_objects) return true;
+  if (refused) return false;
+  state.begun = Begun::kBySession;
+  state.threaded = true;
+  if (make_host_objects()) {
+    host().Group_rank(state.world_group, &state.world_rank);
+    host().Group_size(state.world_group, &state.world_size);
+    return true;
+  }
+  close_session();
+  state.begun = Begun::kNot;
+  refused = true;
+  return false;
+}
+
+bool make_host_objects() {
+  Process& state = process();
+  if (state.has_objects) return true;
+  if (state.begun == Begun::kNot) return false;
+  state.has_objects =
+      make_self() && host().Comm_set_errhandler(state.self, MPI_ERRORS_RETURN) == MPI_SUCCESS &&
+      host().Irecv(nullptr, 0, g_host.byte, 0, kNeverSentTag, state.self, &state.never_received) ==
+          MPI_SUCCESS &&
+      start_types() && find_orders_of_blocks() && start_communicators();
+  return state.has_objects;
+}
 
 void progress_host() {
   const InsideHost guard;
@@ -221,28 +123,62 @@ void prepare_process() {
 }
 
 void start_process() {
-  Process& state = process();
-  if (state.phase != Phase::kNotStarted) return;
+  static std::atomic<bool> started = false;
+  if (started.exchange(true)) return;
+  add_use();
   const std::string refused = serve_fortran();
   const InsideHost guard;
-  Settings settings = read_settings();
-  int thread_level = MPI_THREAD_SINGLE;
-  host().Query_thread(&thread_level);
-  state.threaded = thread_level == MPI_THREAD_MULTIPLE;
-  host().Comm_rank(g_host.comm_world, &state.world_rank);
-  host().Comm_size(g_host.comm_world, &state.world_size);
-  const bool on = agree_to_start(state, settings, refused) && start_together(state, settings);
-  set_stats(settings.stats);
-  if (!watch_finalize()) end_job();
-  if (!settings.record.empty()) {
-    if (on) start_recording(settings.record);
-    if (!on && state.world_rank == 0) say("nothing is recorded, because carillon is off");
+  begin_by_init();
+  start_in(g_host.comm_world, "MPI_Init", refused);
+  if (process().begun == Begun::kByInit && !watch_finalize()) {
+    host().Abort(g_host.comm_world, 1);
+    _exit(1);
   }
-  if (settings.check && !(on && start_checking()) && state.world_rank == 0) {
-    say("nothing is checked, because carillon is off");
+}
+
+void start_group(MPI_Comm comm, const char* function) {
+  if (t_cache.depth > 0 || process().begun == Begun::kByInit) return;
+  // One process alone has nobody to share memory with; and MPICH 4.0 crashes as soon as it looks
+  // for messages where there was no communicator of all processes yet.
+  int size = 0;
+  host().Comm_size(comm, &size);
+  if (size < 2) return;
+  std::string refused = serve_fortran();
+  const InsideHost guard;
+  if (!begin_by_session()) refused = "the MPI refuses carillon a session of its own";
+  start_in(comm, function, refused);
+}
+
+void end_process() {
+  Process& state = process();
+  const bool by_session = state.begun == Begun::kBySession;
+  if (state.phase == Phase::kRunning) {
+    finish_checking();
+    finish_flights();
   }
-  if (on) start_devices();
-  state.phase.store(on ? Phase::kRunning : Phase::kOff, std::memory_order_release);
+  const bool running = state.phase.exchange(Phase::kFinished) == Phase::kRunning;
+  const InsideHost guard;
+  if (running) {
+    finish_recording();
+    stop_communicators();
+  }
+  print_stats();
+  if (state.has_objects) {
+    forget_memory();
+    leave_worlds();
+    if (by_session) {  // another life may follow, with other objects of the same handles
+      stop_types();
+      forget_reductions();
+      forget_error_codes();
+    }
+    host().Cancel(&state.never_received);
+    host().Wait(&state.never_received, MPI_STATUS_IGNORE);
+    host().Group_free(&state.world_group);
+    host().Comm_free(&state.self);
+    state.has_objects = false;
+  }
+  if (by_session) close_session();
+  state.begun = Begun::kNot;
 }
 
 void say(const char* format, ...) {

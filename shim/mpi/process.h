@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The interposer's life in this process: inert until MPI_Init, then running (or off, on all ranks
-// alike), and finished inside MPI_Finalize.
+// alike), and finished inside MPI_Finalize. In a program that has sessions only (session.cc), from
+// the first communicator that is made of a group to the end of the last session; that may happen
+// several times.
 #pragma once
 
 #include <atomic>
@@ -20,14 +22,17 @@ inline constexpr int kFirstPersistentTag = kNeverSentTag + 1 + kSelfMessageTags;
 
 enum class Phase { kNotStarted, kOff, kRunning, kFinished };
 
+enum class Begun { kNot, kByInit, kBySession };
+
 struct Process {
   std::atomic<Phase> phase = Phase::kNotStarted;
-  crl_context_h context = nullptr;
-  MPI_Comm self{};  // ours alone; its errors only return
+  std::atomic<Begun> begun = Begun::kNot;
+  bool has_objects = false;  // the following three
+  MPI_Comm self{};           // ours alone; its errors only return
   MPI_Request never_received{};
-  MPI_Group world_group{};
+  MPI_Group world_group{};  // of all that were started with this process
   int world_rank = 0, world_size = 0;
-  bool threaded = false;  // MPI_THREAD_MULTIPLE
+  bool threaded = false;  // MPI_THREAD_MULTIPLE; sessions may have any level
 };
 
 extern constinit Process g_process;
@@ -54,6 +59,41 @@ void prepare_process();
 /// After a successful MPI_Init or MPI_Init_thread. Collective over MPI_COMM_WORLD. Ends the job
 /// with one clear line where a setting is wrong or a rank has no interposer.
 void start_process();
+/// The same of a communicator that a session has made, unless MPI_Init has started carillon.
+void start_group(MPI_Comm comm, const char* function);
+/// Of what MPI_Init or a session has started. Local, but for recording and checking.
+void end_process();
+
+/// Makes carillon live as long as the program has sessions, or has MPI_Init's. Local. False: the
+/// host refuses.
+bool begin_by_session();
+/// What carillon needs of the host, once. False: it refuses.
+[[nodiscard]] bool make_host_objects();
+/// MPI_Init or a session of the program; when the last of them goes, what a session has started
+/// ends.
+void add_use();
+void drop_use();
+
+/// By a session of carillon's own: process().self and world_group. Not for more than one thread.
+[[nodiscard]] bool open_session();
+void close_session();
+
+/// Whether the host's MPI_Reduce_local can be called: Open MPI's crashes without MPI_Init, and
+/// after MPI_Finalize.
+inline bool reduces_locally() {
+#ifdef OPEN_MPI
+  return process().begun.load(std::memory_order_relaxed) == Begun::kByInit;
+#else
+  return true;
+#endif
+}
+
+/// Where errors go that are no communicator's, or of one that is gone.
+inline MPI_Comm comm_of_errors() {
+  const Process& state = process();
+  const bool by_session = state.begun.load(std::memory_order_relaxed) == Begun::kBySession;
+  return by_session ? state.self : g_host.comm_world;
+}
 
 /// Gives the host progress, by looking at a receive that never completes. (A probe on a
 /// communicator of one process makes none in MPICH; any number of threads may look at one request.)

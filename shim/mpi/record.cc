@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "process.h"
 #include "program/text.h"
 #include "record_merge.h"
+#include "world.h"
 
 namespace carillon::shim {
 
@@ -33,9 +33,12 @@ constexpr std::size_t kInMemory = 65536;  // events; more are in a file that has
 
 struct Recorder {
   std::string file;
+  bool finished = false;
   std::string error;  // why there will be no recording
   MPI_Comm comm{};    // of the world, ours alone
-  std::mutex mutex;   // of what follows
+  int rank = 0, size = 0;
+  std::vector<int> ranks;  // in it, by the place of a process (places_of); -1: it is not there
+  std::mutex mutex;        // of what follows
   std::thread::id thread;
   Clock::time_point free_since;  // when the program went on
   std::vector<Event> events;
@@ -70,28 +73,30 @@ void keep(const Event& event) {
   recorder.events.clear();
 }
 
-// The ranks of the world that are the communicator's.
+// The ranks of the world that are the communicator's. Empty: it has other processes, too.
 std::vector<Rank> world_ranks(const Communicator& communicator) {
-  MPI_Group group{};
-  host().Comm_group(communicator.handle, &group);
-  std::vector<int> ranks(static_cast<std::size_t>(communicator.size));
-  std::vector<int> of_world(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  host().Group_translate_ranks(group, communicator.size, ranks.data(), process().world_group,
-                               of_world.data());
-  host().Group_free(&group);
-  return {of_world.begin(), of_world.end()};
+  const std::vector<int>& all = g_recorder->ranks;
+  std::vector<Rank> of_world;
+  for (const int place : places_of(communicator.handle, communicator.size)) {
+    const int rank = place == MPI_UNDEFINED ? -1 : all[static_cast<std::size_t>(place)];
+    if (rank < 0) return {};
+    of_world.push_back(rank);
+  }
+  return of_world;
 }
 
-// A team is known by its members, equally on all of them.
-const std::string& team_of(Communicator& communicator) {
+// Whether it has a team, known by its members, equally on all of them.
+bool find_team(Communicator& communicator) {
   Recorder& recorder = *g_recorder;
-  if (communicator.recorded_team < 0) {
-    communicator.recorded_team = static_cast<int>(recorder.teams.size());
-    recorder.teams.push_back(
-        recorder.definitions.add_team(world_ranks(communicator), process().world_size));
+  if (communicator.recorded_team == Communicator::kTeamNotKnown) {
+    const std::vector<Rank> ranks = world_ranks(communicator);
+    communicator.recorded_team = Communicator::kNoTeam;
+    if (!ranks.empty()) {
+      communicator.recorded_team = static_cast<int>(recorder.teams.size());
+      recorder.teams.push_back(recorder.definitions.add_team(ranks, recorder.size));
+    }
   }
-  return recorder.teams[static_cast<std::size_t>(communicator.recorded_team)];
+  return communicator.recorded_team != Communicator::kNoTeam;
 }
 
 std::int64_t size_of(MPI_Datatype type) {
@@ -239,9 +244,9 @@ std::string key_of(const program::Call& call, int team) {
 }
 
 // Whether the call can be described; else only its time is known.
-bool is_known(std::size_t called, const Communicator& communicator, Reason left) {
+bool is_known(std::size_t called, Communicator& communicator, Reason left) {
   if (called >= kCollectives || communicator.size == 0) return false;
-  return left == Reason::kNone || left == Reason::kNotServed;
+  return (left == Reason::kNone || left == Reason::kNotServed) && find_team(communicator);
 }
 
 // Whether this thread's calls can be recorded; with the lock held.
@@ -258,7 +263,7 @@ bool may_record() {
 std::uint32_t place_of(Collective collective, Communicator& communicator, const Call& call) {
   Recorder& recorder = *g_recorder;
   const program::Call made = describe(collective, communicator, call);
-  const std::string& team = team_of(communicator);
+  const auto& team = recorder.teams[static_cast<std::size_t>(communicator.recorded_team)];
   const auto next = static_cast<std::uint32_t>(recorder.definitions.calls.size());
   const auto [row, is_new] =
       recorder.known.try_emplace(key_of(made, communicator.recorded_team), next);
@@ -333,13 +338,16 @@ void record_known(std::size_t called, const Call& call, Flight* flight) {
   const std::lock_guard lock(g_recorder->mutex);
   if (!may_record()) return;
   const auto collective = static_cast<Collective>(called % kCollectives);
-  flight->known_as = place_of(collective, *flight->communicator, call);
+  const bool known = find_team(*flight->communicator);
+  flight->known_as = known ? place_of(collective, *flight->communicator, call)
+                           : kOther + static_cast<std::uint32_t>(called);
 }
 
 void record_start(Clock::time_point begin, Flight* flight) {
   Recorder& recorder = *g_recorder;
   const std::lock_guard lock(recorder.mutex);
   if (!may_record()) return;
+  if (flight->known_as >= kOther) return keep_after(begin, {.call = flight->known_as});
   auto free = std::find(recorder.in_flight.begin(), recorder.in_flight.end(), false);
   if (free == recorder.in_flight.end()) {
     recorder.in_flight.push_back(false);
@@ -361,25 +369,32 @@ void record_end(Clock::time_point begin, std::uint32_t recorded) {
   }
 }
 
-void start_recording(const std::string& file) {
+void start_recording(const std::string& file, MPI_Comm world) {
   auto recorder = std::make_unique<Recorder>();
-  if (host().Comm_dup(g_host.comm_world, &recorder->comm) != MPI_SUCCESS) return;
+  if (host().Comm_dup(world, &recorder->comm) != MPI_SUCCESS) return;
   recorder->file = file;
+  host().Comm_rank(world, &recorder->rank);
+  host().Comm_size(world, &recorder->size);
+  recorder->ranks.assign(static_cast<std::size_t>(process().world_size), -1);
+  int rank = 0;
+  for (const int place : places_of(world, recorder->size)) {
+    recorder->ranks[static_cast<std::size_t>(place)] = rank++;
+  }
   recorder->free_since = Clock::now();
   g_recorder = recorder.release();  // never destroyed: threads may be in a call at the end
   observe(kRecording);
 }
 
 void finish_recording() {
-  if (g_recorder == nullptr) return;
+  if (g_recorder == nullptr || g_recorder->finished) return;
   Recorder& recorder = *g_recorder;
+  recorder.finished = true;
   observe_no_more(kRecording);
   keep({.compute_ns = ns(Clock::now() - recorder.free_since), .call = kOther + kCalls});
   if (recorder.spill != nullptr && std::fseek(recorder.spill, 0, SEEK_SET) != 0) {
     give_up("its events cannot be read again");
   }
-  const Process& state = process();
-  const Merge merge{recorder.comm, state.world_rank, state.world_size, recorder.file};
+  const Merge merge{recorder.comm, recorder.rank, recorder.size, recorder.file};
   std::vector<std::string> names;
   Steps steps(names);
   merge.run(recorder.definitions, recorder.error, &names, [&] { return steps.next(); });

@@ -15,9 +15,10 @@
 
 namespace carillon::shim {
 
-/// In MPI_Init and MPI_Finalize; collective over MPI_COMM_WORLD. The file is written by rank 0, if
-/// the recordings of all ranks are whole.
-void start_recording(const std::string& file);
+/// Collective over a communicator of all processes of a world (world.h), whose calls among
+/// themselves are recorded; others are only timed. The file is written by its rank 0, if the
+/// recordings of all are whole. finish_recording does nothing if there is no recording.
+void start_recording(const std::string& file, MPI_Comm world);
 void finish_recording();
 
 struct RecordedTime {

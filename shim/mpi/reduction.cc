@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "predefined.h"
+#include "process.h"
 
 namespace carillon::shim {
 namespace {
@@ -64,6 +65,7 @@ void reduce_by_host(Reduction& reduction) {
 
 // Whether the host knows an operator on a type that carillon has no kernel for.
 bool host_reduces(MPI_Op op, const TypeInfo& type) {
+  if (!reduces_locally()) return false;
   const InsideHost guard;
   alignas(64) std::byte left[64] = {}, right[64] = {};
   return type.extent <= 64 && host().Reduce_local(left, right, 1, type.handle, op) == MPI_SUCCESS;
@@ -255,6 +257,10 @@ Reduction* find_reduction_slow(MPI_Op op, MPI_Datatype handle) {
 
 void forget_reductions_of_type(MPI_Datatype type) {
   forget_if([&](const auto& entry) { return entry.first.second == (std::uintptr_t)type; });
+}
+
+void forget_reductions() {
+  forget_if([](const auto& /*entry*/) { return true; });
 }
 
 int free_op(MPI_Op* op) {

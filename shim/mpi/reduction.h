@@ -92,6 +92,9 @@ inline Reduction* find_reduction(MPI_Op op, MPI_Datatype type) {
 /// The type is freed: its handle may come back as another one.
 void forget_reductions_of_type(MPI_Datatype type);
 
+/// All, at the end, where another beginning may follow.
+void forget_reductions();
+
 /// MPI_Op_free. If calls are using the operator, the last of them frees the host's.
 int free_op(MPI_Op* op);
 

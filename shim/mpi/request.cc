@@ -187,7 +187,7 @@ class Among {
 template <typename Function, typename... Arguments>
 int call_newer(Function function, Arguments... arguments) {
   if (function != nullptr) return function(arguments...);
-  return raise_error(g_host.comm_world, MPI_ERR_UNSUPPORTED_OPERATION);
+  return raise_error(comm_of_errors(), MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 }  // namespace

@@ -166,6 +166,7 @@ Outcome run_data_packed(Collective collective, Communicator& communicator,
 
 Outcome run_reduction_by_host(Collective collective, Communicator& communicator, const Call& call,
                               const Placing& placing, const Reduction& reduction, Flight* flight) {
+  if (!communicator.host_reduces) return leave(Reason::kReduction);
   const Held<PackedReduction> held(flight, reduction);
   Room& in_room = held->in_room;
   Room& out_room = held->out_room;

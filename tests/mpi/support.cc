@@ -47,6 +47,8 @@ void fail(const std::string& what) {
   }
 }
 
+int failures() { return g_failures; }
+
 void begin(int argc, char** argv, int thread_level) {
   if (std::getenv("MPI_TEST_NO_TRACING") != nullptr) forbid_tracing();
   int provided = MPI_THREAD_SINGLE;

@@ -23,6 +23,9 @@ inline void check(bool good, const std::string& what) {
   if (!good) fail(what);
 }
 
+/// How many there were in this process.
+int failures();
+
 /// Starts MPI; gives up without the interposer. With MPI_TEST_NO_TRACING in the environment, before
 /// that makes this a process that cannot read others' memory, nor be read.
 void begin(int argc, char** argv, int thread_level = MPI_THREAD_SINGLE);

@@ -193,33 +193,6 @@ void test_session() {
   MPI_Session_finalize(&session);
 }
 
-// Nothing but a session: the MPI does everything.
-int only_session() {
-  MPI_Session session = MPI_SESSION_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-  MPI_Comm_create_from_group(group, "carillon", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-  int rank = 0, size = 0, sum = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
-  const int mine = rank + 1;
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
-  check(sum == size * (size + 1) / 2, "allreduce in a session without MPI_Init");
-  sum = 0;
-  MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  check(sum == size * (size + 1) / 2, "iallreduce in a session without MPI_Init");
-  const bool all_left = left("allreduce") == 1 && left("iallreduce") == 1 &&
-                        taken("allreduce") == 0 && taken("iallreduce") == 0;
-  MPI_Comm_free(&comm);
-  MPI_Group_free(&group);
-  MPI_Session_finalize(&session);
-  return all_left && sum == size * (size + 1) / 2 ? 0 : 1;
-}
-
 #endif
 
 // A blocking and a non-blocking allreduce, with the right results.
@@ -298,12 +271,9 @@ int be_child() {
 }  // namespace
 }  // namespace mpi_test
 
-// surface_test [session | spawn | child]
+// surface_test [spawn | child]
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "";
-#ifdef HAS_SESSIONS
-  if (std::strcmp(mode, "session") == 0) return mpi_test::only_session();
-#endif
   if (std::strcmp(mode, "child") == 0) return mpi_test::be_child();
   mpi_test::begin(argc, argv);
   if (std::strcmp(mode, "spawn") == 0) {

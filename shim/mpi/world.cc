@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "bootstrap.h"
+#include "check.h"
+#include "device_runtime.h"
+#include "flight.h"
+#include "process.h"
+#include "record.h"
+#include "settings.h"
+#include "stats.h"
+
+namespace carillon::shim {
+
+constinit std::atomic<World*> g_worlds = nullptr;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kForwardUs = 100000;
+constexpr std::uint16_t kFull = 2;                       // Hello::closed: because of the following
+constexpr std::uint16_t kRecords = 1, kHasRecorded = 2;  // Hello::records
+// A process is in so many worlds at most: each has memory of its own.
+constexpr std::size_t kMostWorlds = 8;
+
+struct Worlds {
+  std::mutex mutex;       // of World::lives, and of the following
+  bool closed = false;    // no more, because one could not be made
+  std::int32_t left = 0;  // how often this process has left all
+};
+
+std::atomic<bool> g_recorded = false;  // in this process, or is being
+
+Worlds& worlds() {
+  static Worlds& all = *new Worlds();  // never destroyed: threads may be in a call at the end
+  return all;
+}
+
+// What every process tells every other. One without the interposer tells nothing.
+struct Hello {
+  static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
+  std::uint32_t magic = kMagic;
+  std::uint16_t on = 1;
+  std::uint16_t started = 0;     // of the second round: carillon's context is there
+  std::uint16_t records = 0;     // CARILLON_RECORD is set, and whether this process has a recording
+  std::uint16_t checks = 0;      // CARILLON_CHECK is
+  std::uint16_t reduces = 0;     // reduces_locally
+  std::uint16_t refused = 0;     // this process cannot
+  std::uint16_t by_session = 0;  // it has begun so (begin_by_session)
+  std::uint16_t closed = 0;      // it makes no more worlds, or none with these
+  std::int32_t left = 0;         // how often it has left all worlds
+  std::uint32_t random = 0;
+  std::uint32_t clock = 0;                             // of its latest world
+  std::array<std::uint64_t, kMostWorlds> worlds = {};  // ids of those that have all of these
+};
+
+// The processes of a communicator, in a function of MPI.
+struct Meeting {
+  MPI_Comm comm{};
+  const char* function = "";
+  int rank = 0, size = 0;
+  std::vector<int> places;
+  Settings settings;
+};
+
+[[noreturn]] void end_job(const Meeting& meeting) {
+  usleep(kForwardUs);  // launchers drop what they have not yet forwarded
+  host().Abort(meeting.comm, 1);
+  _exit(1);
+}
+
+// Mostly all ranks have the same settings: then rank 0's line comes first, and alone.
+[[noreturn]] void end_job_over_settings(const Meeting& meeting, const char* what) {
+  if (meeting.rank != 0) usleep(2 * kForwardUs);
+  say("%s", what);
+  end_job(meeting);
+}
+
+constexpr char kMissing[] =
+    "rank %d has waited %d s in %s for the interposer of other ranks; start all ranks with "
+    "it (carillon run, or carillon exec behind mpirun or srun), or none";
+
+// Gathers a Hello from every rank. Bounded: a rank without an interposer never answers.
+std::vector<Hello> exchange(const Meeting& meeting, const Hello& mine) {
+  Bootstrap bootstrap{meeting.comm, meeting.rank, meeting.size};
+  const Settings& settings = meeting.settings;
+  const crl_oob_t oob = bootstrap.oob();
+  std::vector<Hello> all(static_cast<std::size_t>(meeting.size));
+  void* request = nullptr;
+  if (oob.allgather_post(oob.arg, &mine, all.data(), sizeof(Hello), &request) != 0) {
+    end_job(meeting);
+  }
+  const auto begin = Clock::now();
+  bool warned = false;
+  for (int status = 1; status != 0;) {
+    status = oob.allgather_test(oob.arg, request);
+    if (status < 0) end_job(meeting);
+    if (status == 0) break;
+    progress_worlds();  // they may wait for something else first
+    sched_yield();
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
+    if (waited >= settings.join_timeout_s) {
+      say(kMissing, meeting.rank, settings.join_timeout_s, meeting.function);
+      end_job(meeting);
+    }
+    if (!warned && waited >= settings.warn_after_s) {
+      warned = true;
+      if (meeting.rank < 2) say(kMissing, meeting.rank, settings.warn_after_s, meeting.function);
+    }
+  }
+  for (const Hello& hello : all) {
+    if (hello.magic == Hello::kMagic) continue;
+    say("rank %d got an answer in %s that is not an interposer's; start all ranks with the "
+        "same version of carillon, or none",
+        meeting.rank, meeting.function);
+    end_job(meeting);
+  }
+  return all;
+}
+
+// The first rank whose Hello fits, or -1.
+template <typename Predicate>
+int first_rank(const std::vector<Hello>& all, Predicate predicate) {
+  const auto found = std::find_if(all.begin(), all.end(), predicate);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
+}
+
+// body(world)
+template <typename Body>
+void each_world(Body body) {
+  for (World* one = g_worlds.load(std::memory_order_acquire); one != nullptr; one = one->earlier) {
+    body(*one);
+  }
+}
+
+// With the lock held.
+bool has_all(const World& world, const std::vector<int>& places) {
+  return std::all_of(places.begin(), places.end(), [&](int place) {
+    return place != MPI_UNDEFINED && world.lives[static_cast<std::size_t>(place)] >= 0;
+  });
+}
+
+std::uint64_t make_id(std::uint32_t clock, std::uint32_t random) {
+  return (std::uint64_t{clock} << 32U) + random;
+}
+
+Hello greet(const Meeting& meeting, bool refused) {
+  Hello mine{.on = meeting.settings.on,
+             .refused = static_cast<std::uint16_t>(refused ? 1 : 0),
+             .by_session = process().begun == Begun::kBySession,
+             .random = std::random_device()()};
+  const std::lock_guard lock(worlds().mutex);
+  mine.left = worlds().left;
+  std::size_t count = 0, common = 0;
+  each_world([&](const World& world) {
+    ++count;
+    mine.clock = std::max(mine.clock, static_cast<std::uint32_t>(world.id >> 32U));
+    // Threads may have made more than kMostWorlds at once.
+    if (common < kMostWorlds && has_all(world, meeting.places)) mine.worlds[common++] = world.id;
+  });
+  const bool strange = std::count(meeting.places.begin(), meeting.places.end(), MPI_UNDEFINED) > 0;
+  if (worlds().closed || strange || meeting.places.empty()) {
+    mine.closed = 1;
+  } else if (count >= kMostWorlds) {
+    mine.closed = kFull;
+  }
+  return mine;
+}
+
+// A process may have left worlds by which others would still reach it.
+void forget_who_left(const Meeting& meeting, const std::vector<Hello>& all) {
+  const std::lock_guard lock(worlds().mutex);
+  each_world([&](World& world) {
+    for (std::size_t rank = 0; rank < meeting.places.size(); ++rank) {
+      if (meeting.places[rank] == MPI_UNDEFINED) continue;
+      std::int32_t& life = world.lives[static_cast<std::size_t>(meeting.places[rank])];
+      if (all[rank].left > life) life = -1;
+    }
+  });
+}
+
+// Whether they are all in a world, and all know that already: another thread may be about to enter
+// one.
+bool is_in_common(const Meeting& meeting, const std::vector<Hello>& all) {
+  const auto& mine = all[static_cast<std::size_t>(meeting.rank)].worlds;
+  return std::any_of(mine.begin(), mine.end(), [&](std::uint64_t id) {
+    return id != 0 &&
+           first_rank(all, [id](const Hello& hello) {
+             return std::find(hello.worlds.begin(), hello.worlds.end(), id) == hello.worlds.end();
+           }) < 0;
+  });
+}
+
+// On, or off on all of them with one line that says why.
+bool agree_to_start(const Meeting& meeting, const std::vector<Hello>& all,
+                    const std::string& refused) {
+  static std::atomic<bool> said = false;
+  const int off = first_rank(all, [](const Hello& hello) { return hello.on == 0; });
+  const int on = first_rank(all, [](const Hello& hello) { return hello.on != 0; });
+  if (off >= 0 && on == meeting.rank && !said.exchange(true)) {
+    say("off on all ranks, because CARILLON=off on rank %d", off);
+  }
+  const int without = first_rank(all, [](const Hello& hello) { return hello.refused != 0; });
+  if (off < 0 && without == meeting.rank && !said.exchange(true)) {
+    say("off on all ranks: %s", refused.c_str());
+  }
+  return off < 0 && without < 0;
+}
+
+// Called by carillon while it waits.
+void idle(void* arg) {
+  if (settles_slowly()) advance_flights();
+  const auto* const world = static_cast<const World*>(arg);
+  if (world->earlier != nullptr || g_worlds.load(std::memory_order_relaxed) != world) {
+    progress_worlds(world);
+  }
+  advance_checks();
+  progress_host();
+}
+
+crl_status_t make_context(const Meeting& meeting, World& world) {
+  Bootstrap bootstrap{meeting.comm, meeting.rank, meeting.size};
+  crl_context_config_t config{};
+  config.struct_bytes = sizeof(config);
+  config.oob = bootstrap.oob();
+  config.idle = idle;
+  config.idle_arg = &world;
+  config.threaded = process().threaded ? 1 : 0;
+  return crl_context_create(&config, &world.context);
+}
+
+void enter(const Meeting& meeting, const std::vector<Hello>& all, std::unique_ptr<World> world) {
+  world->lives.resize(static_cast<std::size_t>(process().world_size), -1);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    world->lives[static_cast<std::size_t>(meeting.places[rank])] = all[rank].left;
+  }
+  const std::lock_guard lock(worlds().mutex);
+  world->earlier = g_worlds.load(std::memory_order_relaxed);
+  g_worlds.store(world.release(), std::memory_order_release);  // partner: progress_worlds
+}
+
+// What is not set on all ranks is on none. There is one recording, of the first world that can have
+// one.
+void agree_to_observe(Meeting& meeting, const std::vector<Hello>& all) {
+  Settings& settings = meeting.settings;
+  const auto me = static_cast<std::size_t>(meeting.rank);
+  const int silent = first_rank(all, [](const Hello& hello) { return hello.records != kRecords; });
+  if (silent >= 0) settings.record.clear();
+  if (silent >= 0 && all[me].records == kRecords) {
+    g_recorded.store(false);
+    const bool later = all[static_cast<std::size_t>(silent)].records == kHasRecorded;
+    if (meeting.rank < 2) {
+      say(later ? "nothing is recorded here, because rank %d has made its recording with others"
+                : "nothing is recorded, because CARILLON_RECORD is not set on rank %d",
+          silent);
+    }
+  }
+  const int careless = first_rank(all, [](const Hello& hello) { return hello.checks == 0; });
+  if (careless >= 0 && std::exchange(settings.check, false) && meeting.rank < 2) {
+    say("nothing is checked, because CARILLON_CHECK is not set on rank %d", careless);
+  }
+}
+
+std::uint16_t wishes_to_record(const Settings& settings) {
+  if (settings.record.empty()) return 0;
+  return g_recorded.exchange(true) ? kHasRecorded : kRecords;
+}
+
+bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
+  Settings& settings = meeting.settings;
+  std::uint32_t clock = 0;
+  for (const Hello& hello : first) clock = std::max(clock, hello.clock);
+  auto world = std::make_unique<World>();
+  world->id = make_id(clock + 1, first[0].random);
+  const crl_status_t status = make_host_objects() ? make_context(meeting, *world) : CRL_ERR_SYSTEM;
+  // The library may have found this before it met the other ranks: they would wait.
+  if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(meeting, crl_last_error());
+  const auto all = exchange(meeting, {.started = status == CRL_OK,
+                                      .records = wishes_to_record(settings),
+                                      .checks = static_cast<std::uint16_t>(settings.check ? 1 : 0),
+                                      .reduces = reduces_locally()});
+  agree_to_observe(meeting, all);
+  const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
+  if (failed < 0) {
+    world->reduces = first_rank(all, [](const Hello& hello) { return hello.reduces == 0; }) < 0;
+    if (!settings.record.empty()) start_recording(settings.record, meeting.comm);
+    world->checked = settings.check && start_checking(meeting.comm);
+    if (settings.check && !world->checked && meeting.rank == 0) {
+      say("nothing is checked, because the MPI refuses what that takes");
+    }
+    enter(meeting, first, std::move(world));
+    return true;
+  }
+  if (failed == meeting.rank) say("off on all ranks: %s", crl_last_error());
+  if (status == CRL_OK) crl_context_destroy(world->context);
+  // Else a communicator that is left now might be served later, and by others sooner than by some.
+  const std::lock_guard lock(worlds().mutex);
+  worlds().closed = true;
+  return false;
+}
+
+// False: they cannot have a world.
+bool meet(Meeting& meeting, const std::string& refused) {
+  if (!meeting.settings.error.empty()) {
+    end_job_over_settings(meeting, meeting.settings.error.c_str());
+  }
+  const auto all = exchange(meeting, greet(meeting, !refused.empty()));
+  forget_who_left(meeting, all);
+  // Some had sessions before MPI_Init: then carillon ends on no rank before the last of them.
+  const int earlier = first_rank(all, [](const Hello& hello) { return hello.by_session != 0; });
+  if (earlier >= 0 && process().begun == Begun::kByInit) (void)begin_by_session();
+  if (!agree_to_start(meeting, all, refused)) return false;
+  if (is_in_common(meeting, all)) return true;
+  const int closed = first_rank(all, [](const Hello& hello) { return hello.closed != 0; });
+  if (closed < 0) return make_world(meeting, all);
+  if (meeting.rank == closed && all[static_cast<std::size_t>(closed)].closed == kFull) {
+    say("collectives of %d processes are left to the MPI: rank %d is in %d other groups that make "
+        "a "
+        "communicator each, of which none has them all",
+        meeting.size, meeting.rank, static_cast<int>(kMostWorlds));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<int> places_of(MPI_Comm comm, int size) {
+  MPI_Group group{};
+  if (host().Comm_group(comm, &group) != MPI_SUCCESS) return {};
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> places(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const int status =
+      host().Group_translate_ranks(group, size, ranks.data(), process().world_group, places.data());
+  host().Group_free(&group);
+  if (status != MPI_SUCCESS) places.clear();
+  return places;
+}
+
+const World* find_world(MPI_Comm comm, int size) {
+  const std::vector<int> places = places_of(comm, size);
+  const World* found = nullptr;
+  const std::lock_guard lock(worlds().mutex);
+  each_world([&](const World& world) {
+    if (places.empty() || !has_all(world, places)) return;
+    if (found == nullptr || world.id > found->id) found = &world;
+  });
+  return found;
+}
+
+bool join_world(MPI_Comm comm, const char* function, const std::string& refused) {
+  const Process& state = process();
+  Meeting meeting{.comm = comm, .function = function, .settings = read_settings()};
+  host().Comm_rank(comm, &meeting.rank);
+  host().Comm_size(comm, &meeting.size);
+  if (state.has_objects) {
+    meeting.places = places_of(comm, meeting.size);
+  } else {  // all that were started together are here, or this process is refused
+    meeting.places.resize(static_cast<std::size_t>(meeting.size));
+    std::iota(meeting.places.begin(), meeting.places.end(), 0);
+  }
+  const bool on = meet(meeting, refused);
+  const Settings& settings = meeting.settings;
+  set_stats(settings.stats);
+  if (!on && meeting.rank == 0) {
+    if (!settings.record.empty()) say("nothing is recorded, because carillon is off");
+    if (settings.check) say("nothing is checked, because carillon is off");
+  }
+  return on;
+}
+
+void leave_worlds() {
+  World* next = g_worlds.exchange(nullptr, std::memory_order_relaxed);
+  while (next != nullptr) {
+    const std::unique_ptr<World> world(next);
+    next = world->earlier;
+    crl_context_destroy(world->context);
+  }
+  const std::lock_guard lock(worlds().mutex);
+  worlds().closed = false;
+  ++worlds().left;
+}
+
+}  // namespace carillon::shim

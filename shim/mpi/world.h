@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who runs carillon together. MPI_Init makes one world, of MPI_COMM_WORLD. In a program of sessions
+// there is no such moment: there a communicator that is made of a group makes one, unless its
+// processes have one in common already. A communicator is served by the latest world that has all
+// its processes, and left to the host if there is none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "carillon/carillon.h"
+#include "host.h"
+
+namespace carillon::shim {
+
+struct World {
+  std::uint64_t id = 0;  // the later of two that have a process in common has the larger one
+  crl_context_h context = nullptr;
+  // Of each process that was started with this one (Process::world_group): how often it had left
+  // all its worlds before it entered this one. Below 0: it has not, or has left this one since.
+  std::vector<std::int32_t> lives;
+  bool checked = false;  // their calls are compared (check.h)
+  bool reduces = false;  // all can let the host combine elements (reduces_locally)
+  World* earlier = nullptr;
+};
+
+/// Those that this process is in, the last one first. They stay until it leaves all.
+extern constinit std::atomic<World*> g_worlds;
+
+/// The processes of a communicator, as ranks in Process::world_group; MPI_UNDEFINED: not there.
+/// Empty: the host does not say. Local.
+std::vector<int> places_of(MPI_Comm comm, int size);
+
+/// Null: none has all processes of the communicator, which is no intercommunicator. Local, and the
+/// same on all of them.
+const World* find_world(MPI_Comm comm, int size);
+
+/// Collective over the communicator, in which nothing else happens meanwhile: its processes make a
+/// world, or find that they are in one, or that they cannot be: false. `refused`: why this process
+/// cannot, in words for the user. Ends the job with one clear line where a setting is wrong or a
+/// rank has no interposer. `function`: of MPI, that the program is in.
+bool join_world(MPI_Comm comm, const char* function, const std::string& refused);
+
+/// At the end, when no team is left.
+void leave_worlds();
+
+/// Moves on what is in flight in all of them, but in one.
+inline void progress_worlds(const World* but = nullptr) {
+  // Partner: enter.
+  for (const World* one = g_worlds.load(std::memory_order_acquire); one != nullptr;
+       one = one->earlier) {
+    if (one != but) (void)crl_context_progress(one->context);
+  }
+}
+
+}  // namespace carillon::shim
