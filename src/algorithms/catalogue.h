@@ -34,6 +34,7 @@ void emit_reduce_degree_k(const Call& call, Builder& b);
 void emit_reduce_reduce_scatter_gather(const Call& call, Builder& b);
 void emit_reduce_circulant(const Call& call, Builder& b);
 void emit_reduce_hierarchical(const Call& call, Builder& b);
+void emit_reduce_lanes(const Call& call, Builder& b);
 
 void emit_allreduce_flat(const Call& call, Builder& b);
 void emit_allreduce_flat_blocks(const Call& call, Builder& b);
@@ -43,6 +44,7 @@ void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b);
 void emit_allreduce_circulant(const Call& call, Builder& b);
 void emit_allreduce_ring(const Call& call, Builder& b);
 void emit_allreduce_hierarchical(const Call& call, Builder& b);
+void emit_allreduce_lanes(const Call& call, Builder& b);
 void emit_allreduce_multicast(const Call& call, Builder& b);
 void emit_allreduce_switch(const Call& call, Builder& b);
 
@@ -51,6 +53,7 @@ void emit_allgather_recursive_doubling(const Call& call, Builder& b);
 void emit_allgather_bruck(const Call& call, Builder& b);
 void emit_allgather_ring(const Call& call, Builder& b);
 void emit_allgather_hierarchical(const Call& call, Builder& b);
+void emit_allgather_lanes(const Call& call, Builder& b);
 void emit_allgather_multicast(const Call& call, Builder& b);
 
 void emit_gather_flat(const Call& call, Builder& b);

@@ -26,8 +26,9 @@ struct Row {
   std::int32_t min_nodes = 1;
   std::int64_t min_bytes = 0;
   Rank max_ppn = Rule::kAnyRanks;
-  bool contiguous_only = false;
   bool even_only = false;
+  bool alike_only = false;
+  std::int32_t max_nodes = INT32_MAX;
 };
 
 /// In the order in which they are looked at.

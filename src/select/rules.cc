@@ -21,8 +21,9 @@ Rules built_in() {
                            .min_nodes = row.min_nodes,
                            .min_bytes = row.min_bytes,
                            .max_ppn = row.max_ppn,
-                           .contiguous_only = row.contiguous_only,
                            .even_only = row.even_only,
+                           .alike_only = row.alike_only,
+                           .max_nodes = row.max_nodes,
                            .choice = choice,
                            .by_model = row.by_model});
   }

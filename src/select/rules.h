@@ -28,9 +28,10 @@ struct Rule {
   std::int64_t max_bytes = kAnyBytes;
   std::int32_t min_nodes = 1;
   std::int64_t min_bytes = 0;
-  Rank max_ppn = kAnyRanks;      ///< ranks on the largest node
-  bool contiguous_only = false;  ///< only where the ranks of a node follow one another
-  bool even_only = false;        ///< only where all nodes have as many ranks
+  Rank max_ppn = kAnyRanks;  ///< ranks on the largest node
+  bool even_only = false;    ///< only where all nodes have as many ranks
+  bool alike_only = false;   ///< only where none has one where another has more than eight
+  std::int32_t max_nodes = INT32_MAX;
   AlgorithmChoice choice;
   /// alltoall: instead of `choice` what alltoall_by_model says; alltoallv: `choice` as long as
   /// nothing is known of the tables, and then what Surveys say.

@@ -26,6 +26,14 @@ Rank largest(const Nodes& nodes) {
   return static_cast<Rank>(most);
 }
 
+bool are_alike(const Nodes& nodes) {
+  if (largest(nodes) <= 8) return true;
+  for (std::int32_t node = 0; node < nodes.count(); ++node) {
+    if (nodes.members(node).size() == 1) return false;
+  }
+  return true;
+}
+
 bool are_even(const Nodes& nodes) {
   return std::int64_t{largest(nodes)} * nodes.count() == nodes.ranks();
 }
@@ -34,8 +42,9 @@ bool are_even(const Nodes& nodes) {
 bool fits_nodes(const Rule& rule, const Limits& limits) {
   if (!limits.nodes) return rule.min_nodes <= 1;
   const Nodes& nodes = *limits.nodes;
-  if (nodes.count() < rule.min_nodes || (rule.contiguous_only && !nodes.contiguous())) return false;
+  if (nodes.count() < rule.min_nodes || nodes.count() > rule.max_nodes) return false;
   if (rule.even_only && !are_even(nodes)) return false;
+  if (rule.alike_only && !are_alike(nodes)) return false;
   return rule.max_ppn == Rule::kAnyRanks || largest(nodes) <= rule.max_ppn;
 }
 

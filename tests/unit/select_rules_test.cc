@@ -47,6 +47,11 @@ TEST(Select, EveryProblemOnSeveralNodesGetsAnAlgorithmThatCanDoIt) {
           ASSERT_NE(choice.algorithm, nullptr);
           const Status status = check(*choice.algorithm, shared, choice.params, limits);
           EXPECT_TRUE(status.ok()) << shape.name << ": " << status.to_string();
+          if (emits_by_tables(collective) || count > 257) continue;
+          // What its levels do, too.
+          const Result<Schedule> schedule = emit(
+              *choice.algorithm, {.shared = shared, .limits = limits, .params = choice.params});
+          EXPECT_TRUE(schedule.ok()) << shape.name << ": " << schedule.status().to_string();
         }
       }
     }

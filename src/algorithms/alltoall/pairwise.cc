@@ -2,7 +2,8 @@
 //
 // alltoall.pairwise: in step i ranks r and (i - r) mod P exchange their blocks for one another.
 // As both directions meet in one step, it works in place. Short blocks are all put before the
-// first wait; long ones are put by a strand of their own.
+// first wait; long ones are put by a strand of their own, in place one after which what comes in
+// its step may be taken.
 //
 // Source: Thakur, Rabenseifner, Gropp 2005 (pairwise exchange).
 //
@@ -21,6 +22,11 @@
 #include "algorithms/common/vrank.h"
 
 namespace carillon {
+namespace {
+
+constexpr std::int64_t kStagedBytes = 512;
+
+}  // namespace
 
 void emit_alltoall_pairwise(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
@@ -41,9 +47,19 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     }
   };
   const bool is_short = longest <= call.limits.inline_bytes && longest <= segment;
-  if (call.local.in_place && !is_short) {
+  // In place what comes overwrites what is to be put. Blocks that take longer to wait for than to
+  // copy are all copied first.
+  const bool staged = call.local.in_place && !is_short && call.weights.empty() &&
+                      longest <= kStagedBytes && longest * shared.ranks <= segment;
+  if (staged) b.enter_staged();
+  if (call.local.in_place && !is_short && !staged) {
     for_each_step([&](Rank peer, Range s) {
       put(peer, s);
+      b.signal(rank);
+    });
+    b.strand();
+    for_each_step([&](Rank peer, Range s) {
+      b.wait(rank, 0);
       take(peer, s);
     });
     return;
@@ -52,6 +68,7 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
   if (!is_short) b.strand();
   b.copy(b.output(blocks[rank]), b.input(blocks[rank]));
   for_each_step(take);
+  if (staged) b.leave();
 }
 
 }  // namespace carillon

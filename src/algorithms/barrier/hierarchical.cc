@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// barrier.hierarchical: a barrier within each node, one of the nodes' leaders, and again one
-// within each node, which nobody leaves before its leader has come.
+// barrier.hierarchical: a barrier within each node, one of the nodes' leaders, and a signal of each
+// to its node.
 //
 // Source: Graham, Shipman, "MPI support for multi-core architectures: optimized shared memory
 // collectives", 2008.
@@ -14,9 +14,10 @@
 //   node     all     all     all      all     all
 //
 // Cost: 2 alpha within a node + ceil(log2 N) alpha between N nodes, by default.
-// Restrictions: none. Parameters: node (twice), leaders.
+// Restrictions: none. Parameters: node, leaders.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/levels.h"
+#include "algorithms/common/others.h"
 
 namespace carillon {
 
@@ -25,7 +26,17 @@ void emit_barrier_hierarchical(const Call& call, Builder& b) {
   levels.on_node(Algorithm::kBefore, 0, b.input({}), b.output({}));
   if (levels.nodes() == 1) return;
   levels.on_leaders(0, b.input({}), b.output({}));
-  levels.on_node(Algorithm::kAfter, 0, b.input({}), b.output({}));
+  if (levels.is_alone()) return;
+  Call own = call;
+  own.rank = levels.place();
+  b.phase("node");
+  own = b.enter(own, levels.members(levels.own()), b.input({}), b.output({}));
+  if (levels.is_leader()) {
+    put_others(own, b, {});
+  } else {
+    wait_other(own, b, 0, 0);
+  }
+  b.leave();
 }
 
 }  // namespace carillon

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bcast.scatter_bruck: the root scatters the vector down a k-nomial tree, a block to every other
+// bcast.scatter_bruck: the root scatters the vector down an 8-nomial tree, a block to every other
 // rank; then these gather all of them by Bruck's exchange (allgather.bruck) of radix k.
 //
 // Source: van de Geijn's broadcast; Thakur, Rabenseifner, Gropp 2005, with Bruck's allgather in
@@ -9,11 +9,12 @@
 // 5 ranks, root 0, blocks a b c d, k = 2:
 //            0      1      2      3      4
 //   start    abcd   .      .      .      .
-//   scatter  abcd   a      bc     c      d
+//   scatter  abcd   a      b      c      d
 //   step 0   abcd   ab     bc     cd     da
 //   step 1   abcd   abcd   abcd   abcd   abcd
 //
-// Cost: 2 ceil(log_k P) alpha + 2 n beta, and k - 1 messages to post and to take in each step.
+// Cost: (ceil(log_8 P) + ceil(log_k P)) alpha + 2 n beta, and k - 1 messages to post and to take in
+// each step of the exchange.
 // Restrictions: none. For vectors that are too short for bcast.scatter_direct.
 #include <algorithm>
 #include <numeric>
@@ -27,6 +28,8 @@
 
 namespace carillon {
 
+constexpr Rank kTreeRadix = 8;
+
 void emit_bcast_scatter_bruck(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Rank owners = shared.ranks - 1;
@@ -36,7 +39,7 @@ void emit_bcast_scatter_bruck(const Call& call, Builder& b) {
   if (blocks.longest() / shared.element_bytes > INT32_MAX)
     return emit_bcast_scatter_direct(call, b);
   b.phase("scatter");
-  const Knomial tree{shared.ranks, call.params.k};
+  const Knomial tree{shared.ranks, kTreeRadix};
   scatter_vector(call, b, tree, vranks, blocks, 1);
 
   const Rank v = vranks.vrank(call.rank);

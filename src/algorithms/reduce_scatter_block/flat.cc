@@ -12,6 +12,10 @@
 //
 // Cost: alpha + (P-1) n beta to write (n: one block), (P-1) n beta to read, (P-1) n gamma.
 // Restrictions: none.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/order.h"
 #include "algorithms/common/personalized.h"
@@ -23,10 +27,23 @@ void emit_reduce_scatter_block_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Personalized messages(call, b);
   const bool one_group = messages.group() == shared.ranks;
+  // In place the result overwrites block 0, which a strand of its own may still have to put.
+  const std::int64_t block = shared.block_bytes();
+  const bool apart =
+      call.local.in_place && b.put_all_is_large(std::min(block, messages.segment_bytes()));
+  const bool staged = apart && call.rank != 0;
+  const Range first_block = b.allocate_scratch(staged ? block : 0);
+  if (staged) {
+    b.copy(b.scratch(first_block), b.input({0, block}));
+    std::vector<Rank> all(static_cast<std::size_t>(shared.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    b.enter(call, all, b.input({}), b.output({}));  // whose strands begin after the copy
+  }
+  const auto source = [&](Range range) {
+    return staged && range.offset < block ? b.scratch(first_block.sub(range)) : b.input(range);
+  };
   for (Rank first = 0; first < shared.ranks; first += messages.group()) {
-    const auto put = [&](Range s) {
-      messages.put(b, first, s, [&](Range range) { return b.input(range); });
-    };
+    const auto put = [&](Range s) { messages.put(b, first, s, source); };
     const auto take = [&](Range s) {
       const auto operand = [&](Rank rank) {
         if (rank == call.rank) return b.input(messages.blocks()[rank].sub(s));
@@ -40,9 +57,10 @@ void emit_reduce_scatter_block_flat(const Call& call, Builder& b) {
         if (rank != call.rank) operand(rank);
       }
     };
-    const bool in_turn = call.local.in_place || !one_group;
-    put_ahead(b, shared.block_bytes(), messages.segment_bytes(), in_turn, put, take);
+    const bool in_turn = (call.local.in_place && !apart) || !one_group;
+    put_ahead(b, block, messages.segment_bytes(), in_turn, put, take);
   }
+  if (staged) b.leave();
 }
 
 }  // namespace carillon

@@ -17,17 +17,33 @@
 //
 // Cost (N nodes of R ranks, n: one block): by default alpha + (R-1) N n (beta + gamma) in the node,
 // ceil(log2 N) alpha + (N-1) n (beta + gamma) between nodes, and alpha + n beta.
-// Restrictions: the operator must commute. Where nodes have different numbers of ranks, the lanes'
-// algorithm goes over all ranks. Parameters: node, leaders (of the lanes), and segment for them.
+// Restrictions: the operator must commute. Where nodes have different numbers of ranks, each rank
+// reduces over its node the blocks in whose lanes it is (common/lanes.h), and these partial results
+// go straight to the ranks whose blocks they are: 2 alpha, N-1 messages a rank. Parameters: node,
+// leaders (of the lanes), and segment for them.
+#include "algorithms/common/lanes.h"
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/levels.h"
 
 namespace carillon {
+namespace {
+
+// Each block's partial results go straight to its rank, one from each node.
+void reduce_scatter_on_uneven(const Call& call, Builder& b) {
+  Lanes lanes("reduce_scatter_block.lanes", call, b, Blocks::per_rank(call),
+              Lanes::Order::kOfRanks);
+  lanes.reduce_in_node();
+  lanes.to_owners([&](Range part) { return b.output(part); });
+}
+
+}  // namespace
 
 void emit_reduce_scatter_block_lanes(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Levels levels("reduce_scatter_block.lanes", call, b);
-  if (!levels.are_even() || levels.is_alone()) {
+  if (!levels.are_even()) return reduce_scatter_on_uneven(call, b);
+  if (levels.is_alone()) {
     levels.on_all(Algorithm::kLeaders, 0, shared.count, b.input({}), b.output({}));
     return;
   }
