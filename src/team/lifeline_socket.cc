@@ -28,10 +28,8 @@ namespace {
 
 constexpr int kBacklog = 4096;             // all of a large job may call at once
 constexpr rlim_t kSpareDescriptors = 128;  // left to the program, if the limits allow
-// Longer than a network in trouble holds packets back: a full queue before a slow wire, a switch
-// that takes another way, a virtual machine on the move.
-constexpr int kIdleS = 2, kIntervalS = 2, kProbes = 4;
-constexpr unsigned kSilenceMs = 10000;
+constexpr int kIdleS = 1, kIntervalS = 1, kProbes = 2;
+constexpr unsigned kSilenceMs = 3000;
 
 // Which descriptors a forked child is to close. The lock is held over each fork, so that the child
 // finds the table whole and no descriptor on its way into it.

@@ -46,7 +46,7 @@ class OwnFd {
   unsigned generation_ = 0;
 };
 
-/// The kernel notices within about 10 s that the host at the other end has vanished.
+/// The kernel notices within about 3 s that the host at the other end has vanished.
 void watch_closely(const OwnFd& connection);
 
 /// An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d.
