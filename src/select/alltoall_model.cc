@@ -121,8 +121,8 @@ class Model {
         nic_free = std::max(nic_free, now) + nic;
         arrivals.push_back(nic_free + kLatencyNs);
       }
-      if (i < ahead - 1) continue;
-      now = std::max(now, arrivals[static_cast<std::size_t>(i - ahead + 1)]) + take;
+      const Rank taken = i - ahead + 1;
+      if (taken >= 0) now = std::max(now, arrivals[static_cast<std::size_t>(taken)]) + take;
     }
     return now;
   }
