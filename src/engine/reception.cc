@@ -108,8 +108,6 @@ Status Reception::begin(Rank writer, std::uint64_t number, std::size_t bytes,
     receives_ = posted.ok() && posted.value();
     writer_ = writer;
     if (receives_ && was_away) group.expect(source, bytes);
-  } else {
-    learn(number);
   }
   unlock();
   return status;
@@ -128,7 +126,7 @@ bool Reception::lock(std::uint64_t number, multicast::Nanoseconds now) {
   // Stale, it only costs or saves a wait. partner: message() of the owner
   const bool away =
       word != 0 && asked(process_of(word)).value.load(std::memory_order_relaxed) <= number;
-  const multicast::Nanoseconds patience = away ? patience_away_ : patience_;
+  const multicast::Nanoseconds patience = away ? std::min(patience_away_, patience_) : patience_;
   const bool idle = (word & kLocked) == 0 && now - seen_since_ >= patience;
   if (word != 0 && !idle) return false;
   const std::uint64_t own = next_word(word, place_.own);
@@ -139,7 +137,7 @@ bool Reception::lock(std::uint64_t number, multicast::Nanoseconds now) {
   }
   if (word != 0) ++takeovers_;
   if (seen_word_ != 0) in_step_ = false;
-  away_ = away ? word : 0;
+  if (away) patience_away_ = 2 * patience;
   own_word_ = own;
   return true;
 }
@@ -194,16 +192,6 @@ Status Reception::progress(multicast::Nanoseconds now) {
   return status;
 }
 
-// Whether it has saved time to take over for this message.
-void Reception::learn(std::uint64_t number) {
-  const std::uint64_t owner = std::exchange(away_, 0);
-  if (owner == 0) return;
-  // Stale, it only costs or saves a wait. partner: message() of the owner before
-  const bool came = asked(process_of(owner)).value.load(std::memory_order_relaxed) > number;
-  patience_away_ = came ? std::min(2 * patience_away_, patience_)
-                        : std::max(patience_away_ / 2, std::min(kPatience, patience_));
-}
-
 Status Reception::publish() {
   if (!receiving_->status().ok()) return receiving_->status();
   const std::uint64_t number = head().published.value.load(std::memory_order_relaxed);
@@ -213,7 +201,6 @@ Status Reception::publish() {
   has.sequence += streams_.group().config().packets(bytes);
   ++has.message;
   streams_.group().confirm(source, has);
-  learn(number);
   head().lengths[number % kRing] = bytes;
   // partner: message() of each process of the node
   head().published.value.store(number + 1, std::memory_order_release);
