@@ -70,6 +70,10 @@ constexpr std::array kRows = {
         "A list is taken as it is if its runs of bytes are at least so long on average; -1: as "
         "suits the network.",
         nullptr, &Config::gather_bytes, -1, kMax},
+    Row{"CARILLON_PLACE_BYTES", "bytes",
+        "From this size on, what is sent and received between nodes is placed: the reader posts "
+        "its list, then the writer sends; 0: nothing is.",
+        nullptr, &Config::place_bytes, 0, kMax},
     Row{"CARILLON_NETWORK", "text",
         "Network between nodes: verbs, verbs:DEVICE, fabric, fabric:PROVIDER or off; empty: the "
         "best that all nodes have.",

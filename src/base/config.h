@@ -27,6 +27,7 @@ struct Config {
   std::int64_t fetch_bytes = -1;      ///< CARILLON_FETCH_BYTES
   std::int64_t gather_entries = -1;   ///< CARILLON_GATHER_ENTRIES
   std::int64_t gather_bytes = -1;     ///< CARILLON_GATHER_BYTES
+  std::int64_t place_bytes = 0;       ///< CARILLON_PLACE_BYTES
   std::string network;                ///< CARILLON_NETWORK
   std::string multicast = "auto";     ///< CARILLON_MULTICAST
   std::int64_t multicast_join_s = 0;  ///< CARILLON_MULTICAST_JOIN_S

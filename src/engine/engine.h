@@ -99,6 +99,11 @@ class Engine {
   [[nodiscard]] std::int64_t fetch_from_bytes() const { return fetch_from_bytes_; }
   /// They cannot be: the caller's memory cannot be registered.
   void stop_fetching(const Status& why);
+  /// Messages that are sent and received between nodes are placed if they are at least as long.
+  [[nodiscard]] std::int64_t place_from_bytes() const {
+    constexpr std::int64_t kLeast = shm::kInlineBytes + 1;
+    return settings_.place_bytes == 0 ? INT64_MAX : std::max(settings_.place_bytes, kLeast);
+  }
   /// Longest list that is put to another node as it is; 1: none is.
   [[nodiscard]] std::int32_t gather_entries() const { return gather_entries_; }
   /// If its runs of bytes are at least so long on average.

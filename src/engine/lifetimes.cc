@@ -158,6 +158,21 @@ std::vector<std::size_t> Lifetimes::overwriters(std::size_t put) const {
   return found;
 }
 
+bool Lifetimes::is_hasty(std::size_t send) const {
+  const std::size_t strand = places_[send].strand;
+  const auto first =
+      schedule_.ops.begin() + static_cast<std::ptrdiff_t>(schedule_.strands[strand].first_op);
+  const auto count = [&](std::size_t end, auto is) {
+    return std::count_if(first, schedule_.ops.begin() + static_cast<std::ptrdiff_t>(end),
+                         [&](const Op& op) { return is(op.kind); });
+  };
+  const std::vector<std::size_t> after = overwriters(send);
+  return std::any_of(after.begin(), after.end(), [&](std::size_t op) {
+    return op <= send || places_[op].strand != strand ||
+           count(op, is_incoming) < count(send + 1, is_outgoing);
+  });
+}
+
 std::optional<std::size_t> Lifetimes::first_copy(std::size_t wait) const {
   const Message& message = schedule_.ops[wait].message;
   for (std::size_t i = wait + 1; i < schedule_.ops.size(); ++i) {

@@ -28,6 +28,10 @@ class Lifetimes {
   /// somebody still reads it where it stood. Of ops that follow one another only the first.
   [[nodiscard]] std::vector<std::size_t> overwriters(std::size_t put) const;
 
+  /// May what op `send` has captured be overwritten before the peer comes to its recv? Not if other
+  /// ranks do what this one does, and this one has had as many messages by then as it had sent.
+  [[nodiscard]] bool is_hasty(std::size_t send) const;
+
   /// The copy that brings all that is read of this wait's message to the output, if the message may
   /// as well stand there from the wait on: nothing looks at those bytes in between, and nothing
   /// changes them while the message is in use.

@@ -226,6 +226,7 @@ class Lowering {
       if (!may_gather(schedule_.ops[i]) || gathers_.size() == UINT16_MAX) continue;
       const auto id = static_cast<std::uint16_t>(gathers_.size() + 1);
       gathers_[&schedule_.ops[i]] = id;
+      plan_.gathers.push_back({.hasty = plan_.two_sided && lifetimes_.is_hasty(i)});
       for (const std::size_t op : lifetimes_.overwriters(i)) overwritten_[op].push_back(id);
       for (const Buffer& source : schedule_.src(schedule_.ops[i])) {
         if (source.space != Space::kSlot) continue;
@@ -234,7 +235,6 @@ class Lowering {
         if (ids.empty() || ids.back() != id) ids.push_back(id);
       }
     }
-    plan_.gathers.resize(gathers_.size());
   }
 
   [[nodiscard]] bool may_gather(const Op& op) const {
@@ -444,9 +444,9 @@ class Lowering {
       instruction.first_piece = first;
       instruction.piece_count = count;
     }
-    if (instruction.gather != 0)
-      plan_.gathers[instruction.gather - 1U] = {first, count, plan_.uses[instruction.use].peer,
-                                                fixed};
+    if (instruction.gather == 0) return;
+    PlanGather& gather = plan_.gathers[instruction.gather - 1U];
+    gather = {first, count, plan_.uses[instruction.use].peer, fixed, gather.hasty};
   }
 
   // Does no op write the source's space? Then a reader may read it where it stands.

@@ -78,6 +78,8 @@ struct PlanGather {
   Rank peer = 0;
   /// In calls with the same buffers the runs are in the same places.
   bool fixed = false;
+  /// What overwrites the bytes may come before the reader, doing likewise, asks for them.
+  bool hasty = false;
 };
 
 enum class Flow : std::uint8_t {

@@ -199,7 +199,7 @@ bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   Received received;
   const std::uint64_t number = number_of(in, strand);
   if (!poll(in.use, number, polls, &received)) return false;
-  if (received.length < in.length) [[unlikely]] {
+  if (received.length < in.length || received.announcement != nullptr) [[unlikely]] {
     fail(Status(Code::kMismatch, "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
                                      std::to_string(received.length) + " bytes where rank " +
                                      std::to_string(team_->rank()) + " expected " +
@@ -415,6 +415,13 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     return false;
   }
   if (kind == shm::kReference) reads_in_place_ = uses_[use].in_place = true;
+  if (kind == shm::kAnnounced) {
+    net::Announcement announced;
+    std::memcpy(&announced, line.payload, sizeof announced);
+    *received = {.length = static_cast<std::int64_t>(announced.bytes),
+                 .announcement = line.payload};
+    return true;
+  }
   if (kind == shm::kExposed) {
     net::Exposure exposure;
     std::memcpy(&exposure, line.payload, sizeof exposure);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -103,6 +104,8 @@ class Run {
   void withdraw_messages();
   /// The processes from whose memory gets are under way.
   [[nodiscard]] std::vector<int> gets_from() const;
+  /// Messages that are to be placed are not awaited any more. False: there were none.
+  bool stop_awaiting();
   /// May ranks of other nodes that are alive still get what this run exposed?
   [[nodiscard]] bool may_be_read();
   /// The network may reach none of the caller's memory any more.
@@ -149,9 +152,10 @@ class Run {
   struct Received {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
-    std::uint64_t lent = 0;               // the data are still at this address of the writer's
-    const std::byte* exposure = nullptr;  // the data are still where this says
-    bool landed = false;                  // and have been got to where they may stay
+    std::uint64_t lent = 0;                   // the data are still at this address of the writer's
+    const std::byte* exposure = nullptr;      // the data are still where this says
+    bool landed = false;                      // and have been got to where they may stay
+    const std::byte* announcement = nullptr;  // the data are sent when they are awaited
   };
 
   void set_buffers();
@@ -214,7 +218,15 @@ class Run {
   Result<wire::Piece> fetch_to(const Landing& to, std::size_t place, std::uint64_t length,
                                bool* in_place);
   bool fetch_to_list(const Instruction& in, const Strand& strand, const Part& part,
-                     net::Fetch& fetch);
+                     std::vector<wire::Piece>& to);
+  template <typename Clock>
+  bool write_placed(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
+                    Clock& clock);
+  bool receive_placed(const Instruction& in, const Strand& strand, const Part& part,
+                      Received* received);
+  Status begin_placed(const Instruction& in, const Strand& strand, const Part& part,
+                      const Received& received, net::Placed& placed);
+  bool stood_in(std::size_t put);
   Result<bool> fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch);
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
@@ -291,6 +303,7 @@ class Run {
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
   std::vector<Strand> strands_;
+  std::chrono::steady_clock::time_point flushing_since_;  // none: it is not
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
   std::unique_ptr<net::Fetches> fetches_;     // null until the first

@@ -62,28 +62,31 @@ Result<wire::Piece> Run::fetch_to(const Landing& to, std::size_t place, std::uin
 
 // To where a recv has its bytes, as the network fills places. False: they are to be copied there.
 bool Run::fetch_to_list(const Instruction& in, const Strand& strand, const Part& part,
-                        net::Fetch& fetch) {
+                        std::vector<wire::Piece>& to) {
   const Engine& engine = team_->engine();
+  const std::uint32_t runs = std::max(in.piece_count, 1U);
   if (team_->limits().gather_entries <= 1 ||
-      run_bytes(in.length, in.piece_count, part.length) < engine.gather_from_bytes()) {
+      run_bytes(length_of(in.dst, in.length), runs, part.length) < engine.gather_from_bytes()) {
     return false;
   }
   const auto add = [&](const Operand& memory, std::int64_t start, std::int64_t run) {
     const std::span bytes(at(memory, strand) + start, static_cast<std::size_t>(run));
     const wire::Registration* registration = nullptr;
     if (!find_registration(memory, bytes, strand, part.length, &registration)) return false;
-    fetch.to.push_back({bytes.data(), bytes.size(), registration});
+    const bool touches = !to.empty() && to.back().data + to.back().bytes == bytes.data() &&
+                         to.back().registration == registration;
+    if (touches) {
+      to.back().bytes += bytes.size();
+    } else {
+      to.push_back({bytes.data(), bytes.size(), registration});
+    }
     return true;
   };
-  if (!for_each_run(pieces_of(in), part.offset, part.length, whole_length, add)) {
-    fetch.to.clear();
-    return false;
-  }
-  fetch.start(true);
-  net::Counters& counters = engine.network()->counters();
-  ++counters.scattered;
-  counters.scattered_entries += fetch.to.size();
-  return true;
+  const bool known = in.piece_count == 0
+                         ? add(in.dst, part.offset, part.length)
+                         : for_each_run(pieces_of(in), part.offset, part.length, whole_length, add);
+  if (!known) to.clear();
+  return known;
 }
 
 // Posts as many places as one get takes, then the next ones. False: not all are filled yet.
@@ -116,7 +119,13 @@ bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t numbe
   net::Exposure exposure;
   std::memcpy(&exposure, received->exposure, sizeof exposure);
   const bool has_list = in.action == Action::kRecv && in.piece_count > 0;
-  if (fetch.to.empty() && !(has_list && fetch_to_list(in, strand, to.part, fetch))) {
+  if (fetch.to.empty() && has_list && fetch_to_list(in, strand, to.part, fetch.to)) {
+    fetch.start(true);
+    net::Counters& counters = team_->engine().network()->counters();
+    ++counters.scattered;
+    counters.scattered_entries += fetch.to.size();
+  }
+  if (fetch.to.empty()) {
     const bool is_wait = in.action == Action::kWait;
     const std::size_t place = is_wait ? in.dst.base - kBaseSlots : plan_->slot_bases + index;
     bool in_place = false;

@@ -148,8 +148,10 @@ bool Run::write_list(const Instruction& in, shm::Peer& peer, const Part& part,
 bool Run::flushed(const Instruction& in) {
   if (!gathers_) return true;
   for (std::uint32_t i = 0; i < in.piece_count; ++i) {
-    if (!gathers_->ended(plan_->flushes[in.first_piece + i] - 1U)) return false;
+    const std::size_t put = plan_->flushes[in.first_piece + i] - 1U;
+    if (!gathers_->ended(put) && !stood_in(put)) return false;
   }
+  flushing_since_ = {};
   return true;
 }
 

@@ -17,6 +17,9 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   if (!team_->endpoint().pair_line_free(peer, part.number)) return false;
   net::Pair& pair = *peer.remote;
   const bool two_sided = sends(in);
+  if (two_sided && part.length >= team_->engine().place_from_bytes()) {
+    return write_placed(in, strand, peer, part, clock);
+  }
   const auto exposure = two_sided ? std::nullopt : exposure_of(in, strand, part);
   if (in.gather != 0 && !exposure) {
     net::GatheredPut* const put = gathered(in, strand, part);

@@ -3,7 +3,7 @@
 // The ops send and recv: streams of messages. On a node they are written and read like those of
 // put, and so they are between nodes, unless the schedule is one of two-sided transfers: then they
 // are sent and received, as a two-sided library would, copied into a registered buffer, received
-// into another one, copied out.
+// into another one, copied out; or placed (run_placed.cc).
 #include <algorithm>
 #include <string>
 
@@ -60,6 +60,10 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
         landing.extent = extent_of(landing.bytes, in.dst, strand);
       }
       if (!fetch(in, strand, number, landing, &received)) return false;
+    }
+    if (received.announcement != nullptr &&
+        !receive_placed(in, strand, {number, offset, length}, &received)) {
+      return false;
     }
     clock.charge(Work::kWait);
     if (!received.landed) {

@@ -303,14 +303,21 @@ void Team::take_memory_back(const std::vector<Run*>& runs) {
   net::Network& network = *engine_.network();
   const auto under_way = [&] {
     std::vector<int> processes =
-        network.buffers().lent_to([&](const net::Pair* pair) { return links_->owns(pair); });
+        network.lent_to([&](const net::Pair* pair) { return links_->owns(pair); });
     for (const Run* run : runs) {
       const std::vector<int> more = run->gets_from();
       processes.insert(processes.end(), more.begin(), more.end());
     }
     return processes;
   };
-  if (!network.settle([&] { return under_way().empty(); })) {
+  links_->withdraw_announced();
+  const auto none_under_way = [&] { return under_way().empty(); };
+  bool settled = network.settle(none_under_way);
+  if (!settled &&
+      std::count_if(runs.begin(), runs.end(), [](Run* run) { return run->stop_awaiting(); }) > 0) {
+    settled = network.settle(none_under_way);
+  }
+  if (!settled) {
     for (const int process : under_way()) {
       network.cut_off(process,
                       {Code::kPeerDead, network.name() + ": process " + std::to_string(process) +

@@ -102,11 +102,13 @@ class Operation {
 /// What an end has done since it was opened: for measurements.
 struct Counters {
   std::uint64_t puts = 0, gets = 0, sends = 0;  ///< posted, the transport's own among them
-  std::uint64_t receives = 0;       ///< posted: by recv, or kept ready for whatever comes
-  std::uint64_t completions = 0;    ///< taken from the device's queues
-  std::uint64_t immediates = 0;     ///< of puts that have arrived
-  std::uint64_t registrations = 0;  ///< of memory
-  std::uint64_t copied_bytes = 0;   ///< by the transport, from where messages come to their recv's
+  std::uint64_t receives = 0;        ///< posted: by recv, or kept ready for whatever comes
+  std::uint64_t completions = 0;     ///< taken from the device's queues
+  std::uint64_t immediates = 0;      ///< of puts that have arrived
+  std::uint64_t registrations = 0;   ///< of memory
+  std::uint64_t copied_bytes = 0;    ///< by the transport, from where messages come to their recv's
+  std::uint64_t placed = 0;          ///< receives posted by recv_placed,
+  std::uint64_t placed_entries = 0;  ///< of so many entries
 };
 
 /// Told of what others did to this end's memory.
@@ -154,6 +156,26 @@ class Wire {
   virtual Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                             Operation& operation) = 0;
 
+  // Placed: sent to a list that the peer has posted already, so that nothing on the way needs to
+  // know where the bytes belong. The n-th send_placed to a peer fills its n-th recv_placed of this
+  // end, both of the same tag. To be posted only when the peer has said that its own is there.
+
+  /// False: not yet can the peer post its recv_placed.
+  virtual Result<bool> meet(Peer /*peer*/) { return true; }
+  virtual Result<bool> send_placed(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                                   Operation& operation) {
+    return send(peer, from, tag, operation);
+  }
+  virtual Result<bool> recv_placed(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                                   Operation& operation) {
+    auto posted = recv(peer, to, tag, operation);
+    if (posted.ok() && posted.value()) count_placed(to.size());
+    return posted;
+  }
+  /// Of a recv_placed: it is not awaited any more. It ends now, or when something comes to it, or
+  /// when the peer is cut off.
+  virtual void stop_awaiting(Operation& /*operation*/) {}
+
   /// What is under way to the peer is given up: when this returns nothing of it touches this
   /// process's memory any more, whatever the peer does, and all further posts to it fail with
   /// `why`. Its operations end with `why`, or, where the network can only give up all peers at
@@ -172,6 +194,10 @@ class Wire {
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  protected:
+  void count_placed(std::size_t entries) {
+    ++counters_.placed;
+    counters_.placed_entries += entries;
+  }
   Counters counters_;
 };
 

@@ -206,6 +206,62 @@ TEST_P(WireConformance, TaggedMessagesKeepTheirOrder) {
   });
 }
 
+// To lists that are posted already, with each number of pieces that the network takes.
+TEST_P(WireConformance, PlacedMessagesFillTheirLists) {
+  on_ranks(2, [](End& end) {
+    constexpr std::size_t kBytes = 3000;
+    const int other = 1 - end.rank();
+    ASSERT_TRUE(end.post([&] { return end.wire().meet(end.peer(other)); }));
+    end.barrier();
+    const std::size_t most = end.wire().capabilities().max_pieces;
+    for (int round = 0; round < 10; ++round) {
+      const wire::Counters before = end.wire().counters();
+      std::vector<Operation> received(most), sent(most);
+      std::size_t place = kRegionBytes / 2;
+      const auto tag = [](std::size_t i) { return static_cast<std::uint64_t>(i + 100) << 35; };
+      std::vector<std::size_t> places;
+      std::uint64_t entries = 0;
+      for (std::size_t i = 0; i < most; ++i) {  // of i + 1 pieces, three bytes apart
+        std::vector<Piece> list;
+        places.push_back(place);
+        for (std::size_t k = 0; k <= i; ++k) {
+          list.push_back(end.piece(place, kBytes * (k + 1) / (i + 1) - kBytes * k / (i + 1)));
+          place += list.back().bytes + 3;
+        }
+        entries += list.size();
+        end.post(
+            [&] { return end.wire().recv_placed(end.peer(other), list, tag(i), received[i]); });
+      }
+      std::memset(end.region(), round, kBytes);
+      for (std::size_t j = 0; j < kBytes; ++j) {
+        end.region()[j] = byte_of(end.rank(), j + static_cast<std::size_t>(round));
+      }
+      end.barrier();
+      for (std::size_t i = 0; i < most; ++i) {
+        const std::array list{end.piece(0, 1000 + i), end.piece(1000 + i, 2000 - i)};
+        end.post([&] { return end.wire().send_placed(end.peer(other), list, tag(i), sent[i]); });
+      }
+      for (std::size_t i = 0; i < most; ++i) {
+        ASSERT_TRUE(end.finish(received[i]));
+        ASSERT_TRUE(end.finish(sent[i]));
+        ASSERT_EQ(received[i].received_bytes(), kBytes);
+        std::size_t at = places[i], j = 0;
+        for (std::size_t k = 0; k <= i; ++k, at += 3) {
+          for (const std::size_t last = kBytes * (k + 1) / (i + 1); j < last; ++j, ++at) {
+            ASSERT_EQ(end.region()[at], byte_of(other, j + static_cast<std::size_t>(round)))
+                << "byte " << j << " of message " << i;
+          }
+        }
+      }
+      end.progress();
+      EXPECT_EQ(end.wire().counters().placed - before.placed, most);
+      EXPECT_EQ(end.wire().counters().placed_entries - before.placed_entries, entries);
+      EXPECT_EQ(end.wire().counters().copied_bytes, before.copied_bytes);
+      end.barrier();
+    }
+  });
+}
+
 // More than any queue holds: posts are refused, progress makes room, nothing is lost.
 TEST_P(WireConformance, FullQueuesLoseNothing) {
   constexpr std::uint32_t kPuts = 4000;

@@ -29,6 +29,7 @@ struct Plan {
   std::string lend_bytes = "0";      // CARILLON_LEND_BYTES
   std::string fetch_bytes = "0";     // CARILLON_FETCH_BYTES
   std::string gather_entries = "0";  // CARILLON_GATHER_ENTRIES
+  std::string place_bytes = "0";     // CARILLON_PLACE_BYTES
   std::string multicast = "off";     // CARILLON_MULTICAST
   std::string domains;               // CARILLON_DOMAIN_RANKS
 
@@ -45,6 +46,7 @@ struct Plan {
     setenv("CARILLON_FETCH_BYTES", fetch_bytes.c_str(), 1);
     setenv("CARILLON_GATHER_ENTRIES", gather_entries.c_str(), 1);
     setenv("CARILLON_GATHER_BYTES", "1", 1);
+    setenv("CARILLON_PLACE_BYTES", place_bytes.c_str(), 1);
     setenv("CARILLON_MULTICAST", multicast.c_str(), 1);
     setenv("CARILLON_MULTICAST_JOIN_S", "60", 1);
   }
@@ -327,6 +329,14 @@ TEST_P(NodesGathered, BothSlots) {
 TEST_P(NodesGathered, SentAndReceived) {
   run_both_slots(two_sided_rounds(),
                  {.shape = GetParam(), .parameters = ":transfer=sendrecv", .gather_entries = "2"});
+}
+
+// What is sent to other nodes is placed.
+TEST_P(NodesGathered, Placed) {
+  run_both_slots(two_sided_rounds(), {.shape = GetParam(),
+                                      .parameters = ":transfer=sendrecv",
+                                      .gather_entries = "2",
+                                      .place_bytes = "1"});
 }
 
 // What is got goes to the places of lists.

@@ -85,6 +85,9 @@ class FabricWire final : public wire::Wire {
                     Operation& operation) override;
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
+  void stop_awaiting(Operation& operation) override {
+    if (cut_off_.ok()) fi_cancel(&endpoint_->fid, operation.provider_space());
+  }
   void cut_off(Peer peer, const Status& why) override;
   Status progress(wire::Listener& listener) override;
   [[nodiscard]] int wait_descriptor() const override { return wait_descriptor_; }

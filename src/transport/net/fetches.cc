@@ -11,6 +11,24 @@ Fetch& Fetches::of_strand(std::size_t strand) {
   return *by_strand_[strand];
 }
 
+Placed& Fetches::placed_of_strand(std::size_t strand) {
+  while (placed_.size() <= strand) placed_.push_back(std::make_unique<Placed>());
+  return *placed_[strand];
+}
+
+// Of what is not told of yet nothing can come.
+bool Fetches::stop_awaiting() {
+  bool any = false;
+  for (const auto& placed : placed_) {
+    for (wire::Operation& one : std::span(placed->operations).first(placed->posted)) {
+      if (one.done() || !placed->told) continue;
+      network_.wire().stop_awaiting(one);
+      any = true;
+    }
+  }
+  return any;
+}
+
 Result<wire::Piece> Fetches::landing(std::size_t place, std::uint64_t bytes) {
   if (landings_.size() <= place) landings_.resize(place + 1);
   Block& block = landings_[place];
@@ -30,6 +48,7 @@ void Fetches::finish() {
     fetch->to.clear();
     fetch->start(false);
   }
+  for (const auto& placed : placed_) placed->end();
   for (Block& block : landings_) {
     if (block.bytes > 0) network_.memory().release(block);
     block = {};
@@ -40,6 +59,9 @@ std::vector<int> Fetches::under_way_from() const {
   std::vector<int> processes;
   for (const auto& fetch : by_strand_) {
     if (!fetch->operation.done()) processes.push_back(fetch->process);
+  }
+  for (const auto& placed : placed_) {
+    if (!placed->all_done()) processes.push_back(placed->process);
   }
   return processes;
 }

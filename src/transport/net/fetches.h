@@ -11,6 +11,7 @@
 
 #include "transport/net/exposure.h"
 #include "transport/net/memory.h"
+#include "transport/net/placed.h"
 
 namespace carillon::net {
 
@@ -44,18 +45,23 @@ class Fetches {
   [[nodiscard]] Regions& regions() { return regions_; }
   /// The get of a strand.
   Fetch& of_strand(std::size_t strand);
+  /// The message of a strand that is placed.
+  Placed& placed_of_strand(std::size_t strand);
   /// Memory for a message of so many bytes that lands nowhere else. One per place, until finish().
   Result<wire::Piece> landing(std::size_t place, std::uint64_t bytes);
   /// Nothing is under way, or all of it is cut off. The network may reach none of it any more.
   void finish();
-  /// The processes from whose memory gets are under way.
+  /// The processes from whose memory gets are under way, or whose messages are placed.
   [[nodiscard]] std::vector<int> under_way_from() const;
+  /// Messages that are to be placed are not awaited any more. False: there are none.
+  bool stop_awaiting();
 
  private:
   Network& network_;
   Regions regions_;
   std::vector<std::unique_ptr<Fetch>> by_strand_;
-  std::vector<Block> landings_;  // by place; no bytes: none
+  std::vector<std::unique_ptr<Placed>> placed_;  // by strand, too
+  std::vector<Block> landings_;                  // by place; no bytes: none
 };
 
 }  // namespace carillon::net

@@ -14,14 +14,17 @@ bool GatheredPut::ended() {
 }
 
 bool Gathers::all_ended() {
-  return std::all_of(puts_.begin(), puts_.end(), [](GatheredPut& put) { return put.ended(); });
+  return copied_.ended() &&
+         std::all_of(puts_.begin(), puts_.end(), [](GatheredPut& put) { return put.ended(); });
 }
 
 void Gathers::abandon() {
-  for (GatheredPut& put : puts_) {
+  const auto abandon_one = [](GatheredPut& put) {
     for (Buffer* const buffer : put.under_way) buffer->held = false;
     put.under_way.clear();
-  }
+  };
+  std::for_each(puts_.begin(), puts_.end(), abandon_one);
+  abandon_one(copied_);
 }
 
 }  // namespace carillon::net

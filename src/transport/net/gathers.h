@@ -29,6 +29,8 @@ class Gathers {
     if (puts_.size() <= index) puts_.resize(index + 1);
     return puts_[index];
   }
+  /// Messages that are placed, and were copied for that.
+  [[nodiscard]] std::vector<Buffer*>& copied() { return copied_.under_way; }
   /// Have the posts of this put ended?
   [[nodiscard]] bool ended(std::size_t index) {
     return index >= puts_.size() || put(index).ended();
@@ -45,6 +47,7 @@ class Gathers {
 
  private:
   std::vector<GatheredPut> puts_;  // by index
+  GatheredPut copied_;
   std::uint64_t buffers_ = 1;
 };
 

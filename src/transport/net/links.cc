@@ -32,6 +32,12 @@ void Links::give_up(std::uint64_t done) {
   }
 }
 
+void Links::withdraw_announced() {
+  for (const auto& pair : pairs_) {
+    if (pair) pair->withdraw_announced();
+  }
+}
+
 bool Links::unbroken() const {
   return std::all_of(pairs_.begin(), pairs_.end(),
                      [](const auto& pair) { return !pair || pair->status().ok(); });

@@ -41,6 +41,8 @@ class Links {
   /// Tells every member in use.
   void tell_all(std::uint64_t done, std::uint64_t call);
   void give_up(std::uint64_t done);
+  /// What members have been told of and have not asked for yet is not sent.
+  void withdraw_announced();
   /// Has no pair failed?
   [[nodiscard]] bool unbroken() const;
   [[nodiscard]] bool owns(const Pair* pair) const;

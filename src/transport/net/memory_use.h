@@ -15,7 +15,9 @@ namespace carillon::net {
 
 /// A pair's block, at each end: where things begin (pair.h has the picture).
 struct BlockLayout {
-  static constexpr std::uint64_t kLines = 64;
+  static constexpr std::uint64_t kReadies = 64;  ///< what the member's receives are ready for
+  static constexpr std::uint64_t kReadyBytes = 64;
+  static constexpr std::uint64_t kLines = kReadies + shm::kWindow * kReadyBytes;
   static constexpr std::uint64_t kHeads = 16;  ///< before a payload: length and header
   static constexpr std::uint64_t kLineBytes = kHeads + shm::kInlineBytes;
   static constexpr std::uint64_t kSlots = kLines + (shm::kWindow * kLineBytes + 63) / 64 * 64;
@@ -23,6 +25,9 @@ struct BlockLayout {
 
   std::uint64_t slot_bytes = 0;  ///< the longest message
 
+  [[nodiscard]] static constexpr std::uint64_t ready(unsigned line) {
+    return kReadies + line * kReadyBytes;
+  }
   /// Of the length, header and payload of a message.
   [[nodiscard]] constexpr std::uint64_t message(unsigned line, bool is_long) const {
     if (!is_long) return kLines + line * kLineBytes;

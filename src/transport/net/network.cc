@@ -34,6 +34,7 @@ Network::Network(std::unique_ptr<wire::Wire> wire, int processes, int self,
       memory_(*wire_),
       buffers_(memory_, largest_message + Pair::kHeadBytes),
       receive_buffers_(memory_, largest_message + Pair::kHeadBytes),
+      placed_buffers_(memory_, largest_message + Pair::kHeadBytes),
       self_(self),
       largest_message_(largest_message),
       largest_send_(
@@ -139,9 +140,11 @@ Pair* Network::pair_of(std::uint32_t id) const { return id < pairs_.size() ? pai
 void Network::forget(Pair& pair) {
   name_pair(pair.place().id, nullptr);
   if (!pair.is_used()) return;
+  forget_placed(pair);
   std::erase(retries_, &pair);
   buffers_.forget(&pair);
   receive_buffers_.forget(&pair);
+  placed_buffers_.forget(&pair);
 }
 
 Result<wire::Peer> Network::peer_of(int process) {
@@ -173,6 +176,7 @@ void Network::give_up_on(int process, const Status& why) {
   other.requests.clear();
   other.asking = false;
   other.answering = false;
+  other.turns.clear();
   for (Pair* const pair : pairs_) {
     if (pair != nullptr && pair->place().process == process) pair->fail(why);
   }
@@ -196,6 +200,7 @@ void Network::cut_off(int process, const Status& why) {
 void Network::check_buffers() {
   buffers_.check();
   receive_buffers_.check();
+  placed_buffers_.check();
   for (std::size_t i = 0; i < processes_.size(); ++i) {
     for (const wire::Operation* const note :
          {&processes_[i].request_operation, &processes_[i].reply_operation}) {
@@ -313,6 +318,7 @@ Status Network::progress() {
   if (!status_.ok()) return status_;
   status_ = wire_->progress(*this);
   if (!talking_.empty()) send_notes();
+  if (!turning_.empty() || !placing_.empty()) progress_placed();
   if (!retries_.empty()) {
     // By index, and in place: others may join, and the next call allocates nothing.
     std::size_t i = 0;
@@ -329,8 +335,9 @@ bool Network::idle() const {
   const auto said = [](const Process& other) {
     return other.request_operation.done() && other.reply_operation.done();
   };
-  return !status_.ok() || (talking_.empty() && retries_.empty() && buffers_.idle() &&
-                           std::all_of(processes_.begin(), processes_.end(), said));
+  return !status_.ok() ||
+         (talking_.empty() && retries_.empty() && turning_.empty() && buffers_.idle() &&
+          placed_buffers_.idle() && std::all_of(processes_.begin(), processes_.end(), said));
 }
 
 // One that is told again is none.
@@ -354,7 +361,13 @@ void Network::on_put(std::uint32_t value) {
       return;
     }
   } else if (Pair* const pair = pair_of(id); pair != nullptr) {
-    kind == Kind::kStatus ? pair->on_status() : pair->on_message(number, kind == Kind::kLong);
+    if (kind != Kind::kStatus) {
+      pair->on_message(number, kind == Kind::kLong);
+    } else if (number == 0) {
+      pair->on_status();
+    } else if (number <= shm::kWindow) {
+      pair->on_ready(number - 1);
+    }
     return;
   } else if (id < pairs_.size()) {
     return;  // of a team that is gone

@@ -28,7 +28,7 @@
 
 namespace carillon::net {
 
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 
 /// What a process tells all others once. Plain data: it travels as bytes.
 struct Contact {
@@ -67,6 +67,16 @@ struct Counters {
   std::uint64_t scattered_entries = 0;  ///< of so many entries
 };
 
+/// A message that the process awaits, and places: its first part is sent after as many as the
+/// process has posted receives before. Without a pair: the parts are of no bytes.
+struct Turn {
+  Pair* pair = nullptr;
+  unsigned line = 0;
+  std::uint64_t tag = 0;
+  std::uint32_t count = 0;  ///< of parts
+  std::uint32_t sent = 0;
+};
+
 /// Another process of the job.
 struct Process {
   wire::Peer peer = -1;  ///< once it is used
@@ -80,6 +90,10 @@ struct Process {
   std::uint64_t requests_seen = 0, replies_seen = 0;
   Status trouble;  ///< not ok: nothing can be sent there any more
   wire::Operation request_operation, reply_operation;
+  std::uint32_t placed_posted = 0;    ///< receives of what it places here
+  const Placed* numbering = nullptr;  ///< the message whose receives are being posted
+  std::uint32_t turn = 0;  ///< so many of what is placed there have been sent, or are up to
+  std::map<std::uint32_t, Turn> turns;  ///< by first
 };
 
 class Network final : public wire::Listener {
@@ -101,6 +115,11 @@ class Network final : public wire::Listener {
   [[nodiscard]] Memory& memory() { return memory_; }
   [[nodiscard]] Buffers& buffers() { return buffers_; }
   [[nodiscard]] Buffers& receive_buffers() { return receive_buffers_; }
+  /// For what is placed: unlike others' operations, theirs end when readers have done something. So
+  /// nobody who waits for a buffer that was free since may be waiting for them.
+  [[nodiscard]] Buffers& placed_buffers() { return placed_buffers_; }
+  /// The processes to which the network is sending what was lent to it for these pairs.
+  [[nodiscard]] std::vector<int> lent_to(const std::function<bool(const Pair*)>& pairs) const;
   /// Tells pairs whose operations have failed.
   void check_buffers();
   [[nodiscard]] std::uint64_t largest_message() const { return largest_message_; }
@@ -135,13 +154,26 @@ class Network final : public wire::Listener {
   void retry_later(Pair& pair) { retries_.push_back(&pair); }
   void forget(Pair& pair);
 
+  // Of what is placed (network_placed.cc).
+  using Turn = net::Turn;
+  /// False: such a turn cannot be.
+  bool take_turn(int process, std::uint32_t first, const Turn& turn);
+  /// Calls pair.settle_placed() until it succeeds.
+  void watch_placed(Pair& pair);
+  /// Which of the process's receives the next one is; none: those of another message come first.
+  std::optional<std::uint32_t> number_placed(int process, const Placed& placed);
+  /// It is posted.
+  void count_placed(int process, const Placed& placed);
+
   /// Moves everything on. An error: the end is broken; it stays so.
   Status progress();
   /// Processes used for the first time since this was asked last.
   std::vector<int> take_new_processes() { return std::exchange(new_processes_, {}); }
   /// What to sleep on until progress() has something to do, right after ready_to_wait(); or -1.
   [[nodiscard]] int wait_descriptor() const { return wire_->wait_descriptor(); }
-  bool ready_to_wait() { return talking_.empty() && retries_.empty() && wire_->ready_to_wait(); }
+  bool ready_to_wait() {
+    return talking_.empty() && retries_.empty() && turning_.empty() && wire_->ready_to_wait();
+  }
   /// Makes progress until `done`. False: not within two seconds, or the end is broken.
   bool settle(const std::function<bool()>& done);
   /// Gives the process up for good, and what is under way to it: that touches no memory any more.
@@ -177,10 +209,14 @@ class Network final : public wire::Listener {
   void on_reply(int process);
   void send_notes();
   bool send_note(int process, const Note& note, bool reply, wire::Operation& operation);
+  void progress_placed();
+  bool send_turns(int process);
+  Result<bool> send_nothing(int process, std::uint64_t tag);
+  void forget_placed(const Pair& pair);
 
   std::unique_ptr<wire::Wire> wire_;
   Memory memory_;
-  Buffers buffers_, receive_buffers_;
+  Buffers buffers_, receive_buffers_, placed_buffers_;
   int self_;
   std::uint64_t largest_message_;
   std::uint64_t largest_send_;
@@ -198,6 +234,8 @@ class Network final : public wire::Listener {
   std::vector<int> talking_;                // processes with notes to send
   std::vector<Pair*> retries_;
   std::vector<int> new_processes_;
+  std::vector<int> turning_;    // processes whose turn is to be sent
+  std::vector<Pair*> placing_;  // pairs that have announced something
   Status status_;
   bool garbage_told_ = false;
 };

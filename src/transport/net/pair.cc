@@ -57,6 +57,9 @@ Pair::Pair(Network& network, const PairPlace& place) : network_(network), place_
 }
 
 Pair::~Pair() {
+  for (const auto& placing : placings_) {
+    if (placing && placing->state != Placing::State::kNone) end_placing(*placing, {});
+  }
   network_.forget(*this);
   // What could not be told yet, a note will tell.
   if (status_pending_ && !closing_ && state_ != State::kFailed) note_giving_up();
@@ -297,10 +300,17 @@ void Pair::on_message(std::uint32_t number, bool is_long) {
     std::memcpy(&exposure, payload, sizeof exposure);
     if (exposure.bytes == 0 || exposure.bytes > place_.slot_bytes) return on_garbage();
     kind = shm::kExposed;
+  } else if (shm::header_kind(header) == shm::kAnnounced) {
+    Announcement announced;
+    if (is_long || length != sizeof announced) return on_garbage();
+    std::memcpy(&announced, payload, sizeof announced);
+    const bool fits = announced.bytes <= place_.slot_bytes;
+    if (!fits || !announced.parts().are_of(announced.bytes, kMostCuts)) return on_garbage();
+    kind = shm::kAnnounced;
   }
   if (!is_long) {
     std::memcpy(arrived.payload, payload, length);
-    network_.counters().copied_bytes += length;
+    if (kind != shm::kAnnounced) network_.counters().copied_bytes += length;
   } else {
     const shm::ChunkRef where{reinterpret_cast<std::uint64_t>(payload), length};
     std::memcpy(arrived.payload, &where, sizeof where);

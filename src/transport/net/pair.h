@@ -6,15 +6,15 @@
 // the reader's progress makes the header visible where Run::poll looks.
 //
 //   block, at the reader, written by the one member it belongs to
-//   +--------+--------+-----+--------+--------+-----+--------+
-//   | status | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
-//   +--------+--------+-----+--------+--------+-----+--------+
+//   +--------+---------+--------+-----+--------+--------+-----+--------+
+//   | status | readies | line 0 | ... | line 7 | slot 0 | ... | slot 7 |
+//   +--------+---------+--------+-----+--------+--------+-----+--------+
 //   status: the member's `done`, its count of this rank's messages and of its own, the call it
 //   waits in, whether it has closed, and a check that all of it is there: the next one may be
-//   landing. line n: a message that fits in a line: length, header, payload. Side by side, so that
-//   short messages use one page. slot n: a longer one, its payload aligned. Of a long one whose
-//   bytes the writer can keep as they are for a while, only the place is told, in a line
-//   (exposure.h).
+//   landing. readies: for which of this rank's messages it has receives (placed.h). line n: a
+//   message that fits in a line: length, header, payload. Side by side, so that short messages use
+//   one page. slot n: a longer one, its payload aligned. Of a long one whose bytes the writer can
+//   keep as they are for a while, only the place is told, in a line (exposure.h).
 //
 // Two-sided (pair_two_sided.cc), a message is sent and received instead of put. The reader keeps a
 // receive posted for each line, in a buffer of the network's, from the writer's first such message
@@ -34,6 +34,7 @@
 
 #include "transport/net/buffers.h"
 #include "transport/net/memory_use.h"
+#include "transport/net/placed.h"
 #include "transport/shm/endpoint.h"
 
 namespace carillon::net {
@@ -53,6 +54,9 @@ struct PairPlace {
   std::uint64_t send_bytes = 0;    ///< the longest that is sent and received
   std::size_t gather_entries = 1;  ///< of a list in one post, a message's head not among them
 };
+
+/// Of what is placed in that line of a pair, as the reader names it.
+std::uint64_t placed_tag(std::uint32_t id, std::uint64_t generation, unsigned line);
 
 class Pair {
  public:
@@ -85,6 +89,33 @@ class Pair {
   };
   bool post_list(const Listed& message, std::vector<wire::Piece>& list,
                  std::vector<Buffer*>* under_way);
+
+  // Writing what is placed (pair_placed.cc).
+  /// May message `number` be announced now? False as above.
+  bool may_announce(std::uint64_t number);
+  /// Does a list go as it is?
+  [[nodiscard]] bool takes_placed(std::span<const wire::Piece> list) const {
+    return cut(list, most_placed()).has_value();
+  }
+  /// Tells of the message; its bytes stay in the list's places until the operation of what
+  /// `under_way` gets is done. That is `packed` if not null, the list being of that buffer alone.
+  bool announce(const Listed& message, std::span<const wire::Piece> list, Buffer* packed,
+                std::vector<Buffer*>* under_way);
+  /// If the reader has not asked for the message yet: copies it to a buffer of the network's, from
+  /// which it goes then, and ends the operation. Null: it has, or there is no such message.
+  Result<Buffer*> stand_in(const Buffer& under_way);
+  /// What has been announced will not be sent, whoever asks.
+  void withdraw_announced();
+  /// The n-th part of the message of that line.
+  Result<bool> send_part(unsigned line, std::uint32_t part, std::uint64_t tag);
+  /// Ends what has been sent. False: there may be more.
+  bool settle_placed();
+  /// Entries of a part.
+  [[nodiscard]] std::size_t most_placed() const;
+  // Reading it.
+  /// Fills the list with message `number`, which was announced. False: not all is there yet.
+  Result<bool> receive_placed(std::uint64_t number, Placed& placed);
+
   /// The network knows these bytes: they are of a message in this pair's block.
   [[nodiscard]] const wire::Registration* registration_of(std::span<const std::byte> bytes) const;
   /// The member could not be reached.
@@ -140,6 +171,8 @@ class Pair {
   /// `number`: the last bits of the message's.
   void on_message(std::uint32_t number, bool is_long);
   void on_status();
+  /// It has receives for what was announced in that line.
+  void on_ready(unsigned line);
   /// The member says where its block is.
   void on_opened(const Note& note);
   /// It asks for receives for what it sends.
@@ -182,6 +215,10 @@ class Pair {
   void show_line(unsigned line);
   void on_garbage();
   bool end_receives();
+  struct Placing;
+  void end_placing(Placing& placing, const Status& status);
+  Result<bool> post_receives(std::uint64_t number, Placed& placed);
+  Result<bool> tell_ready(std::uint64_t number, Placed& placed);
   [[nodiscard]] BlockLayout layout() const { return {place_.slot_bytes}; }
 
   Network& network_;
@@ -218,6 +255,19 @@ class Pair {
   unsigned ended_receives_ = 0;
   int end_tries_ = 0;
   bool retrying_ = false;  // in the network's list of those to try again
+  // A message that is placed, by line; null until the first.
+  struct Placing {
+    enum class State : std::uint8_t { kNone, kAnnounced, kWithdrawn, kAwaited };
+    State state = State::kNone;
+    std::uint64_t number = 0, bytes = 0;
+    std::vector<wire::Piece> list;
+    Buffer* holder = nullptr;  // whose operation is done when the list is free
+    bool packed = false;       // the list is of that buffer
+    Parts parts;
+    std::uint32_t posted = 0;
+    std::array<wire::Operation, kMostParts> operations;
+  };
+  std::array<std::unique_ptr<Placing>, shm::kWindow> placings_;
   shm::Peer* peer_ = nullptr;
   // The member's, as it told them; the endpoint reads them.
   shm::Progress told_ = {};

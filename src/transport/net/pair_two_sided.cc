@@ -17,9 +17,9 @@ constexpr int kGenerationBits = 64 - kLineBits - Network::kIdBits;
 static_assert(shm::kWindow == 1 << kLineBits);
 
 // The receiver's id of the pair names team, sender and direction; the generation, which of the
-// teams that have had this id.
+// teams that have had this id. Its first bit is for what is placed.
 std::uint64_t tag_of(std::uint32_t id, std::uint64_t generation, unsigned line) {
-  constexpr std::uint64_t kGenerations = (UINT64_C(1) << kGenerationBits) - 1;
+  constexpr std::uint64_t kGenerations = (UINT64_C(1) << (kGenerationBits - 1)) - 1;
   return std::uint64_t{id} << (kGenerationBits + kLineBits) |
          (generation & kGenerations) << kLineBits | line;
 }
@@ -27,6 +27,10 @@ std::uint64_t tag_of(std::uint32_t id, std::uint64_t generation, unsigned line) 
 unsigned line_of(std::uint64_t number) { return static_cast<unsigned>(number % shm::kWindow); }
 
 }  // namespace
+
+std::uint64_t placed_tag(std::uint32_t id, std::uint64_t generation, unsigned line) {
+  return tag_of(id, generation, line) | UINT64_C(1) << (kGenerationBits + kLineBits - 1);
+}
 
 bool Pair::may_send() {
   if (sending_ == Sending::kUnused) {

@@ -52,6 +52,7 @@ struct alignas(kCacheLine) Line {
 };
 static_assert(sizeof(Line) == kCacheLine);
 
+inline constexpr std::uint8_t kAnnounced = 0xF9;  ///< is sent when awaited: net/placed.h
 inline constexpr std::uint8_t kWithdrawn = 0xFA;  ///< was lent or in the heap; the writer gave up
 inline constexpr std::uint8_t kLent = 0xFB;       ///< payload lies in the writer's private memory
 inline constexpr std::uint8_t kExposed = 0xFC;    ///< payload says where it is: net/exposure.h

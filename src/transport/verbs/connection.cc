@@ -76,7 +76,8 @@ Status Outgoing::connect() {
                         .to = peer_.id,
                         .from = self_.id,
                         .credit_address = reinterpret_cast<std::uint64_t>(&shared_->taken_up),
-                        .credit_key = memory_->remote().key};
+                        .credit_key = memory_->remote().key,
+                        .purpose = purpose_};
   rdma_conn_param param = parameters(&request, sizeof request);
   if (device_.library().connect(id_, &param) != 0) return failure("rdma_connect", errno);
   return {};
@@ -108,12 +109,18 @@ void Outgoing::on_event(const rdma_cm_event& event) {
   if (!status.ok()) break_off(std::move(status));
 }
 
-Result<bool> Outgoing::ready(bool needs_credit) {
+Result<bool> Outgoing::is_up() {
   if (state_ == State::kIdle) {
     if (Status status = start(); !status.ok()) break_off(std::move(status));
   }
   if (state_ == State::kBroken) return why_;
-  if (state_ != State::kUp || posted_ - completed_ == kSendDepth) return false;
+  return state_ == State::kUp;
+}
+
+Result<bool> Outgoing::ready(bool needs_credit) {
+  const auto up = is_up();
+  if (!up.ok() || !up.value()) return up;
+  if (posted_ - completed_ == kSendDepth) return false;
   if (device_.sends_under_way() >= device_.most_sends_under_way()) return false;
   if (!needs_credit) return true;
   // partner: the peer's RDMA write of how much it has taken up
@@ -191,8 +198,10 @@ Incoming::~Incoming() {
 }
 
 Status Incoming::accept() {
-  if (Status status = device_.add_credits(); !status.ok()) return status;
-  if (Status status = device_.create_queue_pair(id_); !status.ok()) return status;
+  Status status = places() ? device_.reserve_receives(kPlacedDepth) : device_.add_credits();
+  if (!status.ok()) return status;
+  status = places() ? device_.create_placed_queue_pair(id_) : device_.create_queue_pair(id_);
+  if (!status.ok()) return status;
   word_ = std::make_unique<std::uint64_t>(0);
   auto memory = device_.register_memory(word_.get(), sizeof *word_);
   if (!memory.ok()) return memory.status();
@@ -227,6 +236,50 @@ void Incoming::tell() {
   if (ibv_post_send(id_->qp, &request, &bad) != 0) return;
   told_ = taken_up_;
   under_way_ = true;
+}
+
+Result<bool> Incoming::post_placed(std::span<ibv_sge> list, std::uint32_t label,
+                                   wire::Operation& operation) {
+  if (broken_ || closed_) {
+    return Status(Code::kPeerDead, device_.name() + ": the connection for placed messages is gone");
+  }
+  if (posted_ - ended_ == kPlacedDepth) return false;
+  ibv_recv_wr request = {};
+  request.wr_id = kPlacedReceive;
+  request.sg_list = list.data();
+  request.num_sge = static_cast<int>(list.size());
+  operation.begin();
+  ibv_recv_wr* bad = nullptr;
+  const int error = ibv_post_recv(id_->qp, &request, &bad);
+  if (error != 0) {
+    operation.finish({});
+    return failure(device_.name() + ": a receive of " + std::to_string(list.size()) + " entries",
+                   error);
+  }
+  placed_[posted_++ % kPlacedDepth] = {&operation, label};
+  return true;
+}
+
+void Incoming::on_placed(const ibv_wc& completion) {
+  if (posted_ == ended_) return;  // they have been ended
+  const Placed one = placed_[ended_++ % kPlacedDepth];
+  if (completion.status != IBV_WC_SUCCESS) {
+    one.operation->finish(
+        {Code::kPeerDead, device_.name() + ": a placed message: " +
+                              device_.library().wc_status_str(completion.status)});
+  } else if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0 ||
+             ntohl(completion.imm_data) != one.label) {
+    one.operation->finish(
+        {Code::kMismatch, device_.name() + ": another message than was awaited was placed"});
+  } else {
+    one.operation->finish({}, completion.byte_len);
+  }
+}
+
+void Incoming::end_placed(const Status& why) {
+  if (!places() || std::exchange(broken_, true)) return;
+  device_.library().disconnect(id_);
+  while (ended_ < posted_) placed_[ended_++ % kPlacedDepth].operation->finish(why);
 }
 
 }  // namespace carillon::verbs

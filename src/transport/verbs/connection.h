@@ -3,6 +3,9 @@
 // Connections of one end. Each goes one way: the end that posts opens it, on first use; the other
 // accepts it, and writes nothing on it but how many messages it has taken up (credits). So two ends
 // that begin at the same time need not agree who was first.
+//
+// Those for messages that are placed are others: what comes by them takes the receive entries that
+// were posted for it, lists in their order, and not whichever is next for all peers.
 #pragma once
 
 #include <array>
@@ -22,7 +25,10 @@ struct Address {
   std::uint16_t port = 0;  ///< both in network order
   std::uint16_t unused = 0;
 };
-inline constexpr std::uint64_t kMagic = 0x3130'7362'7672'6c63;  // and version
+inline constexpr std::uint64_t kMagic = 0x3230'7362'7672'6c63;  // and version
+
+/// What comes by a connection.
+enum class Purpose : std::uint64_t { kMessages, kPlaced };
 
 /// What comes with a request to connect; at most 56 bytes.
 struct Request {
@@ -31,14 +37,16 @@ struct Request {
   std::uint64_t from = 0;  ///< id of the end that asks
   std::uint64_t credit_address = 0;
   std::uint64_t credit_key = 0;
+  Purpose purpose = Purpose::kMessages;
 };
 static_assert(sizeof(Request) <= 56);
 
 /// Opened by this end: what it posts to a peer.
 class Outgoing {
  public:
-  Outgoing(Device& device, const Address& self, const Address& peer, std::uint32_t index)
-      : device_(device), self_(self), peer_(peer), index_(index) {}
+  Outgoing(Device& device, const Address& self, const Address& peer, std::uint32_t index,
+           Purpose purpose = Purpose::kMessages)
+      : device_(device), self_(self), peer_(peer), index_(index), purpose_(purpose) {}
   ~Outgoing();
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
@@ -55,6 +63,8 @@ class Outgoing {
   /// Everything up to the post of that number has been completed, or it has failed.
   void on_completion(std::uint16_t number, ibv_wc_status status);
   void break_off(Status why);
+  /// Opens it. False: it is not open yet.
+  Result<bool> is_up();
   [[nodiscard]] const Address& peer() const { return peer_; }
 
  private:
@@ -67,6 +77,7 @@ class Outgoing {
   Device& device_;
   Address self_, peer_;
   std::uint32_t index_;
+  Purpose purpose_;
   State state_ = State::kIdle;
   Status why_;
   rdma_cm_id* id_ = nullptr;
@@ -86,6 +97,8 @@ class Outgoing {
 
 /// wr_id of what an Incoming posts; an Outgoing's has its index and the post's number.
 inline constexpr std::uint64_t kCreditsTold = ~UINT64_C(0);
+/// wr_id of a receive whose message is placed; all others have an entry's address.
+inline constexpr std::uint64_t kPlacedReceive = 1;
 
 /// Opened by a peer: from where messages come.
 class Incoming {
@@ -98,6 +111,15 @@ class Incoming {
 
   Status accept();
   [[nodiscard]] std::uint64_t from() const { return request_.from; }
+  [[nodiscard]] bool places() const { return request_.purpose == Purpose::kPlaced; }
+  /// The next message fills the list; `label` is what it must have as its immediate. False: too
+  /// many are posted.
+  Result<bool> post_placed(std::span<ibv_sge> list, std::uint32_t label,
+                           wire::Operation& operation);
+  /// The oldest receive is over.
+  void on_placed(const ibv_wc& completion);
+  /// So are all: the device lets go of their memory.
+  void end_placed(const Status& why);
   [[nodiscard]] std::uint32_t number() const { return id_->qp->qp_num; }
   /// One more message has been taken up; now and then the peer is told.
   void take_up();
@@ -117,6 +139,13 @@ class Incoming {
   std::unique_ptr<Memory> memory_;
   bool under_way_ = false;
   bool closed_ = false;
+  struct Placed {
+    wire::Operation* operation = nullptr;
+    std::uint32_t label = 0;
+  };
+  std::array<Placed, kPlacedDepth> placed_{};  // posted: ended_ to posted_ - 1; in a ring
+  std::uint64_t posted_ = 0, ended_ = 0;
+  bool broken_ = false;  // none is posted any more
 };
 
 }  // namespace carillon::verbs

@@ -156,12 +156,26 @@ Status Device::create_queue_pair(rdma_cm_id* id) {
   return failure(name() + ": no queue pair", errno);
 }
 
-Status Device::add_credits() {
-  const auto entries = static_cast<int>((credits_.size() + 1) * kCredits);
-  if (entries > queue_entries_) {
+Status Device::create_placed_queue_pair(rdma_cm_id* id) {
+  ibv_qp_init_attr pair = queue_pair();
+  pair.srq = nullptr;
+  pair.cap.max_recv_wr = kPlacedDepth;
+  pair.cap.max_recv_sge = static_cast<std::uint32_t>(max_pieces_);
+  if (library_.create_qp(id, domain_, &pair) == 0) return {};
+  return failure(name() + ": no queue pair for placed messages", errno);
+}
+
+Status Device::reserve_receives(int count) {
+  if (receives_reserved_ + count > queue_entries_) {
     return {Code::kUnsupported, name() + " has no receive entries for more than " +
                                     std::to_string(credits_.size()) + " peers"};
   }
+  receives_reserved_ += count;
+  return {};
+}
+
+Status Device::add_credits() {
+  if (Status status = reserve_receives(kCredits); !status.ok()) return status;
   Credits& more = credits_.emplace_back();
   more.entries.resize(kCredits);
   auto memory = register_memory(more.entries.data(), sizeof(ReceiveEntry) * kCredits);

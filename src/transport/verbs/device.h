@@ -25,8 +25,9 @@ struct Options {
 /// The IPv4 addresses of the machine that are up, but for loopback.
 std::vector<sockaddr_in> ipv4_addresses();
 
-inline constexpr int kMostPieces = 32;  ///< in a list, a message's head among them
-inline constexpr int kSendDepth = 64;   ///< posts under way to one peer
+inline constexpr int kMostPieces = 32;   ///< in a list, a message's head among them
+inline constexpr int kSendDepth = 64;    ///< posts under way to one peer
+inline constexpr int kPlacedDepth = 64;  ///< receives posted for what one peer sends to lists
 
 /// Memory known to the device.
 class Memory final : public wire::Registration {
@@ -67,9 +68,13 @@ class Device {
   Result<std::unique_ptr<Memory>> register_memory(void* memory, std::size_t bytes);
   /// Gives the connection a queue pair.
   Status create_queue_pair(rdma_cm_id* id);
+  /// One that has receive entries of its own, kPlacedDepth lists.
+  Status create_placed_queue_pair(rdma_cm_id* id);
   [[nodiscard]] int max_pieces() const { return max_pieces_; }
   [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
 
+  /// Room for so many more receives among the completions yet to come.
+  Status reserve_receives(int count);
   /// kCredits more receive entries, for one more peer that may send here.
   Status add_credits();
   /// Puts an entry (back) into the queue.
@@ -99,6 +104,7 @@ class Device {
   std::uint64_t max_message_bytes_ = 0;
   int queue_entries_ = 0;
   int sends_under_way_ = 0;
+  int receives_reserved_ = 0;
   int max_pieces_ = 1;
   std::uint32_t inline_bytes_ = 0;
   std::vector<Credits> credits_;

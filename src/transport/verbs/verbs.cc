@@ -10,6 +10,7 @@
 
 #include "base/copy.h"
 #include "transport/verbs/connection.h"
+#include "transport/verbs/list.h"
 
 namespace carillon::verbs {
 namespace {
@@ -28,23 +29,11 @@ constexpr std::size_t kGatherFromBytes = 256;
 // So many messages may wait for their recvs without holding back the credits that other messages of
 // the same peers need. Who sends further ahead than its receivers allow runs out of credits.
 constexpr std::size_t kMostEarly = 4096;
+constexpr std::uint32_t kPlacedIndex = 1U << 31;  // in the index of a connection for what is placed
 constexpr int kRoundsPerEvents = 64;  // how often the connection manager is asked: a system call
 
-// A list as verbs take it; the first place may be kept for a message's head.
-struct List {
-  List(std::span<const Piece> pieces, bool head) : count(head ? 1 : 0) {
-    for (const Piece& piece : pieces) {
-      if (piece.bytes == 0) continue;
-      const auto* const memory = static_cast<const Memory*>(piece.registration);
-      entries[count++] = {.addr = reinterpret_cast<std::uint64_t>(piece.data),
-                          .length = static_cast<std::uint32_t>(piece.bytes),
-                          .lkey = memory == nullptr ? 0 : memory->local_key()};
-    }
-  }
-  [[nodiscard]] std::span<ibv_sge> all() { return std::span(entries).first(count); }
-  std::array<ibv_sge, kMostPieces> entries;
-  std::size_t count;
-};
+// What tells a placed message from others.
+std::uint32_t label_of(std::uint64_t tag) { return static_cast<std::uint32_t>(tag ^ tag >> 32); }
 
 // A recv that waits for its message.
 struct Posted {
@@ -81,6 +70,11 @@ class VerbsWire final : public wire::Wire {
                     Operation& operation) override;
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
+  Result<bool> meet(Peer peer) override;
+  Result<bool> send_placed(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                           Operation& operation) override;
+  Result<bool> recv_placed(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                           Operation& operation) override;
   void cut_off(Peer peer, const Status& why) override;
   Status progress(wire::Listener& listener) override;
 
@@ -91,8 +85,13 @@ class VerbsWire final : public wire::Wire {
     bool may_be_inline = false;
     bool uses_credit = false;
   };
-  Result<bool> post(Peer peer, std::span<const Piece> pieces, Post& what, Operation& operation,
-                    std::uint64_t& counter);
+  Result<bool> post(Outgoing& connection, std::span<const Piece> pieces, Post& what,
+                    Operation& operation, std::uint64_t& counter);
+  [[nodiscard]] Outgoing& messages_to(Peer peer) const {
+    return *peers_[static_cast<std::size_t>(peer)];
+  }
+  Outgoing& placed_to(Peer peer);
+  [[nodiscard]] Incoming* placed_from(std::uint64_t peer) const;
   void deliver(std::span<const std::byte> bytes, std::span<const Piece> to, Operation& operation);
   [[nodiscard]] Status check_peer(Peer peer) const;
   Status manage_connections();
@@ -109,6 +108,7 @@ class VerbsWire final : public wire::Wire {
   wire::Capabilities capabilities_;
   Address self_;
   std::vector<std::unique_ptr<Outgoing>> peers_;
+  std::vector<std::unique_ptr<Outgoing>> placed_;  // by peer, for what is placed; null: none yet
   std::unordered_map<std::uint32_t, std::unique_ptr<Incoming>> incoming_;  // by queue pair
   std::list<Posted> posted_;
   std::list<Early> early_;
@@ -138,6 +138,7 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
 VerbsWire::~VerbsWire() {
   early_.clear();
   incoming_.clear();
+  placed_.clear();
   peers_.clear();
 }
 
@@ -186,10 +187,8 @@ void VerbsWire::deliver(std::span<const std::byte> bytes, std::span<const Piece>
   operation.finish({}, bytes.size());
 }
 
-Result<bool> VerbsWire::post(Peer peer, std::span<const Piece> pieces, Post& what,
+Result<bool> VerbsWire::post(Outgoing& connection, std::span<const Piece> pieces, Post& what,
                              Operation& operation, std::uint64_t& counter) {
-  if (Status status = check_peer(peer); !status.ok()) return status;
-  Outgoing& connection = *peers_[static_cast<std::size_t>(peer)];
   Result<bool> ready = connection.ready(what.uses_credit);
   if (!ready.ok() || !ready.value()) return ready;
   List list(pieces, what.head != nullptr);
@@ -205,32 +204,35 @@ Result<bool> VerbsWire::post(Peer peer, std::span<const Piece> pieces, Post& wha
 
 Result<bool> VerbsWire::put(Peer peer, std::span<const Piece> from, RemoteMemory to,
                             std::optional<std::uint32_t> immediate, Operation& operation) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
   if (Status s = check_list(capabilities_, from, capabilities_.max_bytes); !s.ok()) return s;
   Post what{.may_be_inline = true, .uses_credit = immediate.has_value()};
   what.request.opcode = immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
   what.request.imm_data = htonl(immediate.value_or(0));
   what.request.wr.rdma.remote_addr = to.address;
   what.request.wr.rdma.rkey = static_cast<std::uint32_t>(to.key);
-  return post(peer, from, what, operation, counters_.puts);
+  return post(messages_to(peer), from, what, operation, counters_.puts);
 }
 
 Result<bool> VerbsWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
                             Operation& operation) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
   if (Status s = check_list(capabilities_, to, capabilities_.max_bytes); !s.ok()) return s;
   Post what;
   what.request.opcode = IBV_WR_RDMA_READ;
   what.request.wr.rdma.remote_addr = from.address;
   what.request.wr.rdma.rkey = static_cast<std::uint32_t>(from.key);
-  return post(peer, to, what, operation, counters_.gets);
+  return post(messages_to(peer), to, what, operation, counters_.gets);
 }
 
 Result<bool> VerbsWire::send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
                              Operation& operation) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
   if (Status s = check_list(capabilities_, from, capabilities_.max_send_bytes); !s.ok()) return s;
   const MessageHead head{.tag = tag, .bytes = wire::total_bytes(from)};
   Post what{.head = &head, .may_be_inline = true, .uses_credit = true};
   what.request.opcode = IBV_WR_SEND;
-  return post(peer, from, what, operation, counters_.sends);
+  return post(messages_to(peer), from, what, operation, counters_.sends);
 }
 
 Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
@@ -256,10 +258,61 @@ Result<bool> VerbsWire::recv(Peer peer, std::span<const Piece> to, std::uint64_t
   return true;
 }
 
+Outgoing& VerbsWire::placed_to(Peer peer) {
+  const auto index = static_cast<std::size_t>(peer);
+  if (placed_.size() <= index) placed_.resize(index + 1);
+  if (!placed_[index]) {
+    placed_[index] = std::make_unique<Outgoing>(*device_, self_, messages_to(peer).peer(),
+                                                static_cast<std::uint32_t>(index) | kPlacedIndex,
+                                                Purpose::kPlaced);
+  }
+  return *placed_[index];
+}
+
+Incoming* VerbsWire::placed_from(std::uint64_t peer) const {
+  for (const auto& [number, connection] : incoming_) {
+    if (connection->places() && connection->from() == peer) return connection.get();
+  }
+  return nullptr;
+}
+
+Result<bool> VerbsWire::meet(Peer peer) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
+  return placed_to(peer).is_up();
+}
+
+Result<bool> VerbsWire::send_placed(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                                    Operation& operation) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
+  if (Status s = check_list(capabilities_, from, capabilities_.max_bytes); !s.ok()) return s;
+  Post what{.may_be_inline = true};
+  what.request.opcode = IBV_WR_SEND_WITH_IMM;
+  what.request.imm_data = htonl(label_of(tag));
+  return post(placed_to(peer), from, what, operation, counters_.sends);
+}
+
+Result<bool> VerbsWire::recv_placed(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                                    Operation& operation) {
+  if (Status s = check_peer(peer); !s.ok()) return s;
+  if (Status s = check_list(capabilities_, to, capabilities_.max_bytes); !s.ok()) return s;
+  const std::uint64_t from = messages_to(peer).peer().id;
+  if (has_gone(from)) return gone();
+  Incoming* const connection = placed_from(from);
+  if (connection == nullptr) return false;
+  List list(to, false);
+  auto posted = connection->post_placed(list.all(), label_of(tag), operation);
+  if (!posted.ok() || !posted.value()) return posted;
+  ++counters_.receives;
+  count_placed(list.count);
+  return true;
+}
+
 void VerbsWire::cut_off(Peer peer, const Status& why) {
   if (!check_peer(peer).ok()) return;
-  Outgoing& connection = *peers_[static_cast<std::size_t>(peer)];
+  Outgoing& connection = messages_to(peer);
   connection.break_off(why);
+  placed_to(peer).break_off(why);
+  if (Incoming* const places = placed_from(connection.peer().id)) places->end_placed(why);
   posted_.remove_if([&](const Posted& one) {
     if (one.from != connection.peer().id) return false;
     one.operation->finish(why);
@@ -301,8 +354,10 @@ Status VerbsWire::take_sent() {
         const auto incoming = incoming_.find(one.qp_num);
         if (incoming != incoming_.end()) incoming->second->on_completion();
       } else {
-        const std::size_t index = one.wr_id >> 16;
-        peers_[index]->on_completion(static_cast<std::uint16_t>(one.wr_id), one.status);
+        const auto index = static_cast<std::uint32_t>(one.wr_id >> 16);
+        auto& connections = (index & kPlacedIndex) != 0 ? placed_ : peers_;
+        connections[index & ~kPlacedIndex]->on_completion(static_cast<std::uint16_t>(one.wr_id),
+                                                          one.status);
       }
     }
     if (count < kCompletionsAtOnce) return {};
@@ -316,8 +371,12 @@ Status VerbsWire::take_received(wire::Listener& listener) {
     if (count < 0) return failure(capabilities_.name + ": completion queue", EIO);
     counters_.completions += static_cast<std::uint64_t>(count);
     for (const ibv_wc& one : std::span(done).first(static_cast<std::size_t>(count))) {
-      auto& entry = *reinterpret_cast<ReceiveEntry*>(one.wr_id);
       const auto from = incoming_.find(one.qp_num);
+      if (one.wr_id == kPlacedReceive) {
+        if (from != incoming_.end()) from->second->on_placed(one);
+        continue;
+      }
+      auto& entry = *reinterpret_cast<ReceiveEntry*>(one.wr_id);
       if (one.status == IBV_WC_SUCCESS && from != incoming_.end()) {
         if (one.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
           ++counters_.immediates;
@@ -371,6 +430,9 @@ void VerbsWire::end_recvs_of_gone() {
     posted.operation->finish(gone());
     return true;
   });
+  for (auto& [number, connection] : incoming_) {
+    if (has_gone(connection->from())) connection->end_placed(gone());
+  }
   more_have_gone_ = false;
 }
 

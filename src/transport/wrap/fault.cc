@@ -22,7 +22,7 @@ constexpr std::uint64_t kMostRounds = 8;  // of progress, that something comes l
 constexpr auto kRetransmission = std::chrono::milliseconds(10);  // until a loss is noticed
 constexpr std::size_t kMostHeld = 256;                           // then posts are refused
 
-enum class Kind { kPut, kGet, kSend };
+enum class Kind { kPut, kGet, kSend, kSendPlaced };
 
 // A post that is kept back. Its pieces stay where they are: its operation is under way.
 struct Held {
@@ -69,6 +69,12 @@ class FaultWire final : public wire::Wire, private wire::Listener {
                     Operation& operation) override;
   Result<bool> recv(Peer peer, std::span<const Piece> to, std::uint64_t tag,
                     Operation& operation) override;
+  Result<bool> meet(Peer peer) override { return inner_->meet(peer); }
+  Result<bool> send_placed(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                           Operation& operation) override;
+  Result<bool> recv_placed(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                           Operation& operation) override;
+  void stop_awaiting(Operation& operation) override { inner_->stop_awaiting(operation); }
   void cut_off(Peer peer, const Status& why) override {
     end_held(peer, why);
     inner_->cut_off(peer, why);
@@ -93,6 +99,7 @@ class FaultWire final : public wire::Wire, private wire::Listener {
   static bool waits_for(const Held& what, const Held& earlier) {
     return what.peer == earlier.peer &&
            (!earlier.overtakable ||
+            (what.kind == Kind::kSendPlaced && earlier.kind == Kind::kSendPlaced) ||
             (what.kind == Kind::kSend && earlier.kind == Kind::kSend && what.tag == earlier.tag));
   }
   Result<bool> pass_on(const Held& what, std::span<const Piece> pieces);
@@ -124,6 +131,8 @@ Result<bool> FaultWire::pass_on(const Held& what, std::span<const Piece> pieces)
     case Kind::kPut:
       return inner_->put(what.peer, pieces, what.remote, what.immediate, *what.operation);
     case Kind::kGet: return inner_->get(what.peer, what.remote, pieces, *what.operation);
+    case Kind::kSendPlaced:
+      return inner_->send_placed(what.peer, pieces, what.tag, *what.operation);
     case Kind::kSend: break;
   }
   return inner_->send(what.peer, pieces, what.tag, *what.operation);
@@ -185,6 +194,20 @@ Result<bool> FaultWire::send(Peer peer, std::span<const Piece> from, std::uint64
                              Operation& operation) {
   return post({.kind = Kind::kSend, .peer = peer, .tag = tag}, from, capabilities_.max_send_bytes,
               operation);
+}
+
+Result<bool> FaultWire::send_placed(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                                    Operation& operation) {
+  return post({.kind = Kind::kSendPlaced, .peer = peer, .tag = tag}, from, capabilities_.max_bytes,
+              operation);
+}
+
+Result<bool> FaultWire::recv_placed(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                                    Operation& operation) {
+  const auto index = static_cast<std::size_t>(peer);
+  if (peer >= 0 && index < is_broken_.size() && is_broken_[index]) return broken();
+  if (drawn(faults_.refuse)) return false;
+  return inner_->recv_placed(peer, to, tag, operation);
 }
 
 // Nothing of it goes over the network.

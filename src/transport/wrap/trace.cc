@@ -78,6 +78,18 @@ class TraceWire final : public Trace, private wire::Listener {
     return post("recv", peer, to, tag, operation,
                 [&] { return inner_->recv(peer, to, tag, operation); });
   }
+  Result<bool> meet(Peer peer) override { return inner_->meet(peer); }
+  Result<bool> send_placed(Peer peer, std::span<const Piece> from, std::uint64_t tag,
+                           Operation& operation) override {
+    return post("send placed", peer, from, tag, operation,
+                [&] { return inner_->send_placed(peer, from, tag, operation); });
+  }
+  Result<bool> recv_placed(Peer peer, std::span<const Piece> to, std::uint64_t tag,
+                           Operation& operation) override {
+    return post("recv placed", peer, to, tag, operation,
+                [&] { return inner_->recv_placed(peer, to, tag, operation); });
+  }
+  void stop_awaiting(Operation& operation) override { inner_->stop_awaiting(operation); }
   void cut_off(Peer peer, const Status& why) override { inner_->cut_off(peer, why); }
   [[nodiscard]] int wait_descriptor() const override { return inner_->wait_descriptor(); }
   bool ready_to_wait() override { return inner_->ready_to_wait(); }
