@@ -104,8 +104,8 @@ class Run {
   void withdraw_messages();
   /// The processes from whose memory gets are under way.
   [[nodiscard]] std::vector<int> gets_from() const;
-  /// Messages that are to be placed are not awaited any more. False: there were none.
-  bool stop_awaiting();
+  /// Messages that are to be placed are not awaited any more.
+  void stop_awaiting();
   /// May ranks of other nodes that are alive still get what this run exposed?
   [[nodiscard]] bool may_be_read();
   /// The network may reach none of the caller's memory any more.

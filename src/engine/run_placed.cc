@@ -134,6 +134,8 @@ bool Run::stood_in(std::size_t put) {
   return gathers_->ended(put);
 }
 
-bool Run::stop_awaiting() { return fetches_ && fetches_->stop_awaiting(); }
+void Run::stop_awaiting() {
+  if (fetches_) fetches_->stop_awaiting();
+}
 
 }  // namespace carillon

@@ -313,9 +313,9 @@ void Team::take_memory_back(const std::vector<Run*>& runs) {
   links_->withdraw_announced();
   const auto none_under_way = [&] { return under_way().empty(); };
   bool settled = network.settle(none_under_way);
-  if (!settled &&
-      std::count_if(runs.begin(), runs.end(), [](Run* run) { return run->stop_awaiting(); }) > 0) {
-    settled = network.settle(none_under_way);
+  if (!settled) {
+    for (Run* run : runs) run->stop_awaiting();
+    settled = network.settle(none_under_way, std::chrono::milliseconds(100));
   }
   if (!settled) {
     for (const int process : under_way()) {

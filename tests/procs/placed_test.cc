@@ -363,5 +363,23 @@ TEST_F(Layouts, ADeadRankEndsTheCall) {
   });
 }
 
+// Calls that do not fit together end; what was announced in them is in nobody's way afterwards.
+TEST_F(Layouts, AFailedTeamLeavesOthersAsTheyWere) {
+  constexpr int kFour = 4;
+  Meeting more(kFour);
+  run(kFour, "alltoall=bruck_zerocopy:memory=gather,transfer=sendrecv", [&](const Member& member) {
+    crl_team_h other = make_team(member.context, more.oob(member.rank));
+    expect_ok(settle(other));
+    const Member second{member.context, other, member.rank};
+    EXPECT_EQ(count(second, kFour).sent_copied, 0);
+    std::vector<std::uint8_t> in(kFour * kBlock), out(kFour * kBlock);
+    const std::int64_t bytes = member.rank == 2 ? kBlock / 2 : kBlock;
+    const crl_status_t status = crl_alltoall(member.team, in.data(), out.data(), bytes);
+    EXPECT_TRUE(status == CRL_ERR_MISMATCH || status == CRL_ERR_PEER_DEAD) << status;
+    EXPECT_EQ(count(second, kFour).sent_copied, 0);
+    crl_team_destroy(other);
+  });
+}
+
 }  // namespace
 }  // namespace carillon::test

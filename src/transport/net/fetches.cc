@@ -17,16 +17,12 @@ Placed& Fetches::placed_of_strand(std::size_t strand) {
 }
 
 // Of what is not told of yet nothing can come.
-bool Fetches::stop_awaiting() {
-  bool any = false;
+void Fetches::stop_awaiting() {
   for (const auto& placed : placed_) {
     for (wire::Operation& one : std::span(placed->operations).first(placed->posted)) {
-      if (one.done() || !placed->told) continue;
-      network_.wire().stop_awaiting(one);
-      any = true;
+      if (!one.done() && placed->told) network_.wire().stop_awaiting(one);
     }
   }
-  return any;
 }
 
 Result<wire::Piece> Fetches::landing(std::size_t place, std::uint64_t bytes) {

@@ -53,8 +53,8 @@ class Fetches {
   void finish();
   /// The processes from whose memory gets are under way, or whose messages are placed.
   [[nodiscard]] std::vector<int> under_way_from() const;
-  /// Messages that are to be placed are not awaited any more. False: there are none.
-  bool stop_awaiting();
+  /// Messages that are to be placed are not awaited any more.
+  void stop_awaiting();
 
  private:
   Network& network_;

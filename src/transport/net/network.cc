@@ -14,7 +14,6 @@
 namespace carillon::net {
 namespace {
 
-constexpr auto kSettleWithin = std::chrono::seconds(2);
 constexpr std::uint64_t kPlace = 2 * sizeof(Note);  // of a process in a lobby: request, reply
 
 std::uint64_t note_offset(int process, bool reply) {
@@ -182,8 +181,8 @@ void Network::give_up_on(int process, const Status& why) {
   }
 }
 
-bool Network::settle(const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + kSettleWithin;
+bool Network::settle(const std::function<bool()>& done, std::chrono::milliseconds within) {
+  const auto end = std::chrono::steady_clock::now() + within;
   while (!done()) {
     if (!progress().ok() || std::chrono::steady_clock::now() > end) return false;
     sched_yield();

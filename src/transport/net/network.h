@@ -9,6 +9,7 @@
 // at a time, so that neither place is ever overwritten unread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -174,8 +175,9 @@ class Network final : public wire::Listener {
   bool ready_to_wait() {
     return talking_.empty() && retries_.empty() && turning_.empty() && wire_->ready_to_wait();
   }
-  /// Makes progress until `done`. False: not within two seconds, or the end is broken.
-  bool settle(const std::function<bool()>& done);
+  /// Makes progress until `done`. False: not in that time, or the end is broken.
+  bool settle(const std::function<bool()>& done,
+              std::chrono::milliseconds within = std::chrono::seconds(2));
   /// Gives the process up for good, and what is under way to it: that touches no memory any more.
   void cut_off(int process, const Status& why);
   /// Is nothing under way from here?
