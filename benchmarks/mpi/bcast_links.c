@@ -14,11 +14,11 @@
  * (yields.h).
  *
  * With LATE_MS, how long broadcasts take the others when one rank is late: for each one a node is
- * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS. It sleeps that
- * long between the barrier and its call, or behind its call, so that nobody is late: in turn, and
- * the one and the other first in turn. It sleeps as long before the barrier, too: wires and cores
- * have rested alike in both when the root begins, however much a wire takes at once after a rest.
- * A time is the mean of the ranks but for the one drawn.
+ * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS. It sleeps
+ * that long between the barrier and its call, or behind its call, so that nobody is late: in turn,
+ * and the one and the other first in turn. It sleeps as long before the barrier, too: wires and
+ * cores have rested alike in both when the root begins, however much a wire takes at once after a
+ * rest. A time is the mean of the ranks but for the one drawn.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
