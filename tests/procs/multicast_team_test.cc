@@ -484,6 +484,59 @@ TEST_P(MulticastTeam, ADeadMemberEndsTheBroadcast) {
   }
 }
 
+// One rank calls when the others have long ended their part, and much of what was sent is lost: who
+// has it stays until it has come.
+TEST_P(MulticastTeam, NobodyLeavesWhomAnotherNeeds) {
+  set_environment(GetParam(), "udp:lo");
+  setenv("CARILLON_FAULT", "lose=0.3,seed=5", 1);
+  constexpr double kLate_s = 3;  // longer than anybody stays without a reason
+  for (const int late : {3, 4}) {
+    Meeting world(kRanks), members(kRanks);
+    const auto exits = run_processes(kRanks, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, members.oob(rank));
+      broadcast_rounds(team, 5);
+      meet(context, members, rank);
+      const auto expected = values_of(0, late, 20000);  // less than a window
+      auto data = rank == 0 ? expected : std::vector<std::int64_t>(expected.size());
+      if (rank == late) usleep(static_cast<useconds_t>(kLate_s * 1e6));
+      expect_ok(crl_bcast(team, data.data(), data.size() * sizeof data[0], 0), "bcast");
+      EXPECT_EQ(data, expected) << "rank " << rank;
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+    expect_all_ok(exits);
+  }
+  unsetenv("CARILLON_FAULT");
+}
+
+// The root dies when it has done its part, and most of what it sent has been lost.
+TEST_P(MulticastTeam, WhatADeadRootHasNotRepairedIsAnError) {
+  set_environment(GetParam(), "udp:lo");
+  setenv("CARILLON_FAULT", "lose=0.3,seed=5", 1);
+  Meeting world(kRanks), members(kRanks), end(2);
+  const auto exits = run_processes(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    broadcast_rounds(team, 5);
+    meet(context, members, rank);
+    if (rank == 4) end.barrier(1);
+    std::vector<std::int64_t> data(20000);
+    const auto status = crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
+    if (rank == 0) {
+      end.barrier(0);
+      _exit(0);
+    }
+    if (rank == 4) {
+      EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  expect_all_ok(exits);
+  unsetenv("CARILLON_FAULT");
+}
+
 INSTANTIATE_TEST_SUITE_P(Algorithms, MulticastTeam,
                          testing::Values("multicast", "multicast_leader", "multicast_dynamic"),
                          [](const auto& param) { return std::string(param.param); });
