@@ -108,8 +108,6 @@ class Run {
   /// The network may reach none of the caller's memory any more.
   void take_back();
   void set_state(State state) { state_.store(state, std::memory_order_release); }
-  /// Is this run waiting for what `rank` multicasts?
-  [[nodiscard]] bool receives_from(int rank) const;
   /// Is this run waiting for a message of `rank` that is not there? In vain, then, if that rank
   /// has completed the collective.
   [[nodiscard]] bool waits_in_vain(int rank) const;

@@ -182,13 +182,6 @@ bool Run::waits_for(int rank) const {
   });
 }
 
-bool Run::receives_from(int rank) const {
-  return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
-    const Instruction& in = plan_->code[strand.at];
-    return !strand.finished && in.action == Action::kReceive && plan_->uses[in.use].peer == rank;
-  });
-}
-
 bool Run::waits_in_vain(int rank) const {
   const shm::Peer& peer = team_->endpoint().peer(rank);
   return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {

@@ -451,10 +451,6 @@ void Team::check_member(int rank, const Run& oldest) {
     }
   } else if (endpoint_->gave_up(rank) != 0) {
     fail(given_up_by(rank, collective));
-  } else if (died && oldest.receives_from(rank)) {
-    // What it has multicast may be here all the same: one more look. What is lost stays so.
-    in_vain_ = collective;
-    if (seen_in_vain_ == collective) fail_ended(rank, collective, died, reason);
   } else if (oldest.waits_in_vain(rank)) {
     // From another node, what is said of a message may come before it: one more look.
     in_vain_ = collective;
