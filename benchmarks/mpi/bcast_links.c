@@ -14,9 +14,11 @@
  * (yields.h).
  *
  * With LATE_MS, how long broadcasts take the others when one rank is late: for each one a node is
- * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS. It sleeps as
- * long before the barrier, so that nobody is late, and in the next call behind it, in turn: wires
- * and cores rest alike in both. A time is the mean of the ranks but for the one drawn.
+ * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS. It sleeps
+ * that long between the barrier and its call, or behind its call, so that nobody is late: in turn,
+ * and the one and the other first in turn. It sleeps as long before the barrier, too: wires and
+ * cores have rested alike in both when the root begins, however much a wire takes at once after a
+ * rest. A time is the mean of the ranks but for the one drawn.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -202,13 +204,16 @@ static void sleep_ms(double ms) {
   nanosleep(&time, NULL);
 }
 
-static double late_call(char* buffer, int bytes, double before_ms, double behind_ms) {
-  if (before_ms > 0) sleep_ms(before_ms);
+/* The rank that was drawn has some milliseconds; the others none. */
+static double late_call(char* buffer, int bytes, double ms, int late) {
+  if (ms > 0) sleep_ms(ms);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (behind_ms > 0) sleep_ms(behind_ms);
+  if (ms > 0 && late) sleep_ms(ms);
   const double start = MPI_Wtime();
   MPI_Bcast(buffer, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return MPI_Wtime() - start;
+  const double time = MPI_Wtime() - start;
+  if (ms > 0 && !late) sleep_ms(ms);
+  return time;
 }
 
 static int measure_late(int rank, int bytes, double seconds, double late_ms) {
@@ -219,16 +224,16 @@ static int measure_late(int rank, int bytes, double seconds, double late_ms) {
   char* const buffer = malloc((size_t)bytes + 1);
   for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
   const int fitting = plan(buffer, bytes, seconds);
-  int pairs = (int)(seconds / (2 * (seconds / fitting + late_ms / 2e3)));
+  int pairs = (int)(seconds / (2 * (seconds / fitting + late_ms / 1e3)));
   pairs = pairs < MIN_CALLS ? MIN_CALLS : pairs;
   double mine[2][MAX_CALLS], sums[2][MAX_CALLS];
   unsigned short seed[3] = {1, 2, 3};
   for (int i = 0; i < pairs; ++i) {
     const int drawn = rank == firsts[nrand48(seed) % nodes];
     const double ms = 1 + (late_ms - 1) * erand48(seed);
-    for (int late = 0; late < 2; ++late) {
-      const double before = drawn && !late ? ms : 0, behind = drawn && late ? ms : 0;
-      const double time = late_call(buffer, bytes, before, behind);
+    for (int turn = 0; turn < 2; ++turn) {
+      const int late = (i + turn) % 2;
+      const double time = late_call(buffer, bytes, drawn ? ms : 0, late);
       mine[late][i] = drawn ? 0 : time / (ranks - 1);
     }
   }

@@ -114,8 +114,10 @@ Channel* make_channel(MPI_Comm comm) {
   made->of = comm;
   host().Comm_rank(comm, &made->rank);
   host().Comm_size(comm, &made->size);
-  const World* const world = is_inter != 0 ? nullptr : find_world(comm, made->size);
-  if (world == nullptr || !world->checked) return nullptr;
+  World* const world = is_inter != 0 ? nullptr : use_world(comm, made->size);
+  const bool checked = world != nullptr && world->checked;
+  drop_world(world);
+  if (!checked) return nullptr;
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
   host().Comm_get_name(comm, name, &length);

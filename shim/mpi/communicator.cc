@@ -76,23 +76,9 @@ int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* 
 
 void destroy(Communicator& communicator) {
   if (communicator.team != nullptr) count_decisions(communicator.team);
-  crl_team_destroy(communicator.team);
+  crl_team_destroy(std::exchange(communicator.team, nullptr));
+  drop_world(std::exchange(communicator.world, nullptr));
   communicator.bootstrap.release();
-}
-
-void destroy_freed_teams() {
-  std::vector<std::unique_ptr<Communicator>> freed;
-  {
-    Communicators& all = communicators();
-    const std::lock_guard lock(all.mutex);
-    const auto unused = std::partition(all.freed.begin(), all.freed.end(), [](const auto& one) {
-      return one->agreeing.load(std::memory_order_acquire) ||
-             one->in_flight.load(std::memory_order_acquire) > 0;
-    });
-    std::move(unused, all.freed.end(), std::back_inserter(freed));
-    all.freed.erase(unused, all.freed.end());
-  }
-  for (const auto& communicator : freed) destroy(*communicator);
 }
 
 // Local. Collective over the communicator, if it can be served at all; then its team is in the
@@ -106,8 +92,8 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
   }
   host().Comm_rank(communicator.handle, &communicator.rank);
   host().Comm_size(communicator.handle, &communicator.size);
-  const World*& world = communicator.world;
-  if (world == nullptr) world = find_world(communicator.handle, communicator.size);
+  World*& world = communicator.world;
+  if (world == nullptr) world = use_world(communicator.handle, communicator.size);
   if (world == nullptr) {
     communicator.reason = Reason::kOtherWorld;
     return false;
@@ -177,6 +163,21 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 
 }  // namespace
 
+void destroy_freed_teams() {
+  std::vector<std::unique_ptr<Communicator>> freed;
+  {
+    Communicators& all = communicators();
+    const std::lock_guard lock(all.mutex);
+    const auto unused = std::partition(all.freed.begin(), all.freed.end(), [](const auto& one) {
+      return one->agreeing.load(std::memory_order_acquire) ||
+             one->in_flight.load(std::memory_order_acquire) > 0;
+    });
+    std::move(unused, all.freed.end(), std::back_inserter(freed));
+    all.freed.erase(unused, all.freed.end());
+  }
+  for (const auto& communicator : freed) destroy(*communicator);
+}
+
 bool start_communicators() {
   Communicators& all = communicators();
   return host().Comm_create_keyval(copy_no_attribute<MPI_Comm>, on_communicator_freed, &all.keyval,
@@ -197,6 +198,8 @@ void stop_communicators() {
     all.world = all.self = nullptr;
   }
   for (const auto& communicator : known) destroy(*communicator);
+  // Of those in which something has failed that the program was not told of.
+  for (const auto& communicator : all.freed) destroy(*communicator);
   // Else the host is ending, and forgets it.
   if (process().begun == Begun::kBySession) host().Comm_free_keyval(&all.keyval);
 }
@@ -259,6 +262,7 @@ Communicator& make_sibling(Communicator& communicator) {
   auto fresh = std::make_unique<Communicator>();
   fresh->handle = communicator.handle;
   fresh->world = communicator.world;
+  if (fresh->world != nullptr) fresh->world->users.fetch_add(1, std::memory_order_relaxed);
   bool begun = false;
   {
     const InsideHost guard;

@@ -31,8 +31,8 @@ struct Communicator {
   static constexpr int kTeamNotKnown = -1, kNoTeam = -2;
   int recorded_team = kTeamNotKnown;  // its number among those of the recording
   int tallied_as = -1;                // its number in tally.cc, with its lock
-  const World* world = nullptr;       // its team's; of a sibling, before there is one
-  bool host_reduces = true;           // for carillon, if it alone knows how (World::reduces)
+  World* world = nullptr;    // its team's, which it uses; of a sibling, before there is one
+  bool host_reduces = true;  // for carillon, if it alone knows how (World::reduces)
   Bootstrap bootstrap;
   std::atomic<bool> agreeing = false;        // the team is in the making, and already used
   std::atomic<int> in_flight = 0;            // collectives that need this, though it be freed
@@ -77,6 +77,9 @@ inline Communicator& find_communicator(MPI_Comm comm, MayWait may_wait = MayWait
 /// local; the team stays until nothing is in flight.
 Communicator& make_sibling(Communicator& communicator);
 void drop_sibling(const Communicator& sibling);
+
+/// Of communicators that the program has freed, where nothing is in flight any more.
+void destroy_freed_teams();
 
 /// Before the first context is made, and before the contexts go.
 [[nodiscard]] bool start_communicators();

@@ -75,8 +75,6 @@ using Session = int;
 #define CARILLON_HOST_NEWER_FUNCTIONS(X)                                                   \
   X(Comm_create_from_group, (MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*)) \
   X(Group_from_session_pset, (carillon::shim::Session, const char*, MPI_Group*))           \
-  X(Intercomm_create_from_groups,                                                          \
-    (MPI_Group, int, MPI_Group, int, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*))    \
   X(Request_get_status_all, (int, const MPI_Request[], int*, MPI_Status[]))                \
   X(Request_get_status_any, (int, const MPI_Request[], int*, int*, MPI_Status*))           \
   X(Request_get_status_some, (int, const MPI_Request[], int*, int[], MPI_Status[]))        \

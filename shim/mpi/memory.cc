@@ -28,6 +28,7 @@ void* allocate(MPI_Aint bytes) {
   if (process().phase.load(std::memory_order_acquire) != Phase::kRunning || bytes <= 0) {
     return nullptr;
   }
+  const WorldsStay stay;
   crl_context_h const context = g_worlds.load(std::memory_order_acquire)->context;
   void* const memory = crl_alloc(context, static_cast<std::size_t>(bytes));
   if (memory != nullptr) {
@@ -39,23 +40,21 @@ void* allocate(MPI_Aint bytes) {
 
 // False: it is the host's.
 bool release(void* memory) {
-  crl_context_h context = nullptr;
-  {
-    const std::lock_guard lock(memories().mutex);
-    const auto found = memories().ours.find(memory);
-    if (found == memories().ours.end()) return false;
-    context = found->second;
-    memories().ours.erase(found);
-  }
-  if (context != nullptr) crl_free(context, memory);
+  const std::lock_guard lock(memories().mutex);  // the context stays meanwhile
+  const auto found = memories().ours.find(memory);
+  if (found == memories().ours.end()) return false;
+  if (found->second != nullptr) crl_free(found->second, memory);
+  memories().ours.erase(found);
   return true;
 }
 
 }  // namespace
 
-void forget_memory() {
+void forget_memory(crl_context_h context) {
   const std::lock_guard lock(memories().mutex);
-  for (auto& [memory, context] : memories().ours) context = nullptr;
+  for (auto& [memory, of] : memories().ours) {
+    if (of == context) of = nullptr;
+  }
 }
 
 }  // namespace carillon::shim

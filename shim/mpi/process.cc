@@ -2,13 +2,18 @@
 #include "process.h"
 
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/fabric_environment.h"
 #include "check.h"
@@ -18,8 +23,8 @@
 #include "errors.h"
 #include "flight.h"
 #include "fortran.h"
-#include "memory.h"
 #include "neighbours.h"
+#include "observe.h"
 #include "record.h"
 #include "reduction.h"
 #include "settings.h"
@@ -32,10 +37,69 @@ constinit Process g_process;
 
 namespace {
 
-std::mutex g_beginning;  // of what begins, and how; nobody waits for other processes with it
+// What begins and ends, and how. Nobody waits for other processes with the lock held.
+struct Life {
+  std::mutex mutex;
+  int sessions = 0;
+  std::atomic<bool> has_init = false;
+  bool ending = false;   // one thread ends it; who would begin anything waits
+  bool refused = false;  // by the host, which is asked no more
+
+  [[nodiscard]] bool is_used() const { return has_init || sessions > 0; }
+};
+constinit Life g_life;
+
+// While nothing is ending. Who ends it makes the host's progress, too.
+std::unique_lock<std::mutex> lock_life() {
+  std::unique_lock lock(g_life.mutex);
+  while (g_life.ending) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  return lock;
+}
+
+// body(), if is_last() says so, before anything else begins or ends.
+template <typename IsLast, typename Body>
+void end_if(IsLast is_last, Body body) {
+  {
+    const auto lock = lock_life();
+    if (!is_last()) return;
+    g_life.ending = true;
+  }
+  body();
+  const std::lock_guard lock(g_life.mutex);
+  g_life.ending = false;
+}
+
+// Of what MPI_Init or a session has started. Local, but for recording and checking.
+void end_process(Use last);
+
+pid_t g_registered_by = 0;
+
+void end_at_exit() {
+  if (getpid() != g_registered_by) return;  // a copy of it by fork has no MPI
+  end_if([] { return !g_life.is_used() && process().begun == Begun::kBySession; },
+         [] { end_process(Use::kSession); });
+}
+
+// With the lock held.
+bool is_over(Use dropped) {
+  if (process().begun != Begun::kBySession) {
+    return process().begun == Begun::kByInit && dropped == Use::kInit;
+  }
+  if (g_life.is_used()) return false;
+  if (!is_observed_by(kChecking) && !has_recording()) return true;
+  // The others may have sessions still, which they end in an order of their own.
+  if (g_registered_by == getpid()) return false;
+  g_registered_by = getpid();
+  return std::atexit(end_at_exit) != 0;
+}
 
 int on_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
-  if (process().begun == Begun::kByInit) end_process();
+  // MPICH may come here only when the last session goes, which may be carillon's, at its end.
+  if (g_life.has_init) drop_use(Use::kInit);
   return MPI_SUCCESS;
 }
 
@@ -58,7 +122,7 @@ bool make_self() {
 
 void begin_by_init() {
   Process& state = process();
-  const std::lock_guard lock(g_beginning);
+  const auto lock = lock_life();
   if (state.begun != Begun::kNot) return;
   int thread_level = MPI_THREAD_SINGLE;
   host().Query_thread(&thread_level);
@@ -70,36 +134,18 @@ void begin_by_init() {
 
 void start_in(MPI_Comm comm, const char* function, const std::string& refused) {
   Process& state = process();
-  if (join_world(comm, function, refused)) {
-    start_devices();
+  const bool on = join_world(comm, function, refused);
+  if (on) start_devices();
+  const std::lock_guard lock(g_life.mutex);
+  if (on) {
     state.phase.store(Phase::kRunning, std::memory_order_release);
-  } else if (state.phase != Phase::kRunning) {
+  } else if (state.phase != Phase::kRunning) {  // of another thread's group
     state.phase.store(Phase::kOff, std::memory_order_release);
   }
 }
 
-}  // namespace
-
-bool begin_by_session() {
-  Process& state = process();
-  static bool refused = false;  // once is enough
-  const std::lock_guard lock(g_beginning);
-  if (state.has_objects) return true;
-  if (refused) return false;
-  state.begun = Begun::kBySession;
-  state.threaded = true;
-  if (make_host_objects()) {
-    host().Group_rank(state.world_group, &state.world_rank);
-    host().Group_size(state.world_group, &state.world_size);
-    return true;
-  }
-  close_session();
-  state.begun = Begun::kNot;
-  refused = true;
-  return false;
-}
-
-bool make_host_objects() {
+// With the lock held.
+bool make_objects() {
   Process& state = process();
   if (state.has_objects) return true;
   if (state.begun == Begun::kNot) return false;
@@ -109,6 +155,77 @@ bool make_host_objects() {
           MPI_SUCCESS &&
       start_types() && find_orders_of_blocks() && start_communicators();
   return state.has_objects;
+}
+
+// With the lock held, where there are no objects yet.
+bool make_objects_by_session() {
+  Process& state = process();
+  if (g_life.refused) return false;
+  const Begun before = state.begun.exchange(Begun::kBySession);
+  if (!state.threaded) state.threaded = true;
+  if (make_objects()) {
+    host().Group_rank(state.world_group, &state.world_rank);
+    host().Group_size(state.world_group, &state.world_size);
+    return true;
+  }
+  close_session();
+  state.begun = before;
+  g_life.refused = true;
+  return false;
+}
+
+// Makes carillon live as long as the program has sessions, unless MPI_Init has begun. Local. False:
+// the host refuses.
+bool begin_by_session() {
+  const auto lock = lock_life();
+  const Process& state = process();
+  return state.has_objects || state.begun == Begun::kByInit || make_objects_by_session();
+}
+
+// Processes that were not started with this one.
+bool has_strangers(MPI_Comm comm) {
+  int size = 0;
+  host().Comm_size(comm, &size);
+  const std::vector<int> places = places_of(comm, size);
+  return std::count(places.begin(), places.end(), MPI_UNDEFINED) > 0;
+}
+
+}  // namespace
+
+bool begin_as_others() {
+  const auto lock = lock_life();
+  return process().has_objects || make_objects_by_session();
+}
+
+bool make_host_objects() {
+  const auto lock = lock_life();
+  return make_objects();
+}
+
+void add_use(Use use) {
+  const auto lock = lock_life();
+  if (use == Use::kInit) {
+    g_life.has_init = true;
+  } else {
+    ++g_life.sessions;
+  }
+}
+
+void drop_use(Use use) {
+  const auto is_last = [use] {
+    if (use == Use::kSession) {
+      --g_life.sessions;
+    } else if (!g_life.has_init.exchange(false)) {
+      return false;  // it was dropped before
+    }
+    return is_over(use);
+  };
+  end_if(is_last, [use] { end_process(use); });
+}
+
+void after_finalize() {
+  drop_use(Use::kInit);  // see on_finalize
+  end_if([] { return !g_life.is_used() && process().begun == Begun::kNot; }, close_session);
 }
 
 void progress_host() {
@@ -125,19 +242,19 @@ void prepare_process() {
 void start_process() {
   static std::atomic<bool> started = false;
   if (started.exchange(true)) return;
-  add_use();
+  add_use(Use::kInit);
   const std::string refused = serve_fortran();
   const InsideHost guard;
   begin_by_init();
   start_in(g_host.comm_world, "MPI_Init", refused);
-  if (process().begun == Begun::kByInit && !watch_finalize()) {
+  if (!watch_finalize()) {
     host().Abort(g_host.comm_world, 1);
     _exit(1);
   }
 }
 
 void start_group(MPI_Comm comm, const char* function) {
-  if (t_cache.depth > 0 || process().begun == Begun::kByInit) return;
+  if (t_cache.depth > 0) return;
   // One process alone has nobody to share memory with; and MPICH 4.0 crashes as soon as it looks
   // for messages where there was no communicator of all processes yet.
   int size = 0;
@@ -149,7 +266,23 @@ void start_group(MPI_Comm comm, const char* function) {
   start_in(comm, function, refused);
 }
 
-void end_process() {
+void start_merged(MPI_Comm comm) {
+  if (t_cache.depth > 0) return;
+  {
+    const auto lock = lock_life();
+    if (g_life.sessions == 0 || process().begun == Begun::kByInit) return;
+  }
+  {
+    const InsideHost guard;
+    // Those of another job do not come to the meeting, and see these as strangers, too.
+    if (begin_by_session() && has_strangers(comm)) return;
+  }
+  start_group(comm, "MPI_Intercomm_merge");
+}
+
+namespace {
+
+void end_process(Use last) {
   Process& state = process();
   const bool by_session = state.begun == Begun::kBySession;
   if (state.phase == Phase::kRunning) {
@@ -164,7 +297,6 @@ void end_process() {
   }
   print_stats();
   if (state.has_objects) {
-    forget_memory();
     leave_worlds();
     if (by_session) {  // another life may follow, with other objects of the same handles
       stop_types();
@@ -177,9 +309,11 @@ void end_process() {
     host().Comm_free(&state.self);
     state.has_objects = false;
   }
-  if (by_session) close_session();
+  if (by_session && last == Use::kSession) close_session();  // else see drop_idle_session
   state.begun = Begun::kNot;
 }
+
+}  // namespace
 
 void say(const char* format, ...) {
   char line[4096];

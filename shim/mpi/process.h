@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The interposer's life in this process: inert until MPI_Init, then running (or off, on all ranks
-// alike), and finished inside MPI_Finalize. In a program that has sessions only (session.cc), from
-// the first communicator that is made of a group to the end of the last session; that may happen
-// several times.
+// alike), and finished inside MPI_Finalize. Where a session (session.cc) comes first, from the
+// first communicator that is made of a group to the end of the last session, or of MPI_Init's part
+// if that comes later; that may happen several times.
 #pragma once
 
 #include <atomic>
@@ -59,20 +59,26 @@ void prepare_process();
 /// After a successful MPI_Init or MPI_Init_thread. Collective over MPI_COMM_WORLD. Ends the job
 /// with one clear line where a setting is wrong or a rank has no interposer.
 void start_process();
-/// The same of a communicator that a session has made, unless MPI_Init has started carillon.
+/// The same of a communicator that was made of a group.
 void start_group(MPI_Comm comm, const char* function);
-/// Of what MPI_Init or a session has started. Local, but for recording and checking.
-void end_process();
+/// The same of one that was merged, where sessions have started carillon, or may. Its processes are
+/// in one world before they come to its first collective.
+void start_merged(MPI_Comm comm);
 
-/// Makes carillon live as long as the program has sessions, or has MPI_Init's. Local. False: the
-/// host refuses.
-bool begin_by_session();
+/// MPI_Init has begun, and others have sessions: as by one of this process. Local. False: the host
+/// refuses.
+bool begin_as_others();
 /// What carillon needs of the host, once. False: it refuses.
 [[nodiscard]] bool make_host_objects();
-/// MPI_Init or a session of the program; when the last of them goes, what a session has started
-/// ends.
-void add_use();
-void drop_use();
+
+/// Why MPI is there: sessions of the program, and MPI_Init. What MPI_Init has begun ends with that;
+/// what a session has begun, with the last of all, or if calls are recorded or checked, when the
+/// process exits: only then do all have time for each other. While it ends, who would begin waits.
+enum class Use { kInit, kSession };
+void add_use(Use use);
+void drop_use(Use use);
+/// After the host's MPI_Finalize, in which it cannot do without carillon's session.
+void after_finalize();
 
 /// By a session of carillon's own: process().self and world_group. Not for more than one thread.
 [[nodiscard]] bool open_session();

@@ -385,8 +385,10 @@ void start_recording(const std::string& file, MPI_Comm world) {
   observe(kRecording);
 }
 
+bool has_recording() { return g_recorder != nullptr && !g_recorder->finished; }
+
 void finish_recording() {
-  if (g_recorder == nullptr || g_recorder->finished) return;
+  if (!has_recording()) return;
   Recorder& recorder = *g_recorder;
   recorder.finished = true;
   observe_no_more(kRecording);

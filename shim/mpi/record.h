@@ -20,6 +20,8 @@ namespace carillon::shim {
 /// recordings of all are whole. finish_recording does nothing if there is no recording.
 void start_recording(const std::string& file, MPI_Comm world);
 void finish_recording();
+/// It has started, and is to be finished. With a lock held: calls nothing of the host's.
+bool has_recording();
 
 struct RecordedTime {
   ObserverClock::time_point begin, end;

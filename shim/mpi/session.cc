@@ -3,7 +3,6 @@
 // Sessions. A program that has them need not call MPI_Init; then carillon starts when the first
 // communicator is made of a group, by the processes of that group, and ends with the last of the
 // program's sessions. What it needs of the host meanwhile belongs to a session of its own.
-#include <atomic>
 #include <cstdio>
 #include <mutex>
 #include <random>
@@ -15,9 +14,6 @@
 
 namespace carillon::shim {
 namespace {
-
-// Why MPI is there: sessions of the program, and MPI_Init.
-constinit std::atomic<int> g_uses = 0;
 
 Session g_session{};
 bool g_has_session = false;
@@ -57,7 +53,7 @@ int begin_session(MPI_Info info, MPI_Errhandler errhandler, Session* session) {
   std::call_once(prepared, prepare_process);
   const int status = host().Session_init(info, errhandler, session);
   if (status != MPI_SUCCESS || t_cache.depth > 0) return status;
-  add_use();
+  add_use(Use::kSession);
   (void)serve_fortran();  // so that the functions below hear of Fortran's calls
   return status;
 }
@@ -65,36 +61,16 @@ int begin_session(MPI_Info info, MPI_Errhandler errhandler, Session* session) {
 int end_session(Session* session) {
   if (host().Session_finalize == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
   if (t_cache.depth > 0) return host().Session_finalize(session);
-  drop_use();
+  drop_use(Use::kSession);
   const int status = host().Session_finalize(session);
-  if (status != MPI_SUCCESS) add_use();
+  if (status != MPI_SUCCESS) add_use(Use::kSession);
   return status;
-}
-
-// Those of both groups, in no particular order.
-void start_groups(MPI_Comm inter) {
-  if (t_cache.depth > 0 || process().begun == Begun::kByInit) return;
-  MPI_Comm merged{};
-  {
-    const InsideHost guard;
-    if (host().Intercomm_merge(inter, 0, &merged) != MPI_SUCCESS) return;
-  }
-  start_group(merged, "MPI_Intercomm_create_from_groups");
-  const InsideHost guard;
-  host().Comm_free(&merged);
 }
 
 }  // namespace
 
-void add_use() { g_uses.fetch_add(1, std::memory_order_relaxed); }
-
-void drop_use() {
-  const bool last = g_uses.fetch_sub(1, std::memory_order_acq_rel) <= 1;
-  if (last && process().begun == Begun::kBySession) end_process();
-}
-
 bool open_session() {
-  return init_session() && make_self(&process().self) &&
+  return (g_has_session || init_session()) && make_self(&process().self) &&
          find_group("mpi://WORLD", &process().world_group);
 }
 
@@ -128,10 +104,11 @@ CARILLON_EXPORT int PMPI_Session_finalize(Session* session) {
   return carillon::shim::end_session(session);
 }
 
-// Where MPI_Init has started carillon, it ends within the host's MPI_Finalize.
+// Within the host's, MPI_Init's part of carillon's life ends.
 CARILLON_EXPORT int MPI_Finalize(void) {
-  carillon::shim::drop_use();
-  return host().Finalize();
+  const int status = host().Finalize();
+  carillon::shim::after_finalize();
+  return status;
 }
 
 CARILLON_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
@@ -145,15 +122,10 @@ CARILLON_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag,
   return status;
 }
 
-CARILLON_EXPORT int MPI_Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote,
-                                                     int remote_leader, const char* tag,
-                                                     MPI_Info info, MPI_Errhandler errhandler,
-                                                     MPI_Comm* inter) {
-  const auto create = host().Intercomm_create_from_groups;
-  if (create == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
-  const int status = create(group, leader, remote, remote_leader, tag, info, errhandler, inter);
-  if (status == MPI_SUCCESS && *inter != carillon::shim::g_host.comm_null) {
-    carillon::shim::start_groups(*inter);
+CARILLON_EXPORT int MPI_Intercomm_merge(MPI_Comm inter, int high, MPI_Comm* merged) {
+  const int status = host().Intercomm_merge(inter, high, merged);
+  if (status == MPI_SUCCESS && *merged != carillon::shim::g_host.comm_null) {
+    carillon::shim::start_merged(*merged);
   }
   return status;
 }

@@ -21,9 +21,14 @@ namespace carillon::shim {
 namespace {
 
 std::atomic<std::uint64_t> g_left[kCalls][kReasons];
-std::string& where() {
-  static std::string& path = *new std::string();
-  return path;
+// How they are told; several threads may start carillon at once.
+struct Destination {
+  std::mutex mutex;
+  std::string path;
+};
+Destination& destination() {
+  static Destination& one = *new Destination();
+  return one;
 }
 
 // By algorithm and reason; of teams that are gone.
@@ -127,8 +132,8 @@ void print_table() {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-void write_file() {
-  const std::string path = where() + "." + std::to_string(process().world_rank) + ".json";
+void write_file(const std::string& prefix) {
+  const std::string path = prefix + "." + std::to_string(process().world_rank) + ".json";
   std::FILE* const file = std::fopen(path.c_str(), "w");
   if (file == nullptr) {
     say("CARILLON_STATS: cannot write %s: %s", path.c_str(), std::strerror(errno));
@@ -191,18 +196,21 @@ void count_decisions(crl_team_h team) {
   }
 }
 
-void set_stats(const std::string& destination) {
-  where() = destination;
-  if (!destination.empty()) observe(kCounting);
+void set_stats(const std::string& where) {
+  const std::lock_guard lock(destination().mutex);
+  destination().path = where;
+  if (!where.empty()) observe(kCounting);
 }
 
 void print_stats() {
-  if (where().empty()) return;
+  const std::lock_guard lock(destination().mutex);
+  const std::string& where = destination().path;
+  if (where.empty()) return;
   observe_no_more(kCounting);
-  if (where() != "1" && where() != "json") {
-    write_file();
+  if (where != "1" && where != "json") {
+    write_file(where);
   } else if (process().world_rank == 0) {
-    where() == "1" ? print_table() : say_json();
+    where == "1" ? print_table() : say_json();
   }
 }
 

@@ -21,7 +21,7 @@ void count_decisions(crl_team_h team);
 
 /// Empty: none; "1": rank 0 prints tables on stderr; "json": a line of JSON; else each rank writes
 /// <prefix>.<rank>.json.
-void set_stats(const std::string& destination);
+void set_stats(const std::string& where);
 /// In MPI_Finalize.
 void print_stats();
 

@@ -15,8 +15,10 @@
 
 #include "bootstrap.h"
 #include "check.h"
+#include "communicator.h"
 #include "device_runtime.h"
 #include "flight.h"
+#include "memory.h"
 #include "process.h"
 #include "record.h"
 #include "settings.h"
@@ -25,6 +27,7 @@
 namespace carillon::shim {
 
 constinit std::atomic<World*> g_worlds = nullptr;
+constinit std::atomic<int> g_walkers = 0;
 
 namespace {
 
@@ -37,7 +40,7 @@ constexpr std::uint16_t kRecords = 1, kHasRecorded = 2;  // Hello::records
 constexpr std::size_t kMostWorlds = 8;
 
 struct Worlds {
-  std::mutex mutex;       // of World::lives, and of the following
+  std::mutex mutex;       // of World::lives, of how they are linked, and of the following
   bool closed = false;    // no more, because one could not be made
   std::int32_t left = 0;  // how often this process has left all
 };
@@ -139,19 +142,61 @@ int first_rank(const std::vector<Hello>& all, Predicate predicate) {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-// body(world)
+// body(world). With the lock held, as what follows.
 template <typename Body>
 void each_world(Body body) {
-  for (World* one = g_worlds.load(std::memory_order_acquire); one != nullptr; one = one->earlier) {
+  for (World* one = g_worlds.load(std::memory_order_relaxed); one != nullptr;
+       one = one->earlier.load(std::memory_order_relaxed)) {
     body(*one);
   }
 }
 
-// With the lock held.
 bool has_all(const World& world, const std::vector<int>& places) {
   return std::all_of(places.begin(), places.end(), [&](int place) {
     return place != MPI_UNDEFINED && world.lives[static_cast<std::size_t>(place)] >= 0;
   });
+}
+
+// Communicators of those that are left in it find a later one.
+bool is_superseded(const World& world) {
+  const auto is_there = [](std::int32_t life, std::int32_t later) {
+    return life < 0 || later >= 0;
+  };
+  bool found = false;
+  each_world([&](const World& later) {
+    found = found || (later.id > world.id && std::equal(world.lives.begin(), world.lives.end(),
+                                                        later.lives.begin(), is_there));
+  });
+  return found;
+}
+
+// The lock need not be held.
+void destroy(const World& world) {
+  forget_memory(world.context);
+  crl_context_destroy(world.context);
+}
+
+// Of what the program has freed, too, nothing remains in use.
+void release_worlds() {
+  destroy_freed_teams();
+  std::vector<std::unique_ptr<World>> released;
+  {
+    const std::lock_guard lock(worlds().mutex);
+    std::atomic<World*>* link = &g_worlds;
+    while (World* const one = link->load(std::memory_order_relaxed)) {
+      // Partner: drop_world.
+      if (one->users.load(std::memory_order_acquire) > 0 || !is_superseded(*one)) {
+        link = &one->earlier;
+        continue;
+      }
+      link->store(one->earlier.load(std::memory_order_relaxed), std::memory_order_release);
+      released.emplace_back(one);
+    }
+  }
+  if (released.empty()) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // partner: WorldsStay
+  while (g_walkers.load(std::memory_order_acquire) > 0) sched_yield();
+  for (const auto& world : released) destroy(*world);
 }
 
 std::uint64_t make_id(std::uint32_t clock, std::uint32_t random) {
@@ -173,7 +218,9 @@ Hello greet(const Meeting& meeting, bool refused) {
     if (common < kMostWorlds && has_all(world, meeting.places)) mine.worlds[common++] = world.id;
   });
   const bool strange = std::count(meeting.places.begin(), meeting.places.end(), MPI_UNDEFINED) > 0;
-  if (worlds().closed || strange || meeting.places.empty()) {
+  // What MPI_Init has begun is one world, and ends with it.
+  const bool has_begun = process().begun == Begun::kByInit && meeting.comm != g_host.comm_world;
+  if (worlds().closed || strange || has_begun || meeting.places.empty()) {
     mine.closed = 1;
   } else if (count >= kMostWorlds) {
     mine.closed = kFull;
@@ -224,10 +271,7 @@ bool agree_to_start(const Meeting& meeting, const std::vector<Hello>& all,
 // Called by carillon while it waits.
 void idle(void* arg) {
   if (settles_slowly()) advance_flights();
-  const auto* const world = static_cast<const World*>(arg);
-  if (world->earlier != nullptr || g_worlds.load(std::memory_order_relaxed) != world) {
-    progress_worlds(world);
-  }
+  progress_worlds(static_cast<const World*>(arg));
   advance_checks();
   progress_host();
 }
@@ -249,12 +293,12 @@ void enter(const Meeting& meeting, const std::vector<Hello>& all, std::unique_pt
     world->lives[static_cast<std::size_t>(meeting.places[rank])] = all[rank].left;
   }
   const std::lock_guard lock(worlds().mutex);
-  world->earlier = g_worlds.load(std::memory_order_relaxed);
+  world->earlier.store(g_worlds.load(std::memory_order_relaxed), std::memory_order_relaxed);
   g_worlds.store(world.release(), std::memory_order_release);  // partner: progress_worlds
 }
 
-// What is not set on all ranks is on none. There is one recording, of the first world that can have
-// one.
+// What is not set on all ranks is on none. There is one recording, of the first world of all
+// processes.
 void agree_to_observe(Meeting& meeting, const std::vector<Hello>& all) {
   Settings& settings = meeting.settings;
   const auto me = static_cast<std::size_t>(meeting.rank);
@@ -282,6 +326,15 @@ std::uint16_t wishes_to_record(const Settings& settings) {
 
 bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
   Settings& settings = meeting.settings;
+  const int all_size = process().world_size;
+  if (meeting.size < all_size && !settings.record.empty()) {
+    static std::atomic<bool> said = false;
+    settings.record.clear();
+    if (meeting.rank == 0 && !said.exchange(true)) {
+      say("nothing is recorded of %d of %d processes: that begins with a communicator of all",
+          meeting.size, all_size);
+    }
+  }
   std::uint32_t clock = 0;
   for (const Hello& hello : first) clock = std::max(clock, hello.clock);
   auto world = std::make_unique<World>();
@@ -320,18 +373,21 @@ bool meet(Meeting& meeting, const std::string& refused) {
   }
   const auto all = exchange(meeting, greet(meeting, !refused.empty()));
   forget_who_left(meeting, all);
-  // Some had sessions before MPI_Init: then carillon ends on no rank before the last of them.
+  // Of sessions some had before MPI_Init, what MPI_Init makes is to serve communicators, too.
   const int earlier = first_rank(all, [](const Hello& hello) { return hello.by_session != 0; });
-  if (earlier >= 0 && process().begun == Begun::kByInit) (void)begin_by_session();
+  const bool by_init = process().begun == Begun::kByInit && meeting.comm == g_host.comm_world;
+  if (earlier >= 0 && by_init) (void)begin_as_others();
   if (!agree_to_start(meeting, all, refused)) return false;
   if (is_in_common(meeting, all)) return true;
   const int closed = first_rank(all, [](const Hello& hello) { return hello.closed != 0; });
   if (closed < 0) return make_world(meeting, all);
-  if (meeting.rank == closed && all[static_cast<std::size_t>(closed)].closed == kFull) {
-    say("collectives of %d processes are left to the MPI: rank %d is in %d other groups that make "
-        "a "
-        "communicator each, of which none has them all",
-        meeting.size, meeting.rank, static_cast<int>(kMostWorlds));
+  static std::atomic<bool> said = false;
+  const bool full = all[static_cast<std::size_t>(closed)].closed == kFull;
+  if (full && meeting.rank == closed && !said.exchange(true)) {
+    say("collectives of %d processes are left to the MPI: rank %d is in %d groups with carillon, "
+        "of "
+        "which none has them all; so will others be",
+        meeting.size, process().world_rank, static_cast<int>(kMostWorlds));
   }
   return false;
 }
@@ -351,19 +407,26 @@ std::vector<int> places_of(MPI_Comm comm, int size) {
   return places;
 }
 
-const World* find_world(MPI_Comm comm, int size) {
+World* use_world(MPI_Comm comm, int size) {
   const std::vector<int> places = places_of(comm, size);
-  const World* found = nullptr;
+  World* found = nullptr;
   const std::lock_guard lock(worlds().mutex);
-  each_world([&](const World& world) {
+  each_world([&](World& world) {
     if (places.empty() || !has_all(world, places)) return;
     if (found == nullptr || world.id > found->id) found = &world;
   });
+  if (found != nullptr) found->users.fetch_add(1, std::memory_order_relaxed);
   return found;
+}
+
+void drop_world(World* world) {
+  // Partner: release_worlds.
+  if (world != nullptr) world->users.fetch_sub(1, std::memory_order_release);
 }
 
 bool join_world(MPI_Comm comm, const char* function, const std::string& refused) {
   const Process& state = process();
+  release_worlds();
   Meeting meeting{.comm = comm, .function = function, .settings = read_settings()};
   host().Comm_rank(comm, &meeting.rank);
   host().Comm_size(comm, &meeting.size);
@@ -376,7 +439,8 @@ bool join_world(MPI_Comm comm, const char* function, const std::string& refused)
   const bool on = meet(meeting, refused);
   const Settings& settings = meeting.settings;
   set_stats(settings.stats);
-  if (!on && meeting.rank == 0) {
+  static std::atomic<bool> said = false;
+  if (!on && meeting.rank == 0 && !said.exchange(true)) {
     if (!settings.record.empty()) say("nothing is recorded, because carillon is off");
     if (settings.check) say("nothing is checked, because carillon is off");
   }
@@ -387,8 +451,8 @@ void leave_worlds() {
   World* next = g_worlds.exchange(nullptr, std::memory_order_relaxed);
   while (next != nullptr) {
     const std::unique_ptr<World> world(next);
-    next = world->earlier;
-    crl_context_destroy(world->context);
+    next = world->earlier.load(std::memory_order_relaxed);
+    destroy(*world);
   }
   const std::lock_guard lock(worlds().mutex);
   worlds().closed = false;

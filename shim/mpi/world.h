@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who runs carillon together. MPI_Init makes one world, of MPI_COMM_WORLD. In a program of sessions
-// there is no such moment: there a communicator that is made of a group makes one, unless its
-// processes have one in common already. A communicator is served by the latest world that has all
-// its processes, and left to the host if there is none.
+// there is no such moment: there a communicator that is made of a group, or merged, makes one,
+// unless its processes have one in common already. A communicator is served by the latest world
+// that has all its processes, and left to the host if there is none. (Where threads make worlds at
+// once, the latest may be another one on another rank: then its processes agree to leave it.)
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 
 #include "carillon/carillon.h"
 #include "host.h"
+#include "process.h"
 
 namespace carillon::shim {
 
@@ -22,21 +24,44 @@ struct World {
   // Of each process that was started with this one (Process::world_group): how often it had left
   // all its worlds before it entered this one. Below 0: it has not, or has left this one since.
   std::vector<std::int32_t> lives;
-  bool checked = false;  // their calls are compared (check.h)
-  bool reduces = false;  // all can let the host combine elements (reduces_locally)
-  World* earlier = nullptr;
+  bool checked = false;        // their calls are compared (check.h)
+  bool reduces = false;        // all can let the host combine elements (reduces_locally)
+  std::atomic<int> users = 0;  // communicators that it serves
+  std::atomic<World*> earlier = nullptr;
 };
 
-/// Those that this process is in, the last one first. They stay until it leaves all.
+/// Those that this process is in, the last one first. One of sessions goes when a later one has all
+/// that are left of it and it has no users; and all when this process leaves.
 extern constinit std::atomic<World*> g_worlds;
+
+/// Who walks along g_worlds in a program of sessions: what is there stays meanwhile.
+extern constinit std::atomic<int> g_walkers;
+class WorldsStay {
+ public:
+  WorldsStay() : needed_(process().begun.load(std::memory_order_relaxed) != Begun::kByInit) {
+    if (!needed_) return;
+    g_walkers.fetch_add(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // partner: release_worlds
+  }
+  ~WorldsStay() {
+    if (needed_) g_walkers.fetch_sub(1, std::memory_order_release);
+  }
+  WorldsStay(const WorldsStay&) = delete;
+  WorldsStay& operator=(const WorldsStay&) = delete;
+
+ private:
+  bool needed_;
+};
 
 /// The processes of a communicator, as ranks in Process::world_group; MPI_UNDEFINED: not there.
 /// Empty: the host does not say. Local.
 std::vector<int> places_of(MPI_Comm comm, int size);
 
-/// Null: none has all processes of the communicator, which is no intercommunicator. Local, and the
-/// same on all of them.
-const World* find_world(MPI_Comm comm, int size);
+/// Null: none has all processes of the communicator, which is no intercommunicator. Else the caller
+/// is a user of it. Local; whether there is one is the same on all of them.
+World* use_world(MPI_Comm comm, int size);
+/// Null: nothing.
+void drop_world(World* world);
 
 /// Collective over the communicator, in which nothing else happens meanwhile: its processes make a
 /// world, or find that they are in one, or that they cannot be: false. `refused`: why this process
@@ -49,9 +74,10 @@ void leave_worlds();
 
 /// Moves on what is in flight in all of them, but in one.
 inline void progress_worlds(const World* but = nullptr) {
+  const WorldsStay stay;
   // Partner: enter.
   for (const World* one = g_worlds.load(std::memory_order_acquire); one != nullptr;
-       one = one->earlier) {
+       one = one->earlier.load(std::memory_order_acquire)) {
     if (one != but) (void)crl_context_progress(one->context);
   }
 }

@@ -28,7 +28,6 @@ constexpr int kFirstPolls = 1000;           // of a blocking call before it look
 constexpr int kFirstPollsOversubscribed = 20;
 constexpr std::uint32_t kRoundsPerLifeline = 512;  // of network progress: it is a system call
 constexpr int kMostWatched = 256;  // processes after this one, while teams are being made
-constexpr auto kLeaveWithin = std::chrono::seconds(2);
 // What an entry of a list costs where copying is always cheaper.
 constexpr std::int64_t kNeverPs = 1'000'000'000;
 
@@ -353,21 +352,6 @@ void Engine::progress_network() {
   log(LogLevel::kError, network_status_.to_string());
   for (Team* team : teams_) {
     if (team->spans_nodes() && team->state() == Team::State::kReady) team->fail(network_status_);
-  }
-}
-
-// Others may still wait for what is on its way, and write to memory of teams that they have not
-// finished with.
-void Engine::leave_network() {
-  if (!network_) return;
-  const auto end = std::chrono::steady_clock::now() + kLeaveWithin;
-  while (network_->progress().ok()) {
-    reap_teams();
-    const bool quiet = std::none_of(retired_.begin(), retired_.end(), [](const auto& team) {
-      return team->spans_nodes() && team->state() == Team::State::kReady;
-    });
-    if ((quiet && network_->idle()) || std::chrono::steady_clock::now() > end) return;
-    sched_yield();
   }
 }
 

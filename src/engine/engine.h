@@ -251,6 +251,7 @@ class Engine {
   [[nodiscard]] int wait_us(int most_us);
   void progress_lifeline();
   void leave_network();
+  bool owes_multicasts();
   void reap_teams();
   void begin_deferred();
   /// Whoever sees that a run has ended may at once use it again.

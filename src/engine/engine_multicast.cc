@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the multicasts and aggregates of all teams need of the engine: progress, and a place in what
-// it sleeps on.
+// What the multicasts and aggregates of all teams need of the engine: progress, a place in what it
+// sleeps on, and time before it leaves.
+#include <sched.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/team.h"
 
 namespace carillon {
+namespace {
+
+constexpr auto kLeaveWithin = std::chrono::seconds(2);  // unless multicasts are owed
+constexpr auto kBetweenRepairs = std::chrono::milliseconds(1);
+
+}  // namespace
 
 void Engine::stop_multicasting(const Status& why, bool tells) {
   multicast_.kind = MulticastWish::kOff;
@@ -87,6 +96,41 @@ int Engine::wait_us(int most_us) {
   const std::uint64_t left_us = due <= now ? 0 : (due - now) / multicast::kMicrosecond + 1;
   return static_cast<int>(
       std::clamp<std::uint64_t>(left_us, kLeastUs, static_cast<std::uint64_t>(most_us)));
+}
+
+// Whether some member of a team may still lack what only this process can send again, or has to
+// tell its source of: somebody who is late, for as long as it lives.
+bool Engine::owes_multicasts() {
+  if (lifeline_) progress_lifeline();
+  bool owes = false;
+  for (const std::unique_ptr<Team>& team : retired_) {
+    TeamMulticast* const groups = team->multicast();
+    if (groups == nullptr) continue;
+    team->note_who_has_left(*groups);
+    owes = owes || !groups->settled();
+  }
+  return owes;
+}
+
+// Others may still wait for what is on its way, and write to memory of teams that they have not
+// finished with.
+void Engine::leave_network() {
+  if (!network_) return;
+  const auto end = std::chrono::steady_clock::now() + kLeaveWithin;
+  while (network_->progress().ok()) {
+    reap_teams();
+    const bool quiet = std::none_of(retired_.begin(), retired_.end(), [](const auto& team) {
+      return team->spans_nodes() && team->state() == Team::State::kReady;
+    });
+    if (quiet && network_->idle()) return;
+    if (std::chrono::steady_clock::now() <= end) {
+      sched_yield();
+    } else if (owes_multicasts()) {
+      std::this_thread::sleep_for(kBetweenRepairs);
+    } else {
+      return;
+    }
+  }
 }
 
 void Engine::progress_multicasts() {

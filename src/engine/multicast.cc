@@ -355,19 +355,38 @@ multicast::Nanoseconds TeamMulticast::due() const {
 }
 
 bool TeamMulticast::quiet() {
-  if (!progress().ok() || !reception_->look().ok()) return true;
-  bool settled = true;
+  if (!progress().ok()) return true;
+  reception_->look();
   std::uint64_t heard = 0;
-  each_group([&](multicast::Group& group) {
-    settled = settled && group.settled();
-    heard += group.packets_heard();
-  });
+  each_group([&](multicast::Group& group) { heard += group.packets_heard(); });
+  const bool all_told = settled();
   const multicast::Nanoseconds time = now();
-  if (!settled || heard != heard_ || silent_since_ == 0) {
+  if (!all_told || heard != heard_ || silent_since_ == 0) {
     heard_ = heard;
     silent_since_ = time;
   }
-  return settled && time - silent_since_ >= kSilence;
+  return all_told && time - silent_since_ >= kSilence;
+}
+
+bool TeamMulticast::settled() const {
+  bool settled = true;
+  each_group([&](multicast::Group& group) { settled = settled && group.settled(); });
+  return settled;
+}
+
+bool TeamMulticast::awaits(Rank rank) const {
+  const auto all = {team_.get(), leaders_.get(), nodes_.get()};
+  return std::any_of(all.begin(), all.end(), [&](GroupStreams* streams) {
+    return streams != nullptr && streams->has(rank) &&
+           streams->group().awaits(streams->member(rank));
+  });
+}
+
+void TeamMulticast::member_left(Rank rank) {
+  for (GroupStreams* const streams : {team_.get(), leaders_.get(), nodes_.get()}) {
+    if (streams == nullptr || !streams->has(rank)) continue;
+    streams->group().member_left(streams->member(rank));
+  }
 }
 
 }  // namespace carillon

@@ -79,6 +79,12 @@ class TeamMulticast {
   /// Nobody needs this member any more: it has been silent a while, and what it sent, or was to
   /// tell of others, has been acknowledged.
   bool quiet();
+  /// The second of it: not whether it has been silent.
+  [[nodiscard]] bool settled() const;
+  /// Until it has acknowledged something, or told that others have.
+  [[nodiscard]] bool awaits(Rank rank) const;
+  /// This rank of the team has ended, and needs nothing any more.
+  void member_left(Rank rank);
 
   /// The time that groups go by.
   static multicast::Nanoseconds now();

@@ -79,6 +79,8 @@ Result<const std::byte*> Reception::message(Rank writer, std::uint64_t number, s
     if (!status.ok()) return status;
     // partner: the same
     if (head().published.value.load(std::memory_order_acquire) <= number) return nullptr;
+  } else if (!receives_) {
+    look();  // who is always late need not be sent what others take in
   }
   const std::uint64_t length = head().lengths[number % kRing];
   if (length != bytes) return GroupStreams::differs(writer, length, bytes);
@@ -95,7 +97,10 @@ void Reception::release(std::uint64_t number) {
 Status Reception::begin(Rank writer, std::uint64_t number, std::size_t bytes,
                         multicast::Nanoseconds now) {
   if (receives_ || !has_room(number)) return {};
-  if (!lock(number, now)) return look();
+  if (!lock(number, now)) {
+    look();
+    return {};
+  }
   multicast::Group& group = streams_.group();
   const multicast::Member source = streams_.member(writer);
   const bool was_away = !in_step_;
@@ -170,21 +175,20 @@ Status Reception::take_over() {
   return streams_.group().take_over(positions);
 }
 
-Status Reception::look() {
+void Reception::look() {
   // What another process has taken in is not to be seen from this; only who it is.
   const std::uint64_t word = head().owner.value.load(std::memory_order_relaxed);
-  if (word == 0 || word == own_word_ || word == (own_word_ | kLocked)) return {};
+  if (word == 0 || word == own_word_ || word == (own_word_ | kLocked)) return;
   own_word_ = 0;
   receives_ = in_step_ = false;
-  if (std::exchange(stood_back_, true)) return {};
-  return streams_.group().stand_back();
+  if (!std::exchange(stood_back_, true)) streams_.group().stand_back();
 }
 
 Status Reception::progress(multicast::Nanoseconds now) {
   if (!receives_) return streams_.group().progress(now);
   if (!lock_own()) {
-    Status status = look();
-    return status.ok() ? streams_.group().progress(now) : status;
+    look();
+    return streams_.group().progress(now);
   }
   Status status = streams_.group().progress(now);
   if (status.ok() && receiving_->done()) status = publish();

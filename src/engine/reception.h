@@ -72,7 +72,7 @@ class Reception {
   /// Moves the group on, and what this process receives for the node.
   Status progress(multicast::Nanoseconds now);
   /// Stands back if another process has become the owner.
-  Status look();
+  void look();
   /// Whether something was published since it was asked last.
   bool take_news() { return std::exchange(news_, false); }
   /// How often this process has become the owner after another.

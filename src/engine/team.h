@@ -55,6 +55,8 @@ class Team {
   [[nodiscard]] TeamMulticast* multicast() {
     return state() == State::kReady && !joining_ ? multicast_.get() : nullptr;
   }
+  /// Tells its groups which of the members that they wait for have ended.
+  void note_who_has_left(TeamMulticast& groups);
   /// Moves its aggregates on, and those of others that need this rank.
   void progress_aggregation();
   /// Null: it has no switch, or none yet.

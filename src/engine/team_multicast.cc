@@ -130,6 +130,21 @@ void Team::progress_multicast() {
   tell_reception();
 }
 
+void Team::note_who_has_left(TeamMulticast& groups) {
+  for (Rank i = 0; i < size(); ++i) {
+    if (i == rank() || !groups.awaits(i)) continue;
+    const int node_rank = endpoint_->peer(i).node_rank;
+    Status reason;
+    const Lifeline::State life = node_rank >= 0
+                                     ? Lifeline::State::kUnknown
+                                     : engine_.look_at(links_->pair(i)->place().process, &reason);
+    const bool ended = node_rank >= 0
+                           ? engine_.segment().left(node_rank) || engine_.segment().died(node_rank)
+                           : life == Lifeline::State::kLeft || life == Lifeline::State::kDead;
+    if (ended) groups.member_left(i);
+  }
+}
+
 void Team::tell_reception() {
   if (multicast_->take_news()) wake_readers(*this, shm::Pool::kToAll);
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs of sessions: without MPI_Init carillon must take the collectives of their communicators,
-// get them right, end with the last session, and begin again with the next.
+// get them right, end with the last session, and begin again with the next. session_outputs.py
+// looks at what is printed and written.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <string_view>
 #include <thread>
@@ -20,6 +24,11 @@ namespace {
 #ifdef MPI_TEST_SESSIONS
 
 int g_kept = 0;  // leftovers that are right
+
+// Where calls are recorded or checked, carillon ends with the process.
+bool stays_to_exit() {
+  return std::getenv("CARILLON_CHECK") != nullptr || std::getenv("CARILLON_RECORD") != nullptr;
+}
 
 // Communicators of all kinds from one of a group; one is never freed.
 void test_one() {
@@ -118,55 +127,71 @@ void test_overlapping() {
   MPI_Comm_free(&other);
 }
 
-void test_groups() {
-  const Session session;
-  const int other = 1 - g_rank % 2;
-  std::vector<int> others;
-  for (int i = other; i < g_ranks; i += 2) others.push_back(i);
-  MPI_Group mine = session.some(every(2)), theirs = session.some(others);
-  MPI_Comm inter = MPI_COMM_NULL, merged = MPI_COMM_NULL;
-  MPI_Intercomm_create_from_groups(mine, 0, theirs, 0, "two groups", MPI_INFO_NULL,
-                                   MPI_ERRORS_ARE_FATAL, &inter);
-  MPI_Intercomm_merge(inter, g_rank % 2, &merged);
-  expect_taken(merged, "two groups, merged");
-  MPI_Comm_free(&merged);
-  MPI_Comm_free(&inter);
-  MPI_Group_free(&mine);
-  MPI_Group_free(&theirs);
+void test_group(const Session& session, const std::vector<int>& ranks, const char* what) {
+  if (std::find(ranks.begin(), ranks.end(), g_rank) == ranks.end()) return;
+  std::string tag = what;
+  for (const int rank : ranks) tag += " " + std::to_string(rank);
+  MPI_Comm comm = session.make(ranks, tag.c_str());
+  check(is_right(comm), tag);
+  MPI_Comm_free(&comm);
 }
 
-// More groups than a process can serve: right all the same, and no end that never comes.
+// More groups than a process can serve, if there are seven: right all the same, and no end that
+// never comes.
 void test_many() {
   const Session session;
-  for (int distance = 1; distance < g_ranks; ++distance) {
-    for (int from = 0; from + distance < g_ranks; ++from) {
-      if (g_rank != from && g_rank != from + distance) continue;
-      const std::string tag = "pair " + std::to_string(from) + " " + std::to_string(distance);
-      MPI_Comm pair = session.make({from, from + distance}, tag.c_str());
-      check(is_right(pair), tag);
-      MPI_Comm_free(&pair);
+  const std::uint64_t taken_before = taken("barrier"), left_before = left("barrier");
+  for (int first = 0; first < g_ranks; ++first) {
+    for (int second = first + 1; second < g_ranks; ++second) {
+      test_group(session, {first, second}, "two");
+      for (int third = second + 1; third < g_ranks; ++third) {
+        test_group(session, {first, second, third}, "three");
+      }
     }
   }
+  const std::uint64_t more_left = left("barrier") - left_before;
+  if (g_ranks <= 4) check(more_left == 0, "few groups must be taken");
+  if (g_ranks >= 7) check(more_left > 0, "so many groups cannot all be taken");
+  check(taken("barrier") - taken_before >= 5 || g_ranks <= 4, "some of many must be taken");
   MPI_Comm comm = session.make("all after many");
   check(is_right(comm), "all after many");
   MPI_Comm_free(&comm);
 }
 
-// Several threads, each with a session.
-void test_threads() {
-  const Session outer("MPI_THREAD_MULTIPLE");
-  const auto work = [](int thread) {
-    const std::string tag = "thread " + std::to_string(thread);
-    const Session session("MPI_THREAD_MULTIPLE");
-    for (int round = 0; round < 3; ++round) {
-      MPI_Comm comm = session.make((tag + "." + std::to_string(round)).c_str());
-      check(is_right(comm), tag);
-      MPI_Comm_free(&comm);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) threads.emplace_back(work, i);
-  for (std::thread& thread : threads) thread.join();
+// One process keeps its session while those of the others come and go. What it has left of groups
+// that the others have left must not keep it from entering more.
+void test_others_go() {
+  auto kept = std::make_unique<Session>();
+  if (g_rank != 0) kept.reset();
+  for (int round = 0; round < 12; ++round) {
+    const Session session;
+    const std::string tag = "round " + std::to_string(round) + " of one that stays";
+    MPI_Comm comm = session.make(tag.c_str());
+    expect_taken(comm, tag);
+    MPI_Comm_free(&comm);
+  }
+}
+
+MPI_Comm merge_halves(const Session& session, const std::string& tag) {
+  const int other = 1 - g_rank % 2;
+  std::vector<int> others;
+  for (int i = other; i < g_ranks; i += 2) others.push_back(i);
+  MPI_Group mine = session.some(every(2)), theirs = session.some(others);
+  MPI_Comm inter = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+  MPI_Intercomm_create_from_groups(mine, 0, theirs, 0, tag.c_str(), MPI_INFO_NULL,
+                                   MPI_ERRORS_ARE_FATAL, &inter);
+  MPI_Intercomm_merge(inter, g_rank % 2, &merged);
+  MPI_Comm_free(&inter);
+  MPI_Group_free(&mine);
+  MPI_Group_free(&theirs);
+  return merged;
+}
+
+void test_groups() {
+  const Session session;
+  MPI_Comm merged = merge_halves(session, "two groups");
+  expect_taken(merged, "two groups, merged");
+  MPI_Comm_free(&merged);
 }
 
 // Memory of MPI_Alloc_mem stays the program's when carillon has ended.
@@ -226,6 +251,19 @@ void test_init_before() {
   MPI_Comm_free(&comm);
 }
 
+// One process comes to a communicator when MPI_Finalize has ended what MPI_Init had begun, the
+// others before. (MPI_Finalize may wait for all; while there are sessions, MPICH's does not.)
+void test_finalized_first() {
+  const Session session;
+  MPI_Init(nullptr, nullptr);
+  if (g_rank == 0) MPI_Finalize();
+  MPI_Comm comm = session.make("around MPI_Finalize");
+  check(is_right(comm), "a communicator before one MPI_Finalize, and after another");
+  if (g_rank != 0) MPI_Finalize();
+  check(is_right(comm), "a communicator after that");
+  MPI_Comm_free(&comm);
+}
+
 // CARILLON=off on rank 0 alone.
 void test_off() {
   const Session session;
@@ -279,6 +317,7 @@ constexpr Part kParts[] = {
     {"overlapping", test_overlapping},
     {"groups", test_groups},
     {"many", test_many},
+    {"others go", test_others_go},
     {"freed late", test_freed_late},
     {"memory", test_memory},
     {"init after", test_init_after},
@@ -290,14 +329,15 @@ constexpr Part kParts[] = {
 // communicator of some before one of all (MPICH 4.0).
 class Hidden {
  public:
-  Hidden() {
+  explicit Hidden(const char* thread_level = nullptr) {
     // The only one of these names that carillon does not have.
-    Dl_info info{};
-    dladdr(dlsym(RTLD_DEFAULT, "PMPI_Finalize"), &info);
-    library_ = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    Dl_info where{};
+    dladdr(dlsym(RTLD_DEFAULT, "PMPI_Finalize"), &where);
+    library_ = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     using Init = int (*)(MPI_Info, MPI_Errhandler, MPI_Session*);
-    reinterpret_cast<Init>(find("PMPI_Session_init"))(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL,
-                                                      &session_);
+    MPI_Info info = make_info(thread_level);
+    reinterpret_cast<Init>(find("PMPI_Session_init"))(info, MPI_ERRORS_ARE_FATAL, &session_);
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     MPI_Group all = MPI_GROUP_NULL;
     MPI_Group_from_session_pset(session_, "mpi://WORLD", &all);
     PMPI_Comm_create_from_group(all, "hidden", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm_);
@@ -329,25 +369,117 @@ void test_held() {
     if (std::getenv("SESSION_TEST_SAYS") != nullptr) std::fprintf(stderr, "%s\n", part.name);
     part.run();
     const bool keeps = part.run == test_memory;  // what MPI_Alloc_mem gave stays to be seen
-    if (!keeps) check(leftovers() == g_kept, std::string(part.name) + ": something is left");
+    const bool ended = leftovers() == g_kept || stays_to_exit();
+    if (!keeps) check(ended, std::string(part.name) + ": something is left");
     if (keeps) g_kept = leftovers();
     check(is_right(hidden.comm()), "a communicator that was made in secret");
   }
 }
 
-int test(std::string_view mode) {
-  if (mode == "held") {
-    test_held();
+// Two threads in turn, so that the last session of one ends while the other begins; and another
+// one, which comes and goes as it likes, and merges.
+void test_threads() {
+  const Hidden hidden("MPI_THREAD_MULTIPLE");
+  const std::uint64_t before = taken("barrier");
+  std::atomic<int> turn = 0;
+  const auto work = [&turn](int thread) {
+    for (int round = 0; round < (thread < 2 ? 40 : 5); ++round) {
+      while (thread < 2 && turn.load() < 2 * round + thread) std::this_thread::yield();
+      const std::string tag = "thread " + std::to_string(thread) + "." + std::to_string(round);
+      const Session session("MPI_THREAD_MULTIPLE");
+      MPI_Comm comm = thread < 2 ? session.make(tag.c_str()) : merge_halves(session, tag);
+      check(is_right(comm), tag);
+      MPI_Comm_free(&comm);
+      if (thread < 2) ++turn;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+  check(taken("barrier") > before, "of the threads' collectives some must be taken");
+  check(leftovers() == 0, "threads: something is left");
+  const Session session;
+  MPI_Comm comm = session.make("after threads");
+  expect_taken(comm, "after threads");
+  MPI_Comm_free(&comm);
+}
+
+bool g_finalizing = false;
+
+// As of a library that has something to say to all, in MPI_Finalize; or after the last session, as
+// MPICH has it, when carillon has ended on all.
+int at_finalize(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+  if (g_finalizing) {
+    expect_taken(MPI_COMM_WORLD, "MPI_COMM_WORLD in MPI_Finalize", g_ranks > 2 ? kByMpi : 0);
   } else {
-    if (mode == "off") turn_off_rank_0();
-    void (*const run)() = mode == "off"       ? test_off
-                          : mode == "init"    ? test_init_before
-                          : mode == "threads" ? test_threads
-                                              : test_one;
-    run();
-    check(leftovers() == 0, "something is left");
+    check(is_right(MPI_COMM_WORLD), "MPI_COMM_WORLD after MPI_Finalize");
   }
-  return failures() > 0 ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+// All but the last process have a session, and begin with it, before all call MPI_Init.
+void test_mixed() {
+  if (!kInitMayFollow) return;
+  const Hidden hidden;
+  auto session = std::make_unique<Session>();
+  std::vector<int> some(static_cast<std::size_t>(g_ranks - 1));
+  std::iota(some.begin(), some.end(), 0);
+  const bool has_session = g_rank < g_ranks - 1;
+  if (!has_session) session.reset();
+  MPI_Comm comm = has_session ? session->make(some, "all but one") : MPI_COMM_NULL;
+  MPI_Init(nullptr, nullptr);
+  // Of two processes, the one that has a session has nobody to begin with.
+  expect_taken(MPI_COMM_WORLD, "MPI_COMM_WORLD where some have sessions", g_ranks > 2 ? kByMpi : 0);
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_finalize, &keyval, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  g_finalizing = true;
+  MPI_Finalize();
+  g_finalizing = false;
+  PMPI_Barrier(hidden.comm());  // some may end before others
+  if (!has_session) return;
+  if (g_ranks > 2) expect_taken(comm, "a communicator of those that have sessions");
+  MPI_Comm_free(&comm);
+}
+
+// One process calls something else than the others.
+void test_wrong() {
+  const Session session;
+  MPI_Comm comm = session.make("wrong");
+  int number = 0;
+  MPI_Bcast(&number, 1, MPI_INT, g_rank == 0 ? 0 : 1, comm);
+}
+
+// Groups that have no process in common.
+void test_halves() {
+  const Hidden hidden;
+  const Session session;
+  MPI_Comm half = session.make(every(2), "one of two halves");
+  check(is_right(half), "one of two halves");
+  MPI_Comm_free(&half);
+}
+
+constexpr Part kModes[] = {
+    {"", test_one},
+    {"held", test_held},
+    {"off", test_off},
+    {"init", test_init_before},
+    {"mixed", test_mixed},
+    {"threads", test_threads},
+    {"finalized first", test_finalized_first},
+    {"wrong", test_wrong},
+    {"halves", test_halves},
+};
+
+int test(std::string_view mode) {
+  for (const Part& one : kModes) {
+    if (mode != one.name) continue;
+    if (mode == "off") turn_off_rank_0();
+    one.run();
+    check(leftovers() == g_kept || stays_to_exit(), "something is left");
+    return failures() > 0 ? 1 : 0;
+  }
+  return 2;
 }
 
 #else
@@ -360,5 +492,5 @@ int test(std::string_view /*mode*/) {
 }  // namespace
 }  // namespace mpi_test
 
-// session_test [held | off | init | threads]
+// session_test [held | off | init | finalized first | mixed | threads | wrong | halves]
 int main(int argc, char** argv) { return mpi_test::test(argc > 1 ? argv[1] : ""); }

@@ -29,17 +29,22 @@ constexpr bool kInitMayFollow = true;
 
 inline int g_ranks = 0, g_rank = 0;
 
+// For a session of this thread level; null: of the MPI's choice.
+inline MPI_Info make_info(const char* thread_level) {
+  MPI_Info info = MPI_INFO_NULL;
+  if (thread_level == nullptr) return info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "thread_level", thread_level);
+  return info;
+}
+
 // A session of the program.
 class Session {
  public:
   explicit Session(const char* thread_level = nullptr) {
-    MPI_Info info = MPI_INFO_NULL;
-    if (thread_level != nullptr) {
-      MPI_Info_create(&info);
-      MPI_Info_set(info, "thread_level", thread_level);
-    }
+    MPI_Info info = make_info(thread_level);
     MPI_Session_init(info, MPI_ERRORS_ARE_FATAL, &handle_);
-    if (thread_level != nullptr) MPI_Info_free(&info);
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
     MPI_Group_from_session_pset(handle_, "mpi://WORLD", &all_);
     MPI_Group_rank(all_, &g_rank);
     MPI_Group_size(all_, &g_ranks);

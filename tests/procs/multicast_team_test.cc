@@ -2,6 +2,8 @@
 //
 // Teams with multicast, over the machine's loopback: what all agree on, what becomes of broadcasts
 // when packets get lost or members are late or die, and what is left when they go.
+#include "support/multicast_team.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,47 +19,7 @@
 namespace carillon::test {
 namespace {
 
-constexpr int kRanks = 5;
-constexpr const char* kNodes = "2,2,1";  // leaders 0, 2, 4
-
 class MulticastTeam : public testing::TestWithParam<const char*> {};
-
-void set_environment(const char* algorithm, const std::string& multicast) {
-  setenv("CARILLON_NODE_RANKS", kNodes, 1);
-  setenv("CARILLON_ALGORITHM", ("bcast=" + std::string(algorithm)).c_str(), 1);
-  setenv("CARILLON_MULTICAST", multicast.c_str(), 1);
-  setenv("CARILLON_MULTICAST_JOIN_S", "60", 1);
-}
-
-std::string id_of(const char* algorithm) { return "bcast." + std::string(algorithm); }
-
-// `rounds` broadcasts from all roots in turn, of different lengths.
-void broadcast_rounds(crl_team_h team, int rounds) {
-  const int rank = crl_team_rank(team);
-  for (int round = 0; round < rounds; ++round) {
-    const int root = round % crl_team_size(team);
-    const std::size_t count = std::size_t{1} << (round * 5 % 17);
-    const auto expected = values_of(root, round, count);
-    std::vector<std::int64_t> data = rank == root ? expected : std::vector<std::int64_t>(count);
-    expect_ok(crl_bcast(team, data.data(), count * sizeof data[0], root), "bcast");
-    EXPECT_EQ(data, expected) << "round " << round << ", rank " << rank;
-    if (testing::Test::HasFailure()) return;
-  }
-}
-
-// A barrier in which the library goes on: others may still need something of this rank.
-void meet(crl_context_h context, Meeting& meeting, int rank) {
-  const crl_oob_t oob = meeting.oob(rank);
-  const char mine = 0;
-  std::vector<char> all(kRanks);
-  void* request = nullptr;
-  ASSERT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
-  int answer = 1;
-  while ((answer = oob.allgather_test(oob.arg, request)) == 1) {
-    expect_ok(crl_context_progress(context));
-  }
-  EXPECT_EQ(answer, 0);
-}
 
 // UDP sockets that this process has.
 std::size_t udp_sockets() {
@@ -455,32 +417,6 @@ TEST_P(MulticastTeam, AllDecideAlike) {
       crl_team_destroy(team);
       crl_context_destroy(context);
     });
-  }
-}
-
-// The victim ends before the broadcast: as its root, or as one that would receive it.
-TEST_P(MulticastTeam, ADeadMemberEndsTheBroadcast) {
-  set_environment(GetParam(), "udp:lo");
-  for (const int victim : {0, 4}) {
-    Meeting world(kRanks), members(kRanks);
-    const auto exits = run_processes(kRanks, [&](int rank) {
-      crl_context_h context = make_context(world, rank, false, 100);
-      crl_team_h team = make_team(context, members.oob(rank));
-      broadcast_rounds(team, 5);
-      meet(context, members, rank);
-      if (rank == victim) _exit(0);
-      std::vector<std::int64_t> data(1 << 20);  // longer than any window
-      crl_status_t status = CRL_OK;
-      const Stopwatch watch;
-      // Who has all of one broadcast notices at one of the next.
-      while (status == CRL_OK && watch.seconds() < 30) {
-        status = crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
-      }
-      EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
-      crl_team_destroy(team);
-      crl_context_destroy(context);
-    });
-    expect_all_ok(exits);
   }
 }
 

@@ -15,6 +15,8 @@ namespace carillon::multicast {
 
 using Nanoseconds = std::uint64_t;
 inline constexpr Nanoseconds kNever = UINT64_MAX;
+/// What a member that has left in order counts as having acknowledged.
+inline constexpr std::uint64_t kAllAcknowledged = UINT64_MAX;
 inline constexpr Nanoseconds kMicrosecond = 1000;
 inline constexpr Nanoseconds kMillisecond = 1000 * kMicrosecond;
 

@@ -12,6 +12,7 @@ Group::Group(const Config& config, std::unique_ptr<Carrier> carrier)
       early_(config.early_packets, config.payload_bytes),
       sender_(config, *carrier_),
       receivers_(config.members),
+      gone_(config.members),
       left_(config.members) {}
 
 Group::~Group() { fail({Code::kInternal, "multicast: the group is gone"}); }
@@ -21,6 +22,9 @@ Receiver& Group::receiver(Member source) {
   if (one == nullptr) {
     one = std::make_unique<Receiver>(config_, source, early_, *carrier_);
     active_.push_back(one.get());
+    for (Member member = 0; member < config_.members; ++member) {
+      if (gone_[member] && place_left(member)) one->on_left(member);
+    }
   }
   return *one;
 }
@@ -107,10 +111,10 @@ Status Group::take_over(std::span<const Position> positions) {
   return carrier_->attach(true);
 }
 
-Status Group::stand_back() {
+void Group::stand_back() {
   takes_in_ = false;
   for (Receiver* const one : active_) one->resume(0, 0);
-  return carrier_->attach(false);
+  (void)carrier_->attach(false);  // or packets come that are thrown away
 }
 
 Nanoseconds Group::due() const {
@@ -124,6 +128,30 @@ bool Group::settled() const {
   if (!takes_in_) return idle();
   return idle() && std::all_of(active_.begin(), active_.end(),
                                [](const Receiver* one) { return one->settled(); });
+}
+
+// Of places, all the members there: any of them may be the one that acknowledges.
+bool Group::place_left(Member member) const {
+  for (Member other = 0; other < config_.members; ++other) {
+    const bool counts = other == member || config_.share_place(other, member);
+    if (counts && !gone_[other]) return false;
+  }
+  return true;
+}
+
+bool Group::awaits(Member member) const {
+  if (gone_[member]) return false;
+  return sender_.awaits(member) ||
+         (takes_in_ && std::any_of(active_.begin(), active_.end(),
+                                   [&](const Receiver* one) { return one->awaits(member); }));
+}
+
+void Group::member_left(Member member) {
+  if (gone_[member]) return;
+  gone_[member] = true;
+  if (!place_left(member)) return;
+  sender_.on_left(member);
+  for (Receiver* const one : active_) one->on_left(member);
 }
 
 void Group::member_dead(Member member) {

@@ -71,7 +71,7 @@ class Group final : public CarrierListener {
   };
   Status take_over(std::span<const Position> positions);
   /// It is another one: receives that are under way are forgotten.
-  Status stand_back();
+  void stand_back();
   /// The place has this much of the source's stream.
   void confirm(Member source, const Position& position) {
     receiver(source).confirm(position.sequence);
@@ -86,6 +86,11 @@ class Group final : public CarrierListener {
   /// That, and the others' sources know of what has come here and at those that tell through this
   /// member, unless the last acks were lost.
   [[nodiscard]] bool settled() const;
+  /// settled() needs something of this member.
+  [[nodiscard]] bool awaits(Member member) const;
+  /// The caller has found out that this member has ended, in order: with what it needed, and
+  /// without telling any more of what others need. Idempotent.
+  void member_left(Member member);
   /// Of other members, so far.
   [[nodiscard]] std::uint64_t packets_heard() const { return heard_; }
   /// The caller has found out that this member has ended. What has not arrived yet never will:
@@ -103,6 +108,7 @@ class Group final : public CarrierListener {
   bool dispatch(const Packet& packet);
   bool on_nack(const Packet& packet);
   Receiver& receiver(Member source);
+  [[nodiscard]] bool place_left(Member member) const;
   void fail(const Status& status);
 
   Config config_;
@@ -111,6 +117,7 @@ class Group final : public CarrierListener {
   Sender sender_;
   std::vector<std::unique_ptr<Receiver>> receivers_;  // by source; made on first use
   std::vector<Receiver*> active_;
+  std::vector<bool> gone_;  // by member: it has left
   bool takes_in_ = true;
   Nanoseconds now_ = 0;  // of the latest progress
   std::uint64_t heard_ = 0;

@@ -228,6 +228,18 @@ void Receiver::on_ack(Member from, std::uint64_t sequence) {
   child_acks_[child] = std::max(child_acks_[child], sequence);
 }
 
+bool Receiver::awaits(Member member) const {
+  if (settled()) return false;
+  const std::uint32_t child = tree_.child(member);
+  return member == source_ || (child < child_acks_.size() && child_acks_[child] < highest_);
+}
+
+void Receiver::on_left(Member member) {
+  if (member == source_) source_left_ = true;
+  const std::uint32_t child = tree_.child(member);
+  if (child < child_acks_.size()) child_acks_[child] = kAllAcknowledged;
+}
+
 void Receiver::progress(Nanoseconds now) {
   if (now >= nack_due_) send_nacks(now);
   send_ack();

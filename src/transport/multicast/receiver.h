@@ -45,11 +45,14 @@ class Receiver {
   /// Another member lacks these.
   void on_others_nack(std::span<const Range> ranges);
   void on_ack(Member from, std::uint64_t sequence);
+  [[nodiscard]] bool awaits(Member member) const;
+  /// It has ended in order: with all that it, and who told through it, needed.
+  void on_left(Member member);
   void progress(Nanoseconds now);
   [[nodiscard]] Nanoseconds due() const { return nack_due_; }
   /// All that the source has sent, as far as is known here, has come, here and at those below, and
   /// the parent has been told.
-  [[nodiscard]] bool settled() const { return told_ == highest_; }
+  [[nodiscard]] bool settled() const { return source_left_ || told_ == highest_; }
   void fail(const Status& status);
 
   // Of places: here another member may have taken in what came last.
@@ -115,6 +118,7 @@ class Receiver {
   std::uint64_t told_ = 0;   // to the parent
   std::uint64_t asked_ = 0;  // the source wants to know when all below have come
   bool owes_ack_ = false;    // it asks again: an ack was lost, or somebody is late
+  bool source_left_ = false;
   std::uint64_t confirmed_;
   // Posted receives, and packets below next_ whose receives are not posted yet.
   std::array<Posted, kMaxPosted> posted_;

@@ -51,7 +51,25 @@ void Sender::on_ack(Member from, std::uint64_t sequence) {
   const std::uint32_t child = AckTree(config_, config_.member).child(from);
   if (child >= child_acks_.size() || sequence > next_) return;
   child_acks_[child] = std::max(child_acks_[child], sequence);
-  const std::uint64_t least = *std::min_element(child_acks_.begin(), child_acks_.end());
+  count_acks();
+}
+
+// An ack, of what it and who tells through it have.
+bool Sender::awaits(Member member) const {
+  const std::uint32_t child = AckTree(config_, config_.member).child(member);
+  return child < child_acks_.size() && child_acks_[child] < next_;
+}
+
+void Sender::on_left(Member member) {
+  const std::uint32_t child = AckTree(config_, config_.member).child(member);
+  if (child >= child_acks_.size()) return;
+  child_acks_[child] = kAllAcknowledged;
+  count_acks();
+}
+
+void Sender::count_acks() {
+  const std::uint64_t least =
+      std::min(next_, *std::min_element(child_acks_.begin(), child_acks_.end()));
   if (least == acknowledged_) return;
   for (std::uint64_t i = acknowledged_; i < least; ++i) slot(i).asked = false;
   std::erase_if(wanted_, [&](std::uint64_t wanted) { return wanted < least; });
@@ -194,14 +212,22 @@ void Sender::ask_at(Nanoseconds now) {
                          .message = asked_};
   const std::span<const std::byte> bytes = build(config_.key, packet, memory);
   if (!carrier_.send_group(bytes)) return;
-  for (Member i = 0; asked_ >= kAsksToAll && i < config_.members; ++i) {
-    if (i == config_.member || config_.share_place(i, config_.member)) continue;
-    (void)carrier_.send_member(i, bytes);  // or the next time, if there is no room
-  }
+  if (asked_ >= kAsksToAll) ask_each(bytes);
   ++counters_.asks;
   ++asked_;
   ask_interval_ = std::min(2 * ask_interval_, config_.timing.ask_most);
   ask_due_ = now + ask_interval_;
+}
+
+// Alone. The first for whom there was no room is the first of the next time.
+void Sender::ask_each(std::span<const std::byte> bytes) {
+  const AckTree tree(config_, config_.member);
+  for (std::uint32_t n = config_.members; n > 0;
+       --n, ask_next_ = (ask_next_ + 1) % config_.members) {
+    if (ask_next_ == config_.member || config_.share_place(ask_next_, config_.member)) continue;
+    const bool has_all = tree.child(ask_next_) < child_acks_.size() && !awaits(ask_next_);
+    if (!has_all && !carrier_.send_member(ask_next_, bytes)) return;
+  }
 }
 
 Nanoseconds Sender::due() const {

@@ -24,6 +24,9 @@ class Sender {
   /// window: its memory is free then.
   bool post(std::span<const std::byte> message, wire::Operation& operation);
   void on_ack(Member from, std::uint64_t sequence);
+  [[nodiscard]] bool awaits(Member member) const;
+  /// It has ended in order: with all that it, and who told through it, needed.
+  void on_left(Member member);
   void on_nack(Member from, std::span<const Range> ranges, Nanoseconds now);
   void progress(Nanoseconds now);
   /// When progress() has something to do though nothing arrives.
@@ -61,6 +64,8 @@ class Sender {
   void send_repairs(Nanoseconds now);
   bool repair(std::uint64_t sequence, Nanoseconds now);
   void ask_at(Nanoseconds now);
+  void ask_each(std::span<const std::byte> bytes);
+  void count_acks();
   void want(std::uint64_t sequence, Member from, Nanoseconds now);
   void note_unheard(Member by);
 
@@ -83,6 +88,7 @@ class Sender {
   Nanoseconds ask_interval_ = 0;
   Nanoseconds ask_due_ = kNever;
   std::uint64_t asked_ = 0;  // how often since anything was acknowledged
+  Member ask_next_ = 0;      // the first to be asked alone
   bool fresh_ = false;       // something was sent or acknowledged since the last ask
   // Packets that somebody lacked though they had gone to all again and again, of those since.
   std::uint64_t unheard_ = 0, unheard_since_ = 0;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ends of members of teams with multicast: those who die, and those who leave while others still
+// need something of them.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "support/calls.h"
+#include "support/multicast_team.h"
+
+namespace carillon::test {
+namespace {
+
+class MulticastLeaving : public testing::TestWithParam<const char*> {};
+
+// The victim ends before the broadcast: as its root, or as one that would receive it.
+TEST_P(MulticastLeaving, ADeadMemberEndsTheBroadcast) {
+  set_environment(GetParam(), "udp:lo");
+  for (const int victim : {0, 4}) {
+    Meeting world(kRanks), members(kRanks);
+    const auto exits = run_processes(kRanks, [&](int rank) {
+      crl_context_h context = make_context(world, rank, false, 100);
+      crl_team_h team = make_team(context, members.oob(rank));
+      broadcast_rounds(team, 5);
+      meet(context, members, rank);
+      if (rank == victim) _exit(0);
+      std::vector<std::int64_t> data(1 << 20);  // longer than any window
+      crl_status_t status = CRL_OK;
+      const Stopwatch watch;
+      // Who has all of one broadcast notices at one of the next.
+      while (status == CRL_OK && watch.seconds() < 30) {
+        status = crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
+      }
+      EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+    expect_all_ok(exits);
+  }
+}
+
+// One rank calls when the others have long ended their part, and much of what was sent is lost: who
+// has it stays until it has come.
+TEST_P(MulticastLeaving, NobodyLeavesWhomAnotherNeeds) {
+  set_environment(GetParam(), "udp:lo");
+  setenv("CARILLON_FAULT", "lose=0.3,seed=5", 1);
+  constexpr double kLate_s = 3;  // longer than anybody stays without a reason
+  for (const int late : {3, 4}) {
+    Meeting world(kRanks), members(kRanks);
+    const auto exits = run_processes(kRanks, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, members.oob(rank));
+      broadcast_rounds(team, 5);
+      meet(context, members, rank);
+      const auto expected = values_of(0, late, 20000);  // less than a window
+      auto data = rank == 0 ? expected : std::vector<std::int64_t>(expected.size());
+      if (rank == late) usleep(static_cast<useconds_t>(kLate_s * 1e6));
+      expect_ok(crl_bcast(team, data.data(), data.size() * sizeof data[0], 0), "bcast");
+      EXPECT_EQ(data, expected) << "rank " << rank;
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+    expect_all_ok(exits);
+  }
+  unsetenv("CARILLON_FAULT");
+}
+
+// Of two ranks on two nodes the root dies when it has done its part and waits in the next call, so
+// that the other one knows, and much of what it sent has been lost.
+TEST_P(MulticastLeaving, WhatADeadRootHasNotRepairedIsAnError) {
+  set_environment(GetParam(), "udp:lo");
+  setenv("CARILLON_NODE_RANKS", "1,1", 1);
+  setenv("CARILLON_FAULT", "lose=0.3,seed=5", 1);
+  constexpr useconds_t kUntilTold_us = 1000000;
+  Meeting world(2), members(2), end(2);
+  const auto exits = run_processes(2, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    broadcast_rounds(team, 4);
+    expect_ok(crl_barrier(team), "barrier");  // who talks to it alone, too, hears what a rank did
+    std::vector<std::int64_t> data(20000);
+    if (rank == 0) {
+      std::thread dies([&] {
+        end.barrier(0);
+        _exit(0);
+      });
+      crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
+      crl_barrier(team);
+      dies.join();
+    }
+    usleep(kUntilTold_us);
+    end.barrier(1);
+    const auto status = crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
+    EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  expect_all_ok(exits);
+  unsetenv("CARILLON_FAULT");
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, MulticastLeaving,
+                         testing::Values("multicast", "multicast_leader", "multicast_dynamic"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace carillon::test
