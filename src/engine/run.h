@@ -104,6 +104,8 @@ class Run {
   void withdraw_messages();
   /// The processes from whose memory gets are under way.
   [[nodiscard]] std::vector<int> gets_from() const;
+  /// The team fails: writers of messages that are to be placed hear of all receives for them.
+  void tell_awaited();
   /// Messages that are to be placed are not awaited any more.
   void stop_awaiting();
   /// May ranks of other nodes that are alive still get what this run exposed?

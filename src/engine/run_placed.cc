@@ -80,7 +80,7 @@ Status Run::begin_placed(const Instruction& in, const Strand& strand, const Part
     placed.to.assign(1, piece.value());
     parts = net::cut(placed.to, 1);
   }
-  placed.start(parts->with(announcement.parts()), in_place, pair.place().process);
+  placed.start(parts->with(announcement.parts()), in_place, pair, part.number);
   if (in_place) {
     net::Counters& counters = team_->engine().network()->counters();
     ++counters.scattered;
@@ -132,6 +132,10 @@ bool Run::stood_in(std::size_t put) {
     gathers_->copied().push_back(copied.value());
   }
   return gathers_->ended(put);
+}
+
+void Run::tell_awaited() {
+  if (fetches_) fetches_->tell_rest();
 }
 
 void Run::stop_awaiting() {

@@ -311,7 +311,10 @@ void Team::take_memory_back(const std::vector<Run*>& runs) {
     return processes;
   };
   links_->withdraw_announced();
-  const auto none_under_way = [&] { return under_way().empty(); };
+  const auto none_under_way = [&] {
+    for (Run* run : runs) run->tell_awaited();
+    return under_way().empty();
+  };
   bool settled = network.settle(none_under_way);
   if (!settled) {
     for (Run* run : runs) run->stop_awaiting();

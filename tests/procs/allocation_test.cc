@@ -195,15 +195,18 @@ TEST(Allocation, TwoCallsOfAKindDoNotDisplaceEachOther) {
   });
 }
 
-// Each rank is a node. The layouts' lists, and what they pack, in memory from crl_alloc.
+// Each rank is a node. The layouts' lists, put and placed, and what they pack, in memory from
+// crl_alloc.
 TEST(Allocation, ListsBetweenNodesTakeNone) {
   constexpr int kRanks = 3;
   constexpr std::size_t kBytes = 200;
   setenv("CARILLON_NODE_RANKS", "1", 1);
   setenv("CARILLON_GATHER_ENTRIES", "30", 1);
   setenv("CARILLON_GATHER_BYTES", "1", 1);
+  setenv("CARILLON_PLACE_BYTES", "1", 1);
   for (const char* const layout : {"inplace", "resident", "reversed", "zerocopy"}) {
-    for (const char* const memory : {"gather", "pack"}) {
+    for (const char* const memory :
+         {"gather", "pack", "gather,transfer=sendrecv", "pack,transfer=sendrecv"}) {
       const std::string name = std::string(layout) + ":memory=" + memory;
       setenv("CARILLON_ALGORITHM", ("alltoall=bruck_" + name).c_str(), 1);
       Meeting world(kRanks), meeting(kRanks);
@@ -228,7 +231,8 @@ TEST(Allocation, ListsBetweenNodesTakeNone) {
       if (HasFailure()) break;
     }
   }
-  for (const char* const variable : {"NODE_RANKS", "GATHER_ENTRIES", "GATHER_BYTES", "ALGORITHM"}) {
+  for (const char* const variable :
+       {"NODE_RANKS", "GATHER_ENTRIES", "GATHER_BYTES", "PLACE_BYTES", "ALGORITHM"}) {
     unsetenv((std::string("CARILLON_") + variable).c_str());
   }
 }

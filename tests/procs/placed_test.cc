@@ -185,7 +185,7 @@ TEST_P(Lists, InTurn) {
   }
 }
 
-// Sixteen in a row to the same reader, which takes them all later.
+// Seven in a row to the same reader, which takes them all later.
 TEST_P(Lists, AheadOfTheReader) {
   run(kRanks, "", [](const Member& member) {
     std::string sends, recvs;
@@ -379,6 +379,33 @@ TEST_F(Layouts, AFailedTeamLeavesOthersAsTheyWere) {
     EXPECT_EQ(count(second, kFour).sent_copied, 0);
     crl_team_destroy(other);
   });
+}
+
+// So do those that are destroyed as soon as they have failed, while others still await what was
+// announced there.
+TEST_F(Layouts, TeamsThatAreGoneLeaveOthersAsTheyWere) {
+  constexpr int kFour = 4;
+  constexpr int kTeams = 6;
+  for (const char* const fault : {"", "delay=0.5,reorder=0.4,refuse=0.2,seed=3"}) {
+    set("CARILLON_FAULT", fault);
+    std::vector<std::unique_ptr<Meeting>> meetings;
+    for (int i = 0; i < kTeams; ++i) meetings.push_back(std::make_unique<Meeting>(kFour));
+    run(kFour, "alltoall=bruck_zerocopy:memory=gather,transfer=sendrecv",
+        [&](const Member& member) {
+          std::vector<std::uint8_t> in(kFour * kBlock), out(kFour * kBlock);
+          for (int i = 0; i < kTeams; ++i) {
+            crl_team_h doomed =
+                make_team(member.context, meetings[static_cast<std::size_t>(i)]->oob(member.rank));
+            expect_ok(settle(doomed));
+            expect_ok(crl_alltoall(doomed, in.data(), out.data(), kBlock));
+            const std::int64_t bytes = member.rank == i % kFour ? kBlock / 2 : kBlock;
+            EXPECT_NE(crl_alltoall(doomed, in.data(), out.data(), bytes), CRL_OK);
+            crl_team_destroy(doomed);
+            EXPECT_EQ(count(member, kFour).sent_copied, 0) << "after " << i + 1 << " teams";
+          }
+        });
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace

@@ -16,7 +16,15 @@ Placed& Fetches::placed_of_strand(std::size_t strand) {
   return *placed_[strand];
 }
 
-// Of what is not told of yet nothing can come.
+// Else others' messages from there would wait for these.
+void Fetches::tell_rest() {
+  for (const auto& placed : placed_) {
+    if (placed->posted == 0 || placed->told) continue;
+    static_cast<void>(placed->pair->receive_placed(placed->number, *placed));
+  }
+}
+
+// What is not told of leaves a gap that nothing closes.
 void Fetches::stop_awaiting() {
   for (const auto& placed : placed_) {
     for (wire::Operation& one : std::span(placed->operations).first(placed->posted)) {

@@ -53,6 +53,8 @@ class Fetches {
   void finish();
   /// The processes from whose memory gets are under way, or whose messages are placed.
   [[nodiscard]] std::vector<int> under_way_from() const;
+  /// The team fails: whose receives are posted is told so, if it has not been.
+  void tell_rest();
   /// Messages that are to be placed are not awaited any more.
   void stop_awaiting();
 

@@ -175,7 +175,9 @@ void Network::give_up_on(int process, const Status& why) {
   other.requests.clear();
   other.asking = false;
   other.answering = false;
+  other.numbering = nullptr;
   other.turns.clear();
+  std::erase_if(unsent_, [&](const Unsent& one) { return one.process == process; });
   for (Pair* const pair : pairs_) {
     if (pair != nullptr && pair->place().process == process) pair->fail(why);
   }
@@ -368,8 +370,9 @@ void Network::on_put(std::uint32_t value) {
       pair->on_ready(number - 1);
     }
     return;
-  } else if (id < pairs_.size()) {
-    return;  // of a team that is gone
+  } else if (id < pairs_.size()) {  // of a team that is gone
+    if (kind == Kind::kStatus && number > 0) answer_unsent(id, number - 1);
+    return;
   }
   if (!std::exchange(garbage_told_, true)) {
     log(LogLevel::kWarning,

@@ -68,14 +68,25 @@ struct Counters {
   std::uint64_t scattered_entries = 0;  ///< of so many entries
 };
 
-/// A message that the process awaits, and places: its first part is sent after as many as the
-/// process has posted receives before. Without a pair: the parts are of no bytes.
+/// A message that the process awaits, and places: its first part is sent after `first` others, as
+/// many as the process has posted receives before. Without a pair: the parts are of no bytes.
 struct Turn {
+  std::uint32_t first = 0;
   Pair* pair = nullptr;
   unsigned line = 0;
   std::uint64_t tag = 0;
   std::uint32_t count = 0;  ///< of parts
   std::uint32_t sent = 0;
+};
+
+/// A message that a pair which is gone had announced. Who awaits it all the same gets nothing: what
+/// others place in that process comes after it.
+struct Unsent {
+  std::uint32_t id = 0;  ///< of the pair; there is no other of that id
+  int process = 0;
+  unsigned line = 0;
+  std::uint64_t number = 0, bytes = 0, tag = 0;
+  const std::byte* ready = nullptr;  ///< where the reader says that it awaits it
 };
 
 /// Another process of the job.
@@ -93,8 +104,8 @@ struct Process {
   wire::Operation request_operation, reply_operation;
   std::uint32_t placed_posted = 0;    ///< receives of what it places here
   const Placed* numbering = nullptr;  ///< the message whose receives are being posted
-  std::uint32_t turn = 0;  ///< so many of what is placed there have been sent, or are up to
-  std::map<std::uint32_t, Turn> turns;  ///< by first
+  std::uint32_t turn = 0;   ///< so many of what is placed there have been sent, or are up to
+  std::vector<Turn> turns;  ///< in no order
 };
 
 class Network final : public wire::Listener {
@@ -157,8 +168,11 @@ class Network final : public wire::Listener {
 
   // Of what is placed (network_placed.cc).
   using Turn = net::Turn;
-  /// False: such a turn cannot be.
-  bool take_turn(int process, std::uint32_t first, const Turn& turn);
+  /// The process is given up if such a turn cannot be.
+  void take_turn(int process, const Turn& turn);
+  void note_unsent(const Unsent& message) { unsent_.push_back(message); }
+  /// Parts of no bytes.
+  Result<bool> send_nothing(int process, std::uint64_t tag);
   /// Calls pair.settle_placed() until it succeeds.
   void watch_placed(Pair& pair);
   /// Which of the process's receives the next one is; none: those of another message come first.
@@ -213,7 +227,7 @@ class Network final : public wire::Listener {
   bool send_note(int process, const Note& note, bool reply, wire::Operation& operation);
   void progress_placed();
   bool send_turns(int process);
-  Result<bool> send_nothing(int process, std::uint64_t tag);
+  void answer_unsent(std::uint32_t id, unsigned line);
   void forget_placed(const Pair& pair);
 
   std::unique_ptr<wire::Wire> wire_;
@@ -238,6 +252,7 @@ class Network final : public wire::Listener {
   std::vector<int> new_processes_;
   std::vector<int> turning_;    // processes whose turn is to be sent
   std::vector<Pair*> placing_;  // pairs that have announced something
+  std::vector<Unsent> unsent_;
   Status status_;
   bool garbage_told_ = false;
 };

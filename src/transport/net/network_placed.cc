@@ -4,7 +4,9 @@
 // team's they are.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <string>
 
 #include "transport/net/network.h"
 
@@ -14,23 +16,54 @@ namespace {
 // No more receives can be posted at once.
 constexpr std::uint32_t kMostAhead = 1 << 20;
 
+Status nonsense(int process) {
+  return {Code::kMismatch, "network: process " + std::to_string(process) +
+                               " of the job awaits what nobody sends to it"};
+}
+
 }  // namespace
 
 // Who is told of turns need not hear of them in their order.
-bool Network::take_turn(int process, std::uint32_t first, const Turn& turn) {
+void Network::take_turn(int process, const Turn& turn) {
   Process& other = processes_[static_cast<std::size_t>(process)];
-  if (first - other.turn > kMostAhead || !other.turns.emplace(first, turn).second) return false;
-  if (first == other.turn) turning_.push_back(process);
-  return true;
+  if (!other.trouble.ok()) return;
+  const bool taken = std::any_of(other.turns.begin(), other.turns.end(),
+                                 [&](const Turn& one) { return one.first == turn.first; });
+  if (taken || turn.first - other.turn > kMostAhead) {
+    give_up_on(process, nonsense(process));
+    return;
+  }
+  other.turns.push_back(turn);
+  if (turn.first == other.turn) turning_.push_back(process);
+}
+
+// The reader had its receives before it heard that the writer had given the team up.
+void Network::answer_unsent(std::uint32_t id, unsigned line) {
+  const auto message = std::find_if(unsent_.begin(), unsent_.end(), [&](const Unsent& one) {
+    return one.id == id && one.line == line;
+  });
+  if (message == unsent_.end()) return;
+  Ready ready;
+  std::memcpy(&ready, message->ready, sizeof ready);
+  if (!ready.answers(message->number)) return;
+  const Unsent one = *message;
+  unsent_.erase(message);
+  if (ready.is_of(one.bytes)) {
+    take_turn(one.process,
+              {.first = ready.first, .line = line, .tag = one.tag, .count = ready.count});
+  } else {
+    give_up_on(one.process, nonsense(one.process));
+  }
 }
 
 // True: nothing is to be sent there now.
 bool Network::send_turns(int process) {
   Process& other = processes_[static_cast<std::size_t>(process)];
   for (;;) {
-    const auto next = other.turns.find(other.turn);
+    const auto next = std::find_if(other.turns.begin(), other.turns.end(),
+                                   [&](const Turn& one) { return one.first == other.turn; });
     if (next == other.turns.end()) return true;
-    Turn& turn = next->second;
+    Turn& turn = *next;
     while (turn.sent < turn.count) {
       const auto posted = turn.pair != nullptr
                               ? turn.pair->send_part(turn.line, turn.sent, turn.tag)
@@ -43,7 +76,8 @@ bool Network::send_turns(int process) {
       ++turn.sent;
     }
     other.turn += turn.count;
-    other.turns.erase(next);
+    turn = other.turns.back();
+    other.turns.pop_back();
   }
 }
 
@@ -86,7 +120,7 @@ void Network::count_placed(int process, const Placed& placed) {
 
 void Network::forget_placed(const Pair& pair) {
   std::erase(placing_, &pair);
-  for (auto& [first, turn] : processes_[static_cast<std::size_t>(pair.place().process)].turns) {
+  for (Turn& turn : processes_[static_cast<std::size_t>(pair.place().process)].turns) {
     if (turn.pair == &pair) turn.pair = nullptr;
   }
 }

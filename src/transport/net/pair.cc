@@ -57,9 +57,7 @@ Pair::Pair(Network& network, const PairPlace& place) : network_(network), place_
 }
 
 Pair::~Pair() {
-  for (const auto& placing : placings_) {
-    if (placing && placing->state != Placing::State::kNone) end_placing(*placing, {});
-  }
+  leave_announced();
   network_.forget(*this);
   // What could not be told yet, a note will tell.
   if (status_pending_ && !closing_ && state_ != State::kFailed) note_giving_up();

@@ -216,7 +216,9 @@ class Pair {
   void on_garbage();
   bool end_receives();
   struct Placing;
+  void hold(Placing& placing, Buffer* buffer);
   void end_placing(Placing& placing, const Status& status);
+  void leave_announced();
   Result<bool> post_receives(std::uint64_t number, Placed& placed);
   Result<bool> tell_ready(std::uint64_t number, Placed& placed);
   [[nodiscard]] BlockLayout layout() const { return {place_.slot_bytes}; }

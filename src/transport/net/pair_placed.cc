@@ -41,14 +41,14 @@ bool Pair::announce(const Listed& message, std::span<const wire::Piece> list, Bu
   std::byte* const to = prepare(message.number, sizeof announcement, false);
   if (to == nullptr) return false;
   std::memcpy(to, &announcement, sizeof announcement);
-  Buffer* told = nullptr;
-  if (!post(message.number, shm::with_kind(message.header, shm::kAnnounced), &told)) return false;
-  auto holder =
+  const auto holder =
       packed != nullptr ? Result<Buffer*>(packed) : network_.placed_buffers().take(kHeadBytes);
   if (!holder.ok()) {
     fail(holder.status());
     return false;
   }
+  Buffer* told = nullptr;
+  if (!post(message.number, shm::with_kind(message.header, shm::kAnnounced), &told)) return false;
   auto& placing = placings_[line_of(message.number)];
   if (!placing) placing = std::make_unique<Placing>();
   placing->state = Placing::State::kAnnounced;
@@ -57,11 +57,7 @@ bool Pair::announce(const Listed& message, std::span<const wire::Piece> list, Bu
   placing->list.assign(list.begin(), list.end());
   placing->packed = packed != nullptr;
   placing->posted = 0;
-  placing->holder = holder.value();
-  placing->holder->owner = this;
-  placing->holder->held = true;
-  placing->holder->lends = packed == nullptr;
-  placing->holder->operation.begin();
+  hold(*placing, holder.value());
   under_way->push_back(placing->holder);
   network_.watch_placed(*this);
   if (packed == nullptr) ++network_.counters().gathered;
@@ -85,13 +81,20 @@ Result<Buffer*> Pair::stand_in(const Buffer& under_way) {
     placing->state = Placing::State::kAnnounced;
     placing->list.push_back({buffer.value()->data, placing->bytes, buffer.value()->registration});
     placing->packed = true;
-    placing->holder = buffer.value();
-    placing->holder->owner = this;
-    placing->holder->held = true;
-    placing->holder->operation.begin();
+    hold(*placing, buffer.value());
     return buffer;
   }
   return nullptr;
+}
+
+// The parts' operations are not the buffer's, but the pair's: a team that fails waits for them,
+// even if nobody's memory is lent.
+void Pair::hold(Placing& placing, Buffer* buffer) {
+  placing.holder = buffer;
+  buffer->owner = this;
+  buffer->held = true;
+  buffer->lends = true;
+  buffer->operation.begin();
 }
 
 // The reader may have posted receives by now: they are filled with nothing.
@@ -110,31 +113,50 @@ void Pair::end_placing(Placing& placing, const Status& status) {
   std::exchange(placing.holder, nullptr)->operation.finish(status);
 }
 
+// Whoever awaits what the pair has announced is to be answered also when the pair is gone, or what
+// others send there would wait for it.
+void Pair::leave_announced() {
+  for (unsigned line = 0; line < shm::kWindow; ++line) {
+    if (!placings_[line] || placings_[line]->state == Placing::State::kNone) continue;
+    Placing& placing = *placings_[line];
+    const bool answered = placing.state == Placing::State::kAwaited;
+    end_placing(placing, {});
+    if (answered || peer_closed_) continue;
+    network_.note_unsent({.id = place_.id,
+                          .process = place_.process,
+                          .line = line,
+                          .number = placing.number,
+                          .bytes = placing.bytes,
+                          .tag = placed_tag(place_.peer_id, place_.peer_generation, line),
+                          .ready = block_.data + BlockLayout::ready(line)});
+  }
+}
+
 // The block may hold anything: a peer wrote it.
 void Pair::on_ready(unsigned line) {
-  if (block_.data == nullptr || state_ == State::kFailed || !placings_[line]) return;
+  if (block_.data == nullptr || !placings_[line]) return;
   Placing& placing = *placings_[line];
   const bool awaited =
       placing.state == Placing::State::kAnnounced || placing.state == Placing::State::kWithdrawn;
   Ready ready;
   std::memcpy(&ready, block_.data + BlockLayout::ready(line), sizeof ready);
-  if (!awaited || ready.number != static_cast<std::uint32_t>(placing.number)) return;  // told again
-  Parts parts{.ends = {}, .count = std::min(ready.count, kMostParts)};
-  std::copy_n(ready.ends, parts.count, parts.ends.begin());
-  if (ready.count > kMostParts || !parts.are_of(placing.bytes, kMostParts)) return on_garbage();
+  if (!awaited || !ready.answers(placing.number)) return;  // told again
+  if (!ready.is_of(placing.bytes)) return on_garbage();
   const bool withdrawn = placing.state == Placing::State::kWithdrawn;
-  const Network::Turn turn{.pair = withdrawn ? nullptr : this,
-                           .line = line,
-                           .tag = placed_tag(place_.peer_id, place_.peer_generation, line),
-                           .count = parts.count};
-  placing.parts = parts;
+  placing.parts = ready.parts();
   placing.posted = 0;
   placing.state = withdrawn ? Placing::State::kNone : Placing::State::kAwaited;
-  if (!network_.take_turn(place_.process, ready.first, turn)) on_garbage();
+  network_.take_turn(place_.process,
+                     {.first = ready.first,
+                      .pair = withdrawn ? nullptr : this,
+                      .line = line,
+                      .tag = placed_tag(place_.peer_id, place_.peer_generation, line),
+                      .count = ready.count});
 }
 
 Result<bool> Pair::send_part(unsigned line, std::uint32_t part, std::uint64_t tag) {
   Placing& placing = *placings_[line];
+  if (placing.state != Placing::State::kAwaited) return network_.send_nothing(place_.process, tag);
   const auto peer = network_.peer_of(place_.process);
   if (!peer.ok()) return peer.status();
   const Slice slice(placing.list, placing.parts.begin_of(part), placing.parts.ends[part]);
@@ -170,6 +192,7 @@ bool Pair::settle_placed() {
     }
     if (!status.ok()) fail(status);
     end_placing(*placing, status);
+    if (!awaited) placing->state = kWithdrawn;
   }
   return over;
 }

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "transport/net/pair.h"
+
 namespace carillon::net {
 
 bool Parts::are_of(std::uint64_t bytes, std::uint32_t most) const {
@@ -57,6 +59,23 @@ Parts Announcement::parts() const {
   all.count = std::min(count, kMostCuts);
   std::copy_n(cuts, all.count, all.ends.begin());
   return all;
+}
+
+Parts Ready::parts() const {
+  Parts all;
+  all.count = std::min(count, kMostParts);
+  std::copy_n(ends, all.count, all.ends.begin());
+  return all;
+}
+
+void Placed::start(const Parts& these, bool stays, Pair& of, std::uint64_t message) {
+  parts = these;
+  posted = 0;
+  told = false;
+  in_place = stays;
+  process = of.place().process;
+  pair = &of;
+  number = message;
 }
 
 }  // namespace carillon::net

@@ -75,8 +75,19 @@ struct Ready {
   std::uint32_t first = 0;   ///< how many receives of what is placed this end posted to it before
   std::uint32_t count = 0;
   std::uint32_t ends[kMostParts] = {};
+
+  [[nodiscard]] Parts parts() const;
+  /// Is it the answer to this message? It may have been told again, of an older one.
+  [[nodiscard]] bool answers(std::uint64_t message) const {
+    return number == static_cast<std::uint32_t>(message);
+  }
+  [[nodiscard]] bool is_of(std::uint64_t bytes) const {
+    return count <= kMostParts && parts().are_of(bytes, kMostParts);
+  }
 };
 static_assert(sizeof(Ready) == 64);
+
+class Pair;
 
 /// A message on its way to the reader's list.
 struct Placed {
@@ -87,19 +98,15 @@ struct Placed {
   bool told = false;
   bool in_place = false;  ///< the message may stay there
   int process = -1;       ///< whose it is
+  Pair* pair = nullptr;
+  std::uint64_t number = 0;
   std::array<wire::Operation, kMostParts> operations;
 
   [[nodiscard]] bool all_done() const {
     return std::all_of(operations.begin(), operations.begin() + posted,
                        [](const wire::Operation& one) { return one.done(); });
   }
-  void start(const Parts& these, bool stays, int of_process) {
-    parts = these;
-    posted = 0;
-    told = false;
-    in_place = stays;
-    process = of_process;
-  }
+  void start(const Parts& these, bool stays, Pair& of, std::uint64_t message);
   void end() {
     to.clear();
     posted = 0;

@@ -110,6 +110,7 @@ class VerbsWire final : public wire::Wire {
   std::vector<std::unique_ptr<Outgoing>> peers_;
   std::vector<std::unique_ptr<Outgoing>> placed_;  // by peer, for what is placed; null: none yet
   std::unordered_map<std::uint32_t, std::unique_ptr<Incoming>> incoming_;  // by queue pair
+  std::unordered_map<std::uint64_t, Incoming*> placing_;  // of these, for what is placed, by peer
   std::list<Posted> posted_;
   std::list<Early> early_;
   std::vector<std::uint64_t> gone_;  // peers that have closed their connection to here
@@ -270,10 +271,8 @@ Outgoing& VerbsWire::placed_to(Peer peer) {
 }
 
 Incoming* VerbsWire::placed_from(std::uint64_t peer) const {
-  for (const auto& [number, connection] : incoming_) {
-    if (connection->places() && connection->from() == peer) return connection.get();
-  }
-  return nullptr;
+  const auto found = placing_.find(peer);
+  return found == placing_.end() ? nullptr : found->second;
 }
 
 Result<bool> VerbsWire::meet(Peer peer) {
@@ -411,6 +410,7 @@ void VerbsWire::on_request(const rdma_cm_event& event) {
     return;
   }
   const std::uint32_t number = connection->number();
+  if (connection->places()) placing_.emplace(request.from, connection.get());
   incoming_[number] = std::move(connection);
 }
 
