@@ -15,6 +15,7 @@ struct Sizes {
 
   [[nodiscard]] std::int64_t of(MPI_Datatype type) const {
     if (taken) return known_size(type);
+    if (type == g_host.type_null) return 0;  // an error, of which some hosts tell the handler alone
     MPI_Count size = 0;
     host().Type_size_x(type, &size);
     return size;

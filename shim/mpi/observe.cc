@@ -43,13 +43,18 @@ ObservedCall::~ObservedCall() {
   t_cache.observed = std::exchange(t_cache.last.generation, 0);
 }
 
+// Some hosts tell the error handler that there is no communicator, and return no error.
+bool ObservedCall::is_wrong(const Outcome& outcome) const {
+  return outcome.code != MPI_SUCCESS || call_->comm == g_host.comm_null;
+}
+
 void ObservedCall::write(std::size_t called, const Outcome& outcome) {
   const Clock::time_point end = Clock::now();
   if (launched_ != nullptr) {
     if (is_for(kRecording)) record_known(called, *call_, launched_);
     return write_start();
   }
-  if (outcome.code != MPI_SUCCESS) return;
+  if (is_wrong(outcome)) return;
   Communicator& communicator = find_communicator(call_->comm, MayWait::kNo);
   if (is_for(kCounting)) {
     const bool blocks = called < kCollectives;
@@ -68,7 +73,7 @@ void ObservedCall::know(std::size_t called, Flight* flight) const {
 }
 
 void ObservedCall::write_left(std::size_t called, const Outcome& outcome) const {
-  if (!is_for(kCounting) || outcome.code != MPI_SUCCESS) return;
+  if (!is_for(kCounting) || is_wrong(outcome)) return;
   tally_call(called, *call_, find_communicator(call_->comm), outcome.left, Clock::now() - begin_);
 }
 

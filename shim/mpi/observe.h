@@ -74,6 +74,7 @@ class ObservedCall {
 
  private:
   friend void observe_launch(Flight* flight);
+  [[nodiscard]] bool is_wrong(const Outcome& outcome) const;
   [[nodiscard]] bool is_for(unsigned who) const { return (observers_ & who) != 0; }
 
   const Call* call_;

@@ -62,6 +62,12 @@ bool clear(int* answer, int nothing = 0) {
   return true;
 }
 
+// Is there a place of a request? What else is said of it is the host's; to poll it for an end that
+// never comes would be no answer, and some hosts tell of the error by the handler alone.
+bool any_request(int count, const MPI_Request* requests) {
+  return count > 0 && requests != nullptr;
+}
+
 // The requests that the host is asked about, and carillon's among them. Persistent collectives are
 // shown to it before, and ended here when it says that they have. Errors of collectives are told
 // here, too: what a generalized request tells the host, some hosts tell as an error of another
@@ -196,6 +202,7 @@ int call_newer(Function function, Arguments... arguments) {
 using carillon::shim::advance_flights;
 using carillon::shim::Among;
 using carillon::shim::any_flights;
+using carillon::shim::any_request;
 using carillon::shim::call_newer;
 using carillon::shim::claim_flight;
 using carillon::shim::clear;
@@ -208,7 +215,7 @@ using carillon::shim::poll_until;
 extern "C" {
 
 CARILLON_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  if (!any_flights()) return host().Wait(request, status);
+  if (!any_flights() || !any_request(1, request)) return host().Wait(request, status);
   const Ending ending = carillon::shim::end_alone(request);
   if (ending.taken_back) {
     if (status != MPI_STATUS_IGNORE) carillon::shim::tell_nothing(status);
@@ -225,8 +232,10 @@ CARILLON_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  if (!any_flights()) return host().Waitall(count, requests, statuses);
-  for (int i = 0; i < count && requests != nullptr; ++i) {
+  if (!any_flights() || !any_request(count, requests)) {
+    return host().Waitall(count, requests, statuses);
+  }
+  for (int i = 0; i < count; ++i) {
     Flight* const flight = claim_flight(requests[i]);
     if (flight != nullptr) end_flight(flight, false, &requests[i]);
   }
@@ -239,7 +248,7 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
 }
 
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  if (!any_flights() || !clear(index, MPI_UNDEFINED)) {
+  if (!any_flights() || !any_request(count, requests) || !clear(index, MPI_UNDEFINED)) {
     return host().Waitany(count, requests, index, status);
   }
   int done = 0;
@@ -252,7 +261,7 @@ CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, M
 
 CARILLON_EXPORT int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
                                  MPI_Status statuses[]) {
-  if (!any_flights() || !clear(done)) {
+  if (!any_flights() || !any_request(count, requests) || !clear(done)) {
     return host().Waitsome(count, requests, done, indices, statuses);
   }
   Among among(count, requests);
@@ -306,6 +315,7 @@ CARILLON_EXPORT int MPI_Testsome(int count, MPI_Request requests[], int* done, i
 // These end none: an error stays for the call that does.
 
 CARILLON_EXPORT int MPI_Request_get_status(MPI_Request request, int* done, MPI_Status* status) {
+  if (!clear(done)) return host().Request_get_status(request, done, status);
   advance_flights();
   Among among(1, &request);
   const int code = among.ask([&] { return host().Request_get_status(request, done, status); });
@@ -315,6 +325,9 @@ CARILLON_EXPORT int MPI_Request_get_status(MPI_Request request, int* done, MPI_S
 
 CARILLON_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index,
                                                int* done, MPI_Status* status) {
+  if (!clear(done) || !clear(index, MPI_UNDEFINED)) {
+    return call_newer(host().Request_get_status_any, count, requests, index, done, status);
+  }
   advance_flights();
   Among among(count, requests);
   const int code = among.ask([&] {
@@ -326,6 +339,9 @@ CARILLON_EXPORT int MPI_Request_get_status_any(int count, const MPI_Request requ
 
 CARILLON_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requests[], int* done,
                                                MPI_Status statuses[]) {
+  if (!clear(done)) {
+    return call_newer(host().Request_get_status_all, count, requests, done, statuses);
+  }
   advance_flights();
   Among among(count, requests);
   const int code = among.ask(
@@ -337,6 +353,9 @@ CARILLON_EXPORT int MPI_Request_get_status_all(int count, const MPI_Request requ
 
 CARILLON_EXPORT int MPI_Request_get_status_some(int count, const MPI_Request requests[], int* done,
                                                 int indices[], MPI_Status statuses[]) {
+  if (!clear(done)) {
+    return call_newer(host().Request_get_status_some, count, requests, done, indices, statuses);
+  }
   advance_flights();
   Among among(count, requests);
   const int code = among.ask([&] {

@@ -61,16 +61,18 @@ void compare(const Case& test) {
 }
 
 // Where the MPI takes the arguments, nothing is left of the call: a collective that has begun ends,
-// one that is to be begun goes.
+// one that is to be begun goes. There is no request after the handler was told of an error,
+// whatever the call returns (see compare).
+bool went_wrong(int code) { return code != MPI_SUCCESS || g_handled > 0; }
 int ended(const std::function<int(MPI_Request*)>& call) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = call(&request);
-  return code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return went_wrong(code) ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 int freed(const std::function<int(MPI_Request*)>& call) {
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = call(&request);
-  return code != MPI_SUCCESS ? code : MPI_Request_free(&request);
+  return went_wrong(code) ? code : MPI_Request_free(&request);
 }
 
 // By carillon and by the MPI.
@@ -237,36 +239,44 @@ std::vector<Case> lists_and_neighbours(MPI_Comm comm, MPI_Comm line) {
 // The functions that begin, complete and free requests, without what they are to write to.
 std::vector<Case> no_places() {
   static MPI_Request none = MPI_REQUEST_NULL;
-  static int flag = 0, index = 0, indices[1];
+  static int flag = 0;
+  [[maybe_unused]] static int index = 0, indices[1];
   MPI_Request* const one = &none;
   MPI_Status* const ignored = MPI_STATUS_IGNORE;
-  MPI_Status* const all_ignored = MPI_STATUSES_IGNORE;
-  return {
+  [[maybe_unused]] MPI_Status* const all_ignored = MPI_STATUSES_IGNORE;
+  std::vector<Case> cases = {
       CASE("wait, no request", Wait(nullptr, ignored)),
-      CASE("waitall, no requests", Waitall(1, nullptr, all_ignored)),
-      CASE("waitall, negative count", Waitall(-1, one, all_ignored)),
-      CASE("waitany, no requests", Waitany(1, nullptr, &index, ignored)),
-      CASE("waitany, no index", Waitany(1, one, nullptr, ignored)),
-      CASE("waitsome, no requests", Waitsome(1, nullptr, &flag, indices, all_ignored)),
-      CASE("waitsome, no count", Waitsome(1, one, nullptr, indices, all_ignored)),
       CASE("test, no request", Test(nullptr, &flag, ignored)),
       CASE("test, no flag", Test(one, nullptr, ignored)),
-      CASE("testall, no requests", Testall(1, nullptr, &flag, all_ignored)),
-      CASE("testall, no flag", Testall(1, one, nullptr, all_ignored)),
-      CASE("testany, no requests", Testany(1, nullptr, &index, &flag, ignored)),
-      CASE("testany, no index", Testany(1, one, nullptr, &flag, ignored)),
-      CASE("testany, no flag", Testany(1, one, &index, nullptr, ignored)),
-      CASE("testsome, no requests", Testsome(1, nullptr, &flag, indices, all_ignored)),
-      CASE("testsome, no count", Testsome(1, one, nullptr, indices, all_ignored)),
       CASE("request_get_status, no flag", Request_get_status(none, nullptr, ignored)),
       CASE("start, no place", Start(nullptr)),
       CASE("start, no request", Start(one)),
-      CASE("startall, no requests", Startall(1, nullptr)),
-      CASE("startall, negative count", Startall(-1, one)),
       CASE("request_free, no place", Request_free(nullptr)),
       CASE("request_free, no request", Request_free(one)),
       CASE("cancel, no place", Cancel(nullptr)),
   };
+#if !defined(MPI_ABI_VERSION)  // MPICH 5 crashes: for its ABI it converts what it was given before
+                               // it looks
+  std::vector<Case> arrays = {
+      CASE("waitany, no index", Waitany(1, one, nullptr, ignored)),
+      CASE("waitsome, no count", Waitsome(1, one, nullptr, indices, all_ignored)),
+      CASE("testall, no flag", Testall(1, one, nullptr, all_ignored)),
+      CASE("testany, no index", Testany(1, one, nullptr, &flag, ignored)),
+      CASE("testany, no flag", Testany(1, one, &index, nullptr, ignored)),
+      CASE("testsome, no count", Testsome(1, one, nullptr, indices, all_ignored)),
+      CASE("waitall, no requests", Waitall(1, nullptr, all_ignored)),
+      CASE("waitall, negative count", Waitall(-1, one, all_ignored)),
+      CASE("waitany, no requests", Waitany(1, nullptr, &index, ignored)),
+      CASE("waitsome, no requests", Waitsome(1, nullptr, &flag, indices, all_ignored)),
+      CASE("testall, no requests", Testall(1, nullptr, &flag, all_ignored)),
+      CASE("testany, no requests", Testany(1, nullptr, &index, &flag, ignored)),
+      CASE("testsome, no requests", Testsome(1, nullptr, &flag, indices, all_ignored)),
+      CASE("startall, no requests", Startall(1, nullptr)),
+      CASE("startall, negative count", Startall(-1, one)),
+  };
+  cases.insert(cases.end(), arrays.begin(), arrays.end());
+#endif
+  return cases;
 }
 
 // Such calls alone, and while a collective is on its way and one is ready to be begun.
