@@ -160,7 +160,7 @@ Result<bool> Pair::send_part(unsigned line, std::uint32_t part, std::uint64_t ta
   const auto peer = network_.peer_of(place_.process);
   if (!peer.ok()) return peer.status();
   const Slice slice(placing.list, placing.parts.begin_of(part), placing.parts.ends[part]);
-  const auto posted =
+  auto posted =
       network_.wire().send_placed(peer.value(), slice.pieces(), tag, placing.operations[part]);
   if (!posted.ok()) fail(posted.status());
   if (!posted.ok() || !posted.value()) return posted;
