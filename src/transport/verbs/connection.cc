@@ -118,7 +118,7 @@ Result<bool> Outgoing::is_up() {
 }
 
 Result<bool> Outgoing::ready(bool needs_credit) {
-  const auto up = is_up();
+  auto up = is_up();
   if (!up.ok() || !up.value()) return up;
   if (posted_ - completed_ == kSendDepth) return false;
   if (device_.sends_under_way() >= device_.most_sends_under_way()) return false;
