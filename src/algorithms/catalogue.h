@@ -9,6 +9,7 @@
 namespace carillon {
 
 void emit_barrier_dissemination(const Call& call, Builder& b);
+void emit_barrier_multiway_dissemination(const Call& call, Builder& b);
 void emit_barrier_flat(const Call& call, Builder& b);
 void emit_barrier_degree_k(const Call& call, Builder& b);
 void emit_barrier_hierarchical(const Call& call, Builder& b);
@@ -40,6 +41,7 @@ void emit_allreduce_flat(const Call& call, Builder& b);
 void emit_allreduce_flat_blocks(const Call& call, Builder& b);
 void emit_allreduce_degree_k(const Call& call, Builder& b);
 void emit_allreduce_recursive_doubling(const Call& call, Builder& b);
+void emit_allreduce_recursive_multiplying(const Call& call, Builder& b);
 void emit_allreduce_reduce_scatter_allgather(const Call& call, Builder& b);
 void emit_allreduce_circulant(const Call& call, Builder& b);
 void emit_allreduce_ring(const Call& call, Builder& b);
@@ -59,11 +61,13 @@ void emit_allgather_multicast(const Call& call, Builder& b);
 void emit_gather_flat(const Call& call, Builder& b);
 void emit_gather_binomial(const Call& call, Builder& b);
 void emit_gather_knomial(const Call& call, Builder& b);
+void emit_gather_node_tree(const Call& call, Builder& b);
 
 void emit_scatter_flat(const Call& call, Builder& b);
 void emit_scatter_broadcast(const Call& call, Builder& b);
 void emit_scatter_binomial(const Call& call, Builder& b);
 void emit_scatter_knomial(const Call& call, Builder& b);
+void emit_scatter_node_tree(const Call& call, Builder& b);
 
 void emit_reduce_scatter_block_flat(const Call& call, Builder& b);
 void emit_reduce_scatter_block_pairwise(const Call& call, Builder& b);

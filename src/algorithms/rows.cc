@@ -22,6 +22,8 @@ constexpr Algorithm::Traits kBruck{.radix = true, .lists = true};
 constexpr std::array kAlgorithms = {
     Algorithm{"barrier.dissemination", "signals over distances 1, 2, 4, ...", kBarrier,
               emit_barrier_dissemination},
+    Algorithm{"barrier.multiway_dissemination", "signals over k - 1 distances a step; k: radix", kBarrier,
+              emit_barrier_multiway_dissemination, false, {2, 1024, 4}},
     Algorithm{"barrier.flat", "everybody signals all, everybody waits for all", kBarrier,
               emit_barrier_flat},
     Algorithm{"barrier.degree_k", "up and down a tree with k children at once; k: children",
@@ -84,6 +86,8 @@ constexpr std::array kAlgorithms = {
               kAllreduce, emit_allreduce_degree_k, false, {1, 1024, 3}, true},
     Algorithm{"allreduce.recursive_doubling", "partners at distances 1, 2, 4, ... exchange sums",
               kAllreduce, emit_allreduce_recursive_doubling, false, {}, true},
+    Algorithm{"allreduce.recursive_multiplying", "k parts of the ranks, uneven ones too, exchange sums; k: parts",
+              kAllreduce, emit_allreduce_recursive_multiplying, false, {2, 1024, 2}, true},
     Algorithm{"allreduce.reduce_scatter_allgather", "recursive halving, then recursive doubling",
               kAllreduce, emit_allreduce_reduce_scatter_allgather, false, {}, true},
     Algorithm{"allreduce.circulant", "halves around the ring, and back", kAllreduce,
@@ -124,6 +128,8 @@ constexpr std::array kAlgorithms = {
               true},
     Algorithm{"gather.knomial", "up a k-nomial tree; k: radix", kGather, emit_gather_knomial, false,
               {2, 1024, 4}, true},
+    Algorithm{"gather.node_tree", "up a k-nomial tree in each node, then between leaders; k: radix",
+              kGather, emit_gather_node_tree, false, {2, 1024, 4}, true},
 
     Algorithm{"scatter.flat", "the root puts to everybody", kScatter, emit_scatter_flat, false, {},
               true},
@@ -133,6 +139,8 @@ constexpr std::array kAlgorithms = {
               {}, true},
     Algorithm{"scatter.knomial", "down a k-nomial tree; k: radix", kScatter, emit_scatter_knomial,
               false, {2, 1024, 4}, true},
+    Algorithm{"scatter.node_tree", "down a k-nomial tree between leaders, then in each node; k: radix",
+              kScatter, emit_scatter_node_tree, false, {2, 1024, 4}, true},
 
     Algorithm{"reduce_scatter_block.flat", "everybody reads and reduces its own block",
               kReduceScatterBlock, emit_reduce_scatter_block_flat, false, {}, true, kLeftToRight},

@@ -14,8 +14,8 @@ namespace {
 constexpr double kPostNs = 100, kTakeNs = 60, kLatencyNs = 600, kGapNs = 7, kWireNsPerByte = 0.08;
 // Up to here a payload is part of the request.
 constexpr double kInlineBytes = 64, kInlineNsPerByte = 0.1;
-// Within a node: CPU on either side.
-constexpr double kLocalNs = 20, kLocalNsPerByte = 0.0821;
+// Within a node: CPU on either side, and the way.
+constexpr double kLocalNs = 20, kLocalNsPerByte = 0.0821, kLocalLatencyNs = 80;
 
 // What the layouts differ in.
 struct Layout {
@@ -46,41 +46,83 @@ struct Message {
 class Model {
  public:
   Model(const Shared& shared, const Limits& limits)
-      : limits_(limits),
-        ranks_(shared.ranks),
-        block_(static_cast<double>(shared.block_bytes())),
-        node_(limits.node_size(0, shared.ranks)) {}
+      : limits_(limits), ranks_(shared.ranks), block_(static_cast<double>(shared.block_bytes())) {
+    std::size_t largest = 0, smallest = static_cast<std::size_t>(shared.ranks);
+    for (std::int32_t node = 0; limits.nodes && node < limits.nodes->count(); ++node) {
+      largest = std::max(largest, limits.nodes->members(node).size());
+      smallest = std::min(smallest, limits.nodes->members(node).size());
+    }
+    node_ = static_cast<double>(largest > 0 ? largest : smallest);
+    smallest_ = static_cast<double>(smallest);
+  }
 
+  [[nodiscard]] double ns(const AlgorithmChoice& choice) const {
+    for (const Layout& layout : kLayouts) {
+      if (layout.id != choice.algorithm->id) continue;
+      return bruck_ns(layout, choice.params.k > 0 ? choice.params.k : 2);
+    }
+    return pairwise_ns();
+  }
+
+  // The slowest rank's: of the largest node, where the most share a NIC, or of the smallest, who
+  // has the most messages for other nodes.
   [[nodiscard]] double pairwise_ns() const {
-    const double slot = static_cast<double>(limits_.slot_bytes);
-    const double segments = std::max(1.0, std::ceil(block_ / slot));
-    const Message message{.bytes = block_ / segments};
-    const double away = segments * (ranks_ - node_), near = segments * (node_ - 1);
-    const double copy = copy_ns(message.bytes, 1);
-    const double puts =
-        away * put_ns(message) + near * (kLocalNs + kLocalNsPerByte * message.bytes);
-    const double takes = away * (kTakeNs + copy) + near * (kLocalNs + copy) + copy_ns(block_, 1);
-    // Short ones are all put before the first is waited for: what has come by then is taken while
-    // the last is on its way.
-    const bool is_short = message.bytes <= limits_.inline_bytes;
-    const double hidden = is_short && away > 0 ? std::min(kLatencyNs, takes - kTakeNs - copy) : 0;
-    const double nic = node_ * away * nic_ns(message) + put_ns(message);
-    return std::max(puts + takes - hidden, nic) + kLatencyNs;
+    return std::max(pairwise_ns(node_), pairwise_ns(smallest_));
   }
 
   [[nodiscard]] double bruck_ns(const Layout& layout, Rank radix) const {
     double ns = copy_ns(layout.rotated_bytes * ranks_ * block_, layout.rotated_runs * ranks_);
+    // Of rounds that go less far than a node has ranks: what has crossed from one node to the next
+    // in one of them goes on within that one, if that is not smaller than they go together.
+    double crossing_ns = 0, way = 0;
+    int near_rounds = 0;
     std::int64_t weight = 1;
     for (int round = 0; static_cast<double>(weight) < ranks_; ++round, weight *= radix) {
-      ns += round_ns(layout, radix, static_cast<double>(weight), round);
+      const auto distance = static_cast<double>(weight);
+      const double away_ns = round_ns(layout, radix, distance, round, Way::kBetweenNodes);
+      const double farthest = distance * digits_of(radix, distance);
+      if (farthest >= node_) {
+        ns += away_ns;
+        continue;
+      }
+      const double near_ns = round_ns(layout, radix, distance, round, Way::kWithinNodes);
+      ns += near_ns;
+      way += farthest;
+      ++near_rounds;
+      crossing_ns = std::max(crossing_ns, away_ns - near_ns);
     }
-    return ns;
+    return ns + (near_rounds > 1 && way > smallest_ ? 2 : 1) * crossing_ns;
   }
 
  private:
+  enum class Way : std::uint8_t { kBetweenNodes, kWithinNodes };
+
+  [[nodiscard]] double pairwise_ns(double node) const {
+    const double slot = static_cast<double>(limits_.slot_bytes);
+    const double segments = std::max(1.0, std::ceil(block_ / slot));
+    const Message message{.bytes = block_ / segments};
+    const double away = segments * (ranks_ - node), near = segments * (node - 1);
+    const double copy = copy_ns(message.bytes, 1);
+    const double puts =
+        away * put_ns(message) + near * (kLocalNs + kLocalNsPerByte * message.bytes);
+    const double takes = away * (kTakeNs + copy) + near * (kLocalNs + copy) + copy_ns(block_, 1);
+    // Others are put and taken while a message is on its way: short ones are all put before the
+    // first is waited for, and longer ones have a strand of their own.
+    const double hidden = away > 0 ? std::min(kLatencyNs, takes - kTakeNs - copy) : 0;
+    // In a step ranks of one node have partners on two, and those of two nodes one on the same.
+    const double full_nodes = std::floor(ranks_ / node_);
+    const double uneven = node > 1 && full_nodes > 2 ? 1 + 1 / full_nodes : 1;
+    const double nic = uneven * node * away * nic_ns(message) + put_ns(message);
+    return std::max(puts + takes - hidden, nic) + kLatencyNs;
+  }
+
+  [[nodiscard]] double digits_of(Rank radix, double weight) const {
+    return std::min<double>(radix - 1, std::ceil(ranks_ / weight) - 1);
+  }
   // All messages of the round as if they were like that of digit 1, the longest.
-  [[nodiscard]] double round_ns(const Layout& layout, Rank radix, double weight, int round) const {
-    const double digits = std::min<double>(radix - 1, std::ceil(ranks_ / weight) - 1);
+  [[nodiscard]] double round_ns(const Layout& layout, Rank radix, double weight, int round,
+                                Way way) const {
+    const double digits = digits_of(radix, weight);
     const double whole = std::floor(ranks_ / (weight * radix));
     const double rest = std::clamp(ranks_ - whole * weight * radix - weight, 0.0, weight);
     const double blocks = whole * weight + rest;
@@ -95,31 +137,35 @@ class Model {
         .runs = std::max(1.0, runs / segments),
         .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments),
         .writers = std::min({node_, weight, ranks_ - weight})};
-    const double put = put_ns(message), nic = message.writers * nic_ns(message);
-    const double take = kTakeNs + copy_ns(message.bytes, message.landing_runs);
+    const bool near = way == Way::kWithinNodes;
+    const double put = near ? near_put_ns(message) : put_ns(message);
+    const double nic = near ? 0 : message.writers * nic_ns(message);
+    const double latency = near ? kLocalLatencyNs : kLatencyNs;
+    const double take =
+        (near ? kLocalNs / 2 : kTakeNs) + copy_ns(message.bytes, message.landing_runs);
     const bool is_short = message.bytes <= limits_.inline_bytes;
-    const double one_after_another = put + nic + kLatencyNs + take;
+    const double one_after_another = put + nic + latency + take;
     // Segments take turns with those that come, of one digit after another.
     if (segments > 1) return digits * segments * one_after_another;
     // All short ones are put before the first is taken; those of many ranks of a node hold up one
     // another then, by about as much as is saved.
     const auto count = static_cast<Rank>(digits);
-    const bool at_once = is_short && node_ <= 4;
+    const bool at_once = is_short && (near || node_ <= 4);
     const Rank ahead = at_once ? count : std::min<Rank>(count, limits_.large_slots);
-    return exchange_ns(put, nic, take, count, ahead);
+    return exchange_ns(put, nic, latency, take, count, ahead);
   }
 
   // So many messages that are put and taken, up to `ahead` of them put before the first is taken.
   // All ranks do the same: a message comes when the rank's own one arrives.
-  [[nodiscard]] static double exchange_ns(double put, double nic, double take, Rank count,
-                                          Rank ahead) {
+  [[nodiscard]] static double exchange_ns(double put, double nic, double latency, double take,
+                                          Rank count, Rank ahead) {
     double now = 0, nic_free = 0;
     std::vector<double> arrivals;
     for (Rank i = 0; i < count + ahead - 1; ++i) {
       if (i < count) {
         now += put;
         nic_free = std::max(nic_free, now) + nic;
-        arrivals.push_back(nic_free + kLatencyNs);
+        arrivals.push_back(nic_free + latency);
       }
       const Rank taken = i - ahead + 1;
       if (taken >= 0) now = std::max(now, arrivals[static_cast<std::size_t>(taken)]) + take;
@@ -136,6 +182,7 @@ class Model {
   }
   // As Lists (algorithms/common/lists.h) decides.
   [[nodiscard]] bool gathers(const Message& message) const {
+    if (message.bytes <= kInlineBytes) return true;
     if (limits_.gather_entries <= 1 || message.runs > limits_.gather_entries) return false;
     return node_ * entries_ns(message.runs) <= copy_ns(message.bytes, message.runs);
   }
@@ -146,36 +193,39 @@ class Model {
     if (message.bytes <= kInlineBytes) return kPostNs + kInlineNsPerByte * message.bytes;
     return kPostNs + (gathers(message) ? 0 : copy_ns(message.bytes, message.runs));
   }
+  [[nodiscard]] double near_put_ns(const Message& message) const {
+    const double scattered =
+        (message.runs - 1) * static_cast<double>(limits_.list_costs.run_ps) / 1e3;
+    const bool is_line = message.bytes <= limits_.inline_bytes;
+    return (is_line ? kLocalNs / 2 : kLocalNs + kLocalNsPerByte * message.bytes) + scattered;
+  }
   [[nodiscard]] double nic_ns(const Message& message) const {
     return kGapNs + kWireNsPerByte * message.bytes +
            (gathers(message) ? entries_ns(message.runs) : 0);
   }
 
   const Limits& limits_;
-  double ranks_, block_, node_;
+  double ranks_, block_;
+  double node_, smallest_;  // ranks of the largest node, and of the smallest
 };
 
 }  // namespace
 
 double alltoall_model_ns(const AlgorithmChoice& choice, const Shared& shared,
                          const Limits& limits) {
-  const Model model(shared, limits);
-  for (const Layout& layout : kLayouts) {
-    if (layout.id != choice.algorithm->id) continue;
-    return model.bruck_ns(layout, choice.params.k > 0 ? choice.params.k : 2);
-  }
-  return model.pairwise_ns();
+  return Model(shared, limits).ns(choice);
 }
 
 AlgorithmChoice alltoall_by_model(const Shared& shared, const Limits& limits) {
   constexpr Rank kMostRadix = 8;
+  const Model model(shared, limits);
   AlgorithmChoice best{.algorithm = find_algorithm("alltoall.pairwise")};
-  double least = alltoall_model_ns(best, shared, limits);
+  double least = model.pairwise_ns();
   for (const Layout& layout : kLayouts) {
     AlgorithmChoice choice{.algorithm = find_algorithm(layout.id)};
     for (Rank radix = 2; radix <= kMostRadix && radix < shared.ranks; ++radix) {
       choice.params.k = radix;
-      const double ns = alltoall_model_ns(choice, shared, limits);
+      const double ns = model.bruck_ns(layout, radix);
       if (ns >= least) continue;
       least = ns;
       best = choice;

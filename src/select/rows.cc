@@ -22,14 +22,22 @@ constexpr std::int32_t kLaneNodes = 64;  // each rank of which has a message for
 
 constexpr bool kByModel = true;
 
-// The row for teams of at most so many nodes, of nodes none of which has one rank where another has
-// more than eight, or of at most so many ranks on each.
+// The row for teams of at most or at least so many nodes, of nodes none of which has one rank where
+// another has more than eight, of as many ranks on each, or of at most so many.
 constexpr Row on_few_nodes(std::int32_t most, Row row) {
   row.max_nodes = most;
   return row;
 }
+constexpr Row on_many_nodes(std::int32_t least, Row row) {
+  row.min_nodes = least;
+  return row;
+}
 constexpr Row on_like_nodes(Row row) {
   row.alike_only = true;
+  return row;
+}
+constexpr Row on_even_nodes(Row row) {
+  row.even_only = true;
   return row;
 }
 constexpr Row on_small_nodes(Rank most, Row row) {
@@ -40,17 +48,21 @@ constexpr Row on_small_nodes(Rank most, Row row) {
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical:leaders=degree_k,k=1"},
-    Row{kSingles, 20, kAnyBytes, "barrier.flat"},
-    Row{kSingles, kAnyRanks, kAnyBytes, "barrier.dissemination"},
-    // Few leaders tell one another, instead of in log2 N steps.
-    on_few_nodes(16, Row{kNodes, kAnyRanks, kAnyBytes,
-                         "barrier.hierarchical:node=degree_k,leaders=flat,k=4"}),
-    on_small_nodes(16, Row{kNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical"}),
-    Row{kNodes, kAnyRanks, kAnyBytes, "barrier.hierarchical:node=degree_k,k=4"},
+    Row{kSingles, 8, kAnyBytes, "barrier.multiway_dissemination:k=8"},
+    Row{kSingles, 16, kAnyBytes, "barrier.multiway_dissemination:k=4"},
+    Row{kSingles, 25, kAnyBytes, "barrier.multiway_dissemination:k=5"},
+    Row{kSingles, kAnyRanks, kAnyBytes, "barrier.multiway_dissemination:k=8"},
+    on_few_nodes(
+        8, on_small_nodes(16, Row{kNodes, kAnyRanks, kAnyBytes,
+                                  "barrier.hierarchical:leaders=multiway_dissemination,k=8"})),
+    on_small_nodes(16, Row{kNodes, kAnyRanks, kAnyBytes,
+                           "barrier.hierarchical:leaders=multiway_dissemination,k=6"}),
+    Row{kNodes, kAnyRanks, kAnyBytes,
+        "barrier.hierarchical:node=degree_k,leaders=multiway_dissemination,k=6"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "barrier.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "barrier.dissemination"},
-    Row{kAnywhere, 48, kAnyBytes, "barrier.flat"},
-    Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.dissemination"},
+    Row{kAnywhere, 36, kAnyBytes, "barrier.multiway_dissemination:k=6"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "barrier.multiway_dissemination:k=4"},
 
     // To two nodes, any algorithm sends one copy; so do chains, which longer ones go by.
     Row{.where = kNodes,
@@ -84,11 +96,7 @@ constexpr std::array kRows = {
     Row{kSingles, kAnyRanks, kAnyBytes, "bcast.scatter_allgather"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "bcast.hierarchical:leaders=knomial,k=8"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "bcast.hierarchical:leaders=knomial,k=4"},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = 8 * kKiB,
-        .choice = "bcast.hierarchical:leaders=knomial,k=4",
-        .min_nodes = 20},
+    on_many_nodes(20, Row{kNodes, kAnyRanks, 8 * kKiB, "bcast.hierarchical:leaders=knomial,k=4"}),
     on_few_nodes(2, Row{.where = kNodes,
                         .max_ranks = kAnyRanks,
                         .max_bytes = kAnyBytes,
@@ -96,7 +104,8 @@ constexpr std::array kRows = {
                         .min_bytes = 256 * kKiB + 1}),
     Row{kNodes, 64, 512 * kKiB, "bcast.hierarchical:leaders=scatter_direct,segment=8192"},
     Row{kNodes, 64, kAnyBytes, "bcast.hierarchical:leaders=chain,segment=16384"},
-    Row{kNodes, 128, kAnyBytes, "bcast.hierarchical:leaders=scatter_direct,segment=8192"},
+    on_few_nodes(
+        32, Row{kNodes, 1024, kAnyBytes, "bcast.hierarchical:leaders=scatter_direct,segment=8192"}),
     Row{kNodes, 1024, 32 * kKiB, "bcast.hierarchical:leaders=scatter_bruck,k=3"},
     Row{kNodes, 1024, kAnyBytes, "bcast.hierarchical:leaders=scatter_direct,segment=8192"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
@@ -187,6 +196,8 @@ constexpr std::array kRows = {
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, 40, 1 * kKiB, "reduce.degree_k:k=4"},
     Row{kAnywhere, kAnyRanks, 1 * kKiB, "reduce.degree_k:k=3"},
+    Row{kAnywhere, 18, kAnyBytes, "reduce.flat_blocks"},
+    Row{kAnywhere, 24, 4 * kKiB, "reduce.circulant:k=4"},
     Row{kAnywhere, 24, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, 256, 16 * kKiB, "reduce.circulant"},
     Row{kAnywhere, 40, kAnyBytes, "reduce.flat_blocks"},
@@ -200,13 +211,13 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "allreduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_allgather"},
-    Row{kSingles, 18, 128, "allreduce.flat"},
-    Row{kSingles, 15, 512, "allreduce.flat"},
+    Row{kSingles, 8, 64, "allreduce.flat"},
+    Row{kSingles, 6, 512, "allreduce.flat"},
     Row{kSingles, 5, 2 * kKiB, "allreduce.flat"},
-    Row{kSingles, 7, kAnyBytes, "allreduce.flat_blocks"},
-    Row{kSingles, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
+    Row{kSingles, kAnyRanks, 56, "allreduce.recursive_multiplying:k=4"},
+    Row{kSingles, kAnyRanks, 2 * kKiB, "allreduce.recursive_multiplying:k=3"},
     Row{kSingles, kFewRanks, kAnyBytes, "allreduce.flat_blocks"},
-    Row{kSingles, kAnyRanks, 4 * kKiB, "allreduce.recursive_doubling"},
+    Row{kSingles, kAnyRanks, 4 * kKiB, "allreduce.recursive_multiplying:k=3"},
     Row{kSingles, 24, kAnyBytes, "allreduce.flat_blocks"},
     Row{kSingles, 256, 16 * kKiB, "allreduce.circulant"},
     Row{kSingles, 32, kAnyBytes, "allreduce.flat_blocks"},
@@ -215,13 +226,18 @@ constexpr std::array kRows = {
     Row{kSingles, 256, 128 * kKiB, "allreduce.circulant"},
     Row{kSingles, 256, kAnyBytes, "allreduce.flat_blocks"},
     on_few_nodes(
-        12, Row{kNodes, kAnyRanks, 512, "allreduce.hierarchical:node=degree_k,leaders=flat,k=4"}),
-    Row{kNodes, kAnyRanks, 512, "allreduce.hierarchical:node=degree_k,k=4"},
+        8, Row{kNodes, kAnyRanks, 512, "allreduce.hierarchical:node=degree_k,leaders=flat,k=4"}),
+    Row{kNodes, kAnyRanks, 512,
+        "allreduce.hierarchical:node=degree_k,leaders=recursive_multiplying,k=4"},
     Row{.where = kNodes,
         .max_ranks = 7,
         .max_bytes = kAnyBytes,
         .choice = "allreduce.flat_blocks",
         .min_bytes = 2 * kKiB + 1},
+    on_many_nodes(
+        17, on_small_nodes(
+                2, Row{kNodes, kAnyRanks, 4 * kKiB,
+                       "allreduce.hierarchical:node=degree_k,leaders=recursive_multiplying,k=3"})),
     on_few_nodes(12, on_small_nodes(16, on_like_nodes(Row{.where = kNodes,
                                                           .max_ranks = kAnyRanks,
                                                           .max_bytes = kAnyBytes,
@@ -230,10 +246,13 @@ constexpr std::array kRows = {
     on_few_nodes(4,
                  on_small_nodes(16, Row{kNodes, kAnyRanks, 2 * kKiB,
                                         "allreduce.hierarchical:node=flat_blocks,leaders=flat"})),
-    on_small_nodes(16, Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical:node=flat_blocks"}),
+    on_small_nodes(16, Row{kNodes, kAnyRanks, 2 * kKiB,
+                           "allreduce.hierarchical:node=flat_blocks,leaders=recursive_multiplying,"
+                           "k=3"}),
     on_few_nodes(
         4, Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical:node=circulant,leaders=flat"}),
-    Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.hierarchical:node=circulant"},
+    Row{kNodes, kAnyRanks, 2 * kKiB,
+        "allreduce.hierarchical:node=circulant,leaders=recursive_multiplying,k=3"},
     on_few_nodes(kLaneNodes, on_like_nodes(Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.lanes"})),
     on_few_nodes(4, Row{kNodes, kAnyRanks, 4 * kKiB, "allreduce.hierarchical:node=circulant"}),
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.lanes"}),
@@ -252,6 +271,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, 5, 1 * kKiB, "allreduce.flat"},
     Row{kAnywhere, 8, 512, "allreduce.flat"},
     Row{kAnywhere, 13, 256, "allreduce.flat"},
+    Row{kAnywhere, 64, 56, "allreduce.recursive_multiplying:k=4"},
     Row{kAnywhere, 20, 128, "allreduce.flat"},
     Row{kAnywhere, 13, kAnyBytes, "allreduce.flat_blocks"},
     Row{kAnywhere, 256, 512, "allreduce.hierarchical:node=degree_k,k=4"},
@@ -313,10 +333,11 @@ constexpr std::array kRows = {
     Row{kSingles, 40, kAnyBytes, "gather.flat"},
     Row{kSingles, 64, 2 * kKiB, "gather.knomial:k=8"},
     Row{kSingles, kAnyRanks, 2 * kKiB, "gather.knomial:k=12"},
-    on_small_nodes(4, Row{kNodes, kAnyRanks, 256, "gather.knomial:k=4"}),
-    Row{kNodes, 64, 32, "gather.knomial:k=4"},
+    on_small_nodes(8, Row{kNodes, kAnyRanks, 256, "gather.node_tree:k=16"}),
+    Row{kNodes, kAnyRanks, 32, "gather.node_tree:k=6"},
+    Row{kNodes, 12, kAnyBytes, "gather.flat"},
+    on_small_nodes(4, Row{kNodes, kAnyRanks, 8 * kKiB, "gather.node_tree:k=16"}),
     Row{kNodes, kFewRanks, kAnyBytes, "gather.flat"},
-    on_small_nodes(4, Row{kNodes, kAnyRanks, 2 * kKiB, "gather.knomial:k=8"}),
     Row{kNodes, 64, 2 * kKiB, "gather.knomial:k=8"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "gather.knomial:k=16"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "gather.knomial:k=8"},
@@ -324,8 +345,8 @@ constexpr std::array kRows = {
     Row{kCrowded, kFewRanks, kAnyBytes, "gather.flat"},
     Row{kCrowded, kAnyRanks, 2 * kKiB, "gather.binomial"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "gather.flat"},
-    Row{kAnywhere, 11, kAnyBytes, "gather.flat"},
-    Row{kAnywhere, kFewRanks, 512, "gather.knomial:k=4"},
+    Row{kAnywhere, 7, kAnyBytes, "gather.flat"},
+    Row{kAnywhere, 24, 512, "gather.knomial:k=6"},
     Row{kAnywhere, kFewRanks, kAnyBytes, "gather.flat"},
     Row{kAnywhere, 24, 1 * kKiB, "gather.knomial:k=4"},
     Row{kAnywhere, 24, kAnyBytes, "gather.flat"},
@@ -341,11 +362,9 @@ constexpr std::array kRows = {
     Row{kSingles, 40, 4 * kKiB, "scatter.knomial:k=6"},
     Row{kSingles, 64, 4 * kKiB, "scatter.knomial:k=8"},
     Row{kSingles, kAnyRanks, 4 * kKiB, "scatter.knomial:k=12"},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = 2 * kKiB,
-        .choice = "scatter.knomial:k=4",
-        .max_ppn = 4},
+    Row{kNodes, kAnyRanks, 64, "scatter.node_tree:k=8"},
+    on_small_nodes(4, Row{kNodes, kAnyRanks, 512, "scatter.node_tree:k=8"}),
+    on_small_nodes(4, Row{kNodes, kAnyRanks, 4 * kKiB, "scatter.node_tree:k=16"}),
     Row{kNodes, 24, 4 * kKiB, "scatter.knomial:k=4"},
     Row{kNodes, 64, 4 * kKiB, "scatter.knomial:k=8"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "scatter.knomial:k=16"},
@@ -374,41 +393,20 @@ constexpr std::array kRows = {
     Row{kSingles, 256, 1 * kKiB, "reduce_scatter_block.circulant"},
     Row{kSingles, 256, kAnyBytes, "reduce_scatter_block.flat"},
     Row{kNodes, 7, kAnyBytes, "reduce_scatter_block.flat"},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = 16,
-        .choice = "reduce_scatter_block.recursive_halving",
-        .min_nodes = 13,
-        .max_ppn = 4},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = 1 * kKiB,
-        .choice = "reduce_scatter_block.lanes:leaders=flat",
-        .max_ppn = 16,
-        .even_only = true,
-        .max_nodes = 32},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = 64,
-        .choice = "reduce_scatter_block.lanes:leaders=flat",
-        .even_only = true,
-        .max_nodes = 32},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = kAnyBytes,
-        .choice = "reduce_scatter_block.lanes",
-        .max_ppn = 16,
-        .even_only = true},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = 1024 * kKiB,
-        .choice = "reduce_scatter_block.lanes:node=circulant",
-        .even_only = true},
-    Row{.where = kNodes,
-        .max_ranks = kAnyRanks,
-        .max_bytes = kAnyBytes,
-        .choice = "reduce_scatter_block.lanes",
-        .even_only = true},
+    on_many_nodes(16,
+                  on_small_nodes(4, on_even_nodes(Row{kNodes, kAnyRanks, 16,
+                                                      "reduce_scatter_block.recursive_halving"}))),
+    on_many_nodes(23, on_small_nodes(
+                          4, Row{kNodes, kAnyRanks, 16, "reduce_scatter_block.recursive_halving"})),
+    on_few_nodes(32,
+                 on_small_nodes(16, on_even_nodes(Row{kNodes, kAnyRanks, 1 * kKiB,
+                                                      "reduce_scatter_block.lanes:leaders=flat"}))),
+    on_few_nodes(
+        32, on_even_nodes(Row{kNodes, kAnyRanks, 64, "reduce_scatter_block.lanes:leaders=flat"})),
+    on_small_nodes(16,
+                   on_even_nodes(Row{kNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.lanes"})),
+    on_even_nodes(Row{kNodes, kAnyRanks, 1024 * kKiB, "reduce_scatter_block.lanes:node=circulant"}),
+    on_even_nodes(Row{kNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.lanes"}),
     // Nodes of different numbers of ranks.
     on_few_nodes(kLaneNodes,
                  on_like_nodes(Row{kNodes, kAnyRanks, kAnyBytes, "reduce_scatter_block.lanes"})),

@@ -5,8 +5,8 @@
 // CARILLON_UPDATE_GOLDEN=1 in the environment), then read the diff.
 //
 // The problem is 10 elements of 8 bytes, root 1, not in place; the chain's segment is 2 elements,
-// so that one file shows a loop. Hierarchical algorithms and lanes have their ranks on two
-// nodes, 3 and 2; bcast.domains in two NUMA domains.
+// so that one file shows a loop. Hierarchical algorithms, node trees and lanes have their ranks
+// on two nodes, 3 and 2; bcast.domains in two NUMA domains.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -59,7 +59,7 @@ std::string text_of(const Algorithm& algorithm) {
     const test::OwnedTables tables(test::Case{.shared = shared}, rank);
     call.local.tables = tables.view();
     if (algorithm.has_levels() || algorithm.traits.multicast || algorithm.traits.in_switch ||
-        algorithm.id.ends_with(".lanes")) {
+        algorithm.id.ends_with(".lanes") || algorithm.id.ends_with(".node_tree")) {
       call.limits.nodes = std::make_shared<Nodes>(kTwoNodes);
     }
     if (algorithm.id == "bcast.domains") {

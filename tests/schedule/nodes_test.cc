@@ -112,7 +112,9 @@ INSTANTIATE_TEST_SUITE_P(
         "allgather.hierarchical:leaders=recursive_doubling,segment=24",
         "alltoall.hierarchical:node=binomial,segment=24", "barrier.hierarchical:node=degree_k,k=4",
         "reduce.hierarchical:node=circulant", "allreduce.hierarchical:node=circulant",
-        "reduce_scatter_block.lanes:leaders=flat", "reduce_scatter_block.lanes:node=circulant"));
+        "reduce_scatter_block.lanes:leaders=flat", "reduce_scatter_block.lanes:node=circulant",
+        "scatter.node_tree:k=2,segment=24", "gather.node_tree:k=2,segment=24",
+        "allreduce.hierarchical:leaders=recursive_multiplying,k=3"));
 
 TEST(Nodes, AreNumberedByTheirFirstRanks) {
   const std::vector<std::int32_t> names{7, 3, 7, 9, 3};

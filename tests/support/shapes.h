@@ -37,8 +37,8 @@ inline Shape round_robin(Rank ranks, std::int32_t nodes) {
   return {"rr:" + std::to_string(nodes), std::make_shared<Nodes>(node_of)};
 }
 
-/// All on one node, one rank each, even and uneven ones, and such whose ranks do not follow one
-/// another.
+/// All on one node, one rank each, even and uneven ones, five with a rank alone on the first or the
+/// last (which lanes join to another), and such whose ranks do not follow one another.
 inline std::vector<Shape> shapes() {
   std::vector<Shape> list;
   for (const std::vector<Rank>& sizes : {std::vector<Rank>{5},
@@ -50,7 +50,10 @@ inline std::vector<Shape> shapes() {
                                          {5, 1, 1},
                                          {4, 4},
                                          {1, 7},
-                                         {2, 3, 3}}) {
+                                         {2, 3, 3},
+                                         {2, 2, 3, 3},
+                                         {1, 2, 2, 2, 2},
+                                         {2, 2, 3, 2, 1}}) {
     list.push_back(blocked(sizes));
   }
   list.push_back(round_robin(5, 2));

@@ -109,6 +109,13 @@ TEST(Select, SeveralNodesGetLevelsOrPairs) {
   EXPECT_EQ(id(Collective::kAllreduce, 1, blocked, false), "allreduce.hierarchical");
   EXPECT_EQ(id(Collective::kAllreduce, 1, dealt, false), "allreduce.recursive_doubling");
   EXPECT_EQ(id(Collective::kReduce, 1, dealt, false), "reduce.degree_k");
+  for (const test::Shape& shape : {blocked, dealt}) {
+    EXPECT_EQ(id(Collective::kGather, 1, shape), "gather.node_tree");
+    EXPECT_EQ(id(Collective::kScatter, 1, shape), "scatter.node_tree");
+  }
+  const test::Shape many = test::blocked({1, 1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(id(Collective::kAllreduce, 256, many), "allreduce.recursive_multiplying");
+  EXPECT_EQ(id(Collective::kBarrier, 1, many), "barrier.multiway_dissemination");
 }
 
 TEST(Select, BroadcastsAreMulticastWhereThatPays) {

@@ -17,14 +17,17 @@
 //
 // Cost (N nodes of R ranks): 2 alpha + 2 n beta + n gamma within a node, and 2 alpha + 2 n/R beta
 // + n/R gamma between nodes, in 2 (N-1) messages a rank.
-// Restrictions: the operator must commute.
+// Restrictions: the operator must commute. Of short vectors a rank alone joins another node
+// (common/joined.h).
 #include "algorithms/common/lanes.h"
 
 #include "algorithms/catalogue.h"
+#include "algorithms/common/joined.h"
 
 namespace carillon {
 
-void emit_allreduce_lanes(const Call& call, Builder& b) {
+void emit_allreduce_lanes(const Call& team, Builder& b) {
+  const Call call = with_alone_joined(team, team.shared.block_bytes());
   const Shared& shared = call.shared;
   Lanes lanes("allreduce.lanes", call, b, Blocks(shared.count, shared.element_bytes, shared.ranks),
               Lanes::Order::kOfLanes);

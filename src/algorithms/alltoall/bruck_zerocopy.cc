@@ -23,8 +23,8 @@
 // step. Step i has P/2^(i+1) runs of 2^i blocks, each in one buffer but for its first block, which
 // comes from the input.
 // Radix r: r - 1 messages of P/r blocks in each of log_r P rounds.
-// Restrictions: a radix is at most P. In place the input is copied first. Parameters: k (radix),
-// memory. For short blocks.
+// Restrictions: a radix is at most P. In place, blocks of the input that others overwrite before
+// they are put are copied first. Parameters: k (radix), memory. For short blocks.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/bruck.h"
 
@@ -38,14 +38,52 @@ std::int32_t steps_of(std::int64_t index, Rank radix) {
   return steps;
 }
 
+// In place, what lands in the output before the block that was there has been put for the first
+// time: that one is staged.
+class Overwritten {
+ public:
+  Overwritten(const Call& call, bool by_segments)
+      : ranks_(call.shared.ranks), radix_(call.params.k), by_segments_(by_segments) {}
+
+  // The block of that index. Where it is lies first the one of the opposite index.
+  [[nodiscard]] bool holds(Rank index) const {
+    const Rank landing = ranks_ - index;
+    const bool lands_at_once = steps_of(landing, radix_) % 2 == 1;
+    const std::ptrdiff_t put = step(index, 0), landed = step(landing, lands_at_once ? 0 : 1);
+    return by_segments_ ? put >= landed : put > landed;
+  }
+
+ private:
+  // The number of its step after so many others, of those of all indices.
+  [[nodiscard]] std::ptrdiff_t step(std::int64_t index, int others) const {
+    for (std::ptrdiff_t round = 0;; ++round, index /= radix_) {
+      if (index % radix_ == 0 || others-- > 0) continue;
+      return round * (radix_ - 1) + static_cast<std::ptrdiff_t>(index % radix_) - 1;
+    }
+  }
+
+  Rank ranks_, radix_;
+  bool by_segments_;
+};
+
 }  // namespace
 
 void emit_alltoall_bruck_zerocopy(const Call& call, Builder& b) {
   Bruck bruck(call, b, Towards::kLower);
   const Range second = b.allocate_scratch(bruck.all().length);
-  const bool staged = call.local.in_place;
-  const Range stage = b.allocate_scratch(staged ? bruck.all().length : 0);
-  if (staged) b.copy(b.scratch(stage), b.input(bruck.all()));
+  const Overwritten overwritten(call, bruck.longest() > call.segment_bytes());
+  const auto is_staged = [&](Rank index) {
+    return call.local.in_place && overwritten.holds(index);
+  };
+  const Range stage = b.allocate_scratch(call.local.in_place ? bruck.all().length : 0);
+  BufferList staged, source_of_staged;
+  for (Rank index = call.shared.ranks - 1; index > 0; --index) {
+    const Range block = bruck.block_after(-index);
+    if (!is_staged(index)) continue;
+    staged.add(b.scratch(stage.sub(block)));
+    source_of_staged.add(b.input(block));
+  }
+  b.copy(staged, source_of_staged);
   // Where the block of that index is when it has so many steps left.
   const auto place = [&](Rank index, std::int32_t left) {
     return left % 2 == 0 ? b.output(bruck.block_after(index))
@@ -57,7 +95,7 @@ void emit_alltoall_bruck_zerocopy(const Call& call, Builder& b) {
   const auto source = [&](const BruckStep& step, Rank index) {
     if (index % step.weight != 0) return place(index, left_before(step, index));
     const Range block = bruck.block_after(-index);
-    return staged ? b.scratch(stage.sub(block)) : b.input(block);
+    return is_staged(index) ? b.scratch(stage.sub(block)) : b.input(block);
   };
   const auto target = [&](const BruckStep& step, Rank index) {
     return place(index, left_before(step, index) - 1);

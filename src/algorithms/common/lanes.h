@@ -127,11 +127,15 @@ class Lanes {
           if (own.length == 0) return;
           const Buffer dst = result(own);
           if (levels_.nodes() == 1) return b_.copy(dst, partial(rank, own));
-          reduce_in_rank_order(b_, levels_.nodes(), levels_.own(), dst,
-                               apart ? b_.scratch(prefix.sub(own)) : dst, [&](std::int32_t node) {
+          const Buffer before = apart ? b_.scratch(prefix.sub(own)) : dst;
+          reduce_in_rank_order(b_, levels_.nodes(), levels_.own(), dst, before,
+                               [&](std::int32_t node) {
                                  if (node == levels_.own()) return partial(rank, own);
                                  const Message m = b_.wait(stand_in(node, rank), own.length);
-                                 return b_.slot(m, Range{0, own.length});
+                                 const Buffer theirs = b_.slot(m, Range{0, own.length});
+                                 if (node > 0 || levels_.own() == 1 || are_even()) return theirs;
+                                 b_.copy(before, theirs);
+                                 return before;
                                });
         });
   }
@@ -227,6 +231,15 @@ class Lanes {
   }
 
   [[nodiscard]] Rank size() const { return levels_.size(levels_.own()); }
+  // Then the second message comes to whoever holds the first one, for all ranks of a lane put in
+  // the same order. Else a rank's first two messages could be held by who waits for those of
+  // another rank, and the other way around: nobody holds one while waiting for the next.
+  [[nodiscard]] bool are_even() const {
+    for (std::int32_t node = 1; node < levels_.nodes(); ++node) {
+      if (levels_.size(node) != levels_.size(0)) return false;
+    }
+    return true;
+  }
   // How far through its node a rank is, in parts of 1 / nodes of a rank. Those of later nodes are a
   // little further: where nodes are not alike, all ranks of one have about as many lanes.
   [[nodiscard]] std::int64_t way(Rank rank) const {
@@ -316,16 +329,6 @@ class Lanes {
     const BufferList mine = at(parts, own).slice(s);
     std::vector<std::int64_t> lengths;
     for (const Pieces& part : parts) lengths.push_back(part.slice(s).length());
-    std::vector<Message> messages(parts.size());
-    std::vector<bool> waited(parts.size());
-    const auto message = [&](Rank peer) {
-      const auto index = static_cast<std::size_t>(peer);
-      if (!waited[index])
-        messages[index] =
-            for_all ? b_.wait_all(peer) : b_.wait(peer, lengths[static_cast<std::size_t>(own)]);
-      waited[index] = true;
-      return messages[index];
-    };
     const auto before = [&](Rank peer) {
       std::int64_t bytes = 0;
       for (Rank place = 0; for_all && place < own; ++place) {
@@ -333,19 +336,40 @@ class Lanes {
       }
       return bytes;
     };
+    // One peer after another, so that no more than two messages are held. What messages bring and
+    // what comes of them lies end to end; only the own pieces may be apart.
+    const std::int64_t bytes = mine.length();
+    const Buffer result = b_.scratch(partial_.sub({s.offset, bytes, s.stride}));
+    Buffer sum;
+    for (Rank peer = 0; peer < size(); ++peer) {
+      Buffer operand;
+      if (peer != own && (for_all || bytes > 0)) {
+        const Message m = for_all ? b_.wait_all(peer) : b_.wait(peer, bytes);
+        operand = b_.slot(m, Range{before(peer), bytes});
+      }
+      if (peer > 0 && bytes > 0) {
+        if (peer == own || (peer == 1 && own == 0)) {
+          reduce_own(result, mine, peer == own ? sum : operand, peer == own);
+        } else {
+          b_.reduce(result, sum, operand);
+        }
+      }
+      sum = peer == 0 ? operand : result;
+    }
+  }
+  // The own pieces, in their runs, and what others have of them.
+  void reduce_own(const Buffer& dst, const BufferList& mine, const Buffer& theirs,
+                  bool theirs_is_lower) {
     std::int64_t done = 0;
     for (const Buffer& run : mine.items()) {
-      const std::int64_t bytes = run.range.length;
-      const Buffer dst = b_.scratch(partial_.sub({s.offset + done, bytes, s.stride}));
-      reduce_in_rank_order(b_, size(), own, dst, dst, [&](Rank peer) {
-        if (peer == own) return run;
-        return b_.slot(message(peer), Range{before(peer) + done, bytes});
-      });
-      done += bytes;
+      reduce_pair(b_, part_of(dst, done, run), run, part_of(theirs, done, run), theirs_is_lower);
+      done += run.range.length;
     }
-    for (Rank peer = 0; for_all && peer < size(); ++peer) {
-      if (peer != own) message(peer);
-    }
+  }
+  // As much of it as the run has, from there on.
+  [[nodiscard]] static Buffer part_of(Buffer buffer, std::int64_t start, const Buffer& run) {
+    buffer.range = {buffer.range.offset + start, run.range.length, buffer.range.stride};
+    return buffer;
   }
 
   // Calls body(owner) for the pieces of other nodes in whose lanes this rank is, as they lie or

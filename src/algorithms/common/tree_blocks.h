@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scatter down and gather up a k-nomial tree: a rank has its subtree's blocks as one run. Short
-// runs are passed on straight from the slots they arrived in; longer ones are stored.
+// Scatter down and gather up a tree of positions (common/node_tree.h): a rank has its subtree's
+// blocks as one run. Short runs are passed on straight from the slots they arrived in; longer ones
+// are stored.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "algorithms/common/blocks.h"
-#include "algorithms/common/knomial.h"
+#include "algorithms/common/node_tree.h"
 #include "algorithms/common/segments.h"
-#include "algorithms/common/vrank.h"
 
 namespace carillon {
 
+template <typename Tree>
 class TreeBlocks {
  public:
-  TreeBlocks(const Call& call, Builder& b, Rank radix)
+  TreeBlocks(const Call& call, Builder& b, const Tree& tree)
       : call_(call),
         b_(b),
-        vranks_{call.shared.ranks, call.shared.root},
-        tree_{call.shared.ranks, radix},
-        v_(vranks_.vrank(call.rank)),
+        tree_(tree),
+        v_(tree.position(call.rank)),
         block_(call.shared.block_bytes()),
         segment_(call.segment_bytes()) {}
 
@@ -47,7 +47,7 @@ class TreeBlocks {
     Pieces run;
     run.add(b_.input(own()));
     for (const Rank child : tree_.children(v_)) {
-      const Rank peer = vranks_.rank(child);
+      const Rank peer = tree_.rank(child);
       const std::int64_t bytes = block_ * tree_.span(child);
       if (is_short) {
         run.add(b_.slot(b_.wait(peer, bytes), Range{0, bytes}));
@@ -67,7 +67,7 @@ class TreeBlocks {
  private:
   [[nodiscard]] std::int64_t total() const { return block_ * tree_.span(v_); }
   [[nodiscard]] Range own() const { return {0, block_}; }
-  [[nodiscard]] Rank parent() const { return vranks_.rank(tree_.parent(v_)); }
+  [[nodiscard]] Rank parent() const { return tree_.rank(tree_.parent(v_)); }
   /// The largest subtree first: it has the longest way to go.
   [[nodiscard]] std::vector<Rank> largest_first() const {
     std::vector<Rank> children = tree_.children(v_);
@@ -78,30 +78,29 @@ class TreeBlocks {
   [[nodiscard]] Range stored(Range store, Rank child) const {
     return {store.offset + block_ * (child - v_ - 1), block_ * tree_.span(child)};
   }
-  /// A child's run of the root's blocks, which may wrap around.
+  /// A child's run of the root's blocks.
   template <typename Side>
   [[nodiscard]] Pieces run_of(Rank child, Side side) const {
     const Blocks blocks = Blocks::per_rank(call_);
-    const Rank first = vranks_.rank(child);
-    const Rank end = first + tree_.span(child);
-    Pieces run;
-    run.add(side(blocks.span(first, std::min(end, tree_.ranks))));
-    if (end > tree_.ranks) run.add(side(blocks.span(0, end - tree_.ranks)));
-    return run;
+    Pieces pieces;
+    for (const RankRun& run : tree_.runs(child)) {
+      pieces.add(side(blocks.span(run.first, run.first + run.count)));
+    }
+    return pieces;
   }
 
   void scatter_at_root() {
     for (const Rank child : largest_first()) {
       const Pieces run = run_of(child, [&](Range range) { return b_.input(range); });
       segments_around(b_, run.length(), segment_, run.breaks(),
-                      [&](Range s) { b_.put(vranks_.rank(child), run.slice(s)); });
+                      [&](Range s) { b_.put(tree_.rank(child), run.slice(s)); });
     }
     b_.copy(b_.output(own()), b_.input(Blocks::per_rank(call_)[call_.rank]));
   }
   void pass_on() {
     const Message m = b_.wait(parent(), total());
     for (const Rank child : largest_first()) {
-      b_.put(vranks_.rank(child), b_.slot(m, {block_ * (child - v_), block_ * tree_.span(child)}));
+      b_.put(tree_.rank(child), b_.slot(m, {block_ * (child - v_), block_ * tree_.span(child)}));
     }
     b_.copy(b_.output(own()), b_.slot(m, own()));
   }
@@ -117,7 +116,7 @@ class TreeBlocks {
     for (const Rank child : largest_first()) {
       const Range part = stored(store, child);
       b_.segments(part.length, segment_,
-                  [&](Range s) { b_.put(vranks_.rank(child), b_.scratch(part.sub(s))); });
+                  [&](Range s) { b_.put(tree_.rank(child), b_.scratch(part.sub(s))); });
     }
   }
 
@@ -126,7 +125,7 @@ class TreeBlocks {
     for (const Rank child : tree_.children(0)) {
       const Pieces run = run_of(child, [&](Range range) { return b_.output(range); });
       segments_around(b_, run.length(), segment_, run.breaks(), [&](Range s) {
-        const Message m = b_.wait(vranks_.rank(child), s.length);
+        const Message m = b_.wait(tree_.rank(child), s.length);
         b_.copy(run.slice(s), b_.slot(m, Range{0, s.length}));
       });
     }
@@ -134,8 +133,7 @@ class TreeBlocks {
 
   const Call& call_;
   Builder& b_;
-  Vranks vranks_;
-  Knomial tree_;
+  Tree tree_;
   Rank v_;
   std::int64_t block_, segment_;
 };

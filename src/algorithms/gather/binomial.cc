@@ -19,6 +19,8 @@
 
 namespace carillon {
 
-void emit_gather_binomial(const Call& call, Builder& b) { TreeBlocks(call, b, 2).gather(); }
+void emit_gather_binomial(const Call& call, Builder& b) {
+  TreeBlocks(call, b, RingTree(call, 2)).gather();
+}
 
 }  // namespace carillon

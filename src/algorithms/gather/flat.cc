@@ -19,13 +19,13 @@ namespace carillon {
 void emit_gather_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Blocks blocks = Blocks::per_rank(call);
-  const Range whole{0, shared.block_bytes()};
-  if (call.rank == shared.root) b.copy(b.output(blocks[call.rank]), b.input(whole));
-  b.segments(whole.length, call.segment_bytes(), [&](Range s) {
+  b.segments(shared.block_bytes(), call.segment_bytes(), [&](Range s) {
     if (call.rank != shared.root) {
       b.put(shared.root, b.input(s));
       return;
     }
+    // The root's own while the others' is on its way.
+    b.copy(b.output(blocks[call.rank].sub(s)), b.input(s));
     for (const Rank peer : b.steps(shared.ranks)) {
       if (peer == call.rank) continue;
       const Message m = b.wait(peer, s.length);

@@ -21,7 +21,7 @@
 namespace carillon {
 
 void emit_gather_knomial(const Call& call, Builder& b) {
-  TreeBlocks(call, b, call.params.k).gather();
+  TreeBlocks(call, b, RingTree(call, call.params.k)).gather();
 }
 
 }  // namespace carillon

@@ -19,18 +19,21 @@
 // ceil(log2 N) alpha + (N-1) n (beta + gamma) between nodes, and alpha + n beta.
 // Restrictions: the operator must commute. Where nodes have different numbers of ranks, each rank
 // reduces over its node the blocks in whose lanes it is (common/lanes.h), and these partial results
-// go straight to the ranks whose blocks they are: 2 alpha, N-1 messages a rank. Parameters: node,
+// go straight to the ranks whose blocks they are: 2 alpha, N-1 messages a rank. Of short vectors a
+// rank alone joins another node. Parameters: node,
 // leaders (of the lanes), and segment for them.
 #include "algorithms/common/lanes.h"
 
 #include "algorithms/catalogue.h"
+#include "algorithms/common/joined.h"
 #include "algorithms/common/levels.h"
 
 namespace carillon {
 namespace {
 
 // Each block's partial results go straight to its rank, one from each node.
-void reduce_scatter_on_uneven(const Call& call, Builder& b) {
+void reduce_scatter_on_uneven(const Call& team, Builder& b) {
+  const Call call = with_alone_joined(team, team.shared.block_bytes() * team.shared.ranks);
   Lanes lanes("reduce_scatter_block.lanes", call, b, Blocks::per_rank(call),
               Lanes::Order::kOfRanks);
   lanes.reduce_in_node();

@@ -13,7 +13,7 @@
 //   scatter  [01234]a       b          c          d          e
 //
 // Cost: that of reduce.reduce_scatter_gather or, to 8 KiB on several nodes, reduce.hierarchical of
-// P blocks, and of scatter.knomial. Restrictions: none. For nodes of many ranks that are not as
+// P blocks, and of scatter.node_tree. Restrictions: none. For nodes of many ranks that are not as
 // many on each: nothing goes between nodes for each pair of their ranks.
 #include <numeric>
 #include <vector>
@@ -65,7 +65,7 @@ void emit_reduce_scatter_block_through_root(const Call& call, Builder& b) {
   b.phase("reduce");
   on_all(reduction(call), shared.count * shared.ranks, b.input({}), b.scratch(sums));
   b.phase("scatter");
-  on_all({.algorithm = find_algorithm("scatter.knomial"), .params = {}}, shared.count,
+  on_all({.algorithm = find_algorithm("scatter.node_tree"), .params = {}}, shared.count,
          b.scratch(sums), b.output({}));
 }
 

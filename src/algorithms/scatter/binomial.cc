@@ -19,6 +19,8 @@
 
 namespace carillon {
 
-void emit_scatter_binomial(const Call& call, Builder& b) { TreeBlocks(call, b, 2).scatter(); }
+void emit_scatter_binomial(const Call& call, Builder& b) {
+  TreeBlocks(call, b, RingTree(call, 2)).scatter();
+}
 
 }  // namespace carillon

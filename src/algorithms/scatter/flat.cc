@@ -19,8 +19,7 @@ namespace carillon {
 void emit_scatter_flat(const Call& call, Builder& b) {
   const Shared& shared = call.shared;
   const Blocks blocks = Blocks::per_rank(call);
-  const Range whole{0, shared.block_bytes()};
-  b.segments(whole.length, call.segment_bytes(), [&](Range s) {
+  b.segments(shared.block_bytes(), call.segment_bytes(), [&](Range s) {
     if (call.rank != shared.root) {
       const Message m = b.wait(shared.root, s.length);
       b.copy(b.output(s), b.slot(m, Range{0, s.length}));
@@ -29,8 +28,9 @@ void emit_scatter_flat(const Call& call, Builder& b) {
     for (const Rank peer : b.steps(shared.ranks)) {
       if (peer != call.rank) b.put(peer, b.input(blocks[peer].sub(s)));
     }
+    // The root's own while the others' is on its way.
+    b.copy(b.output(s), b.input(blocks[call.rank].sub(s)));
   });
-  if (call.rank == shared.root) b.copy(b.output(whole), b.input(blocks[call.rank]));
 }
 
 }  // namespace carillon

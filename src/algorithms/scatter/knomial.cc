@@ -21,7 +21,7 @@
 namespace carillon {
 
 void emit_scatter_knomial(const Call& call, Builder& b) {
-  TreeBlocks(call, b, call.params.k).scatter();
+  TreeBlocks(call, b, RingTree(call, call.params.k)).scatter();
 }
 
 }  // namespace carillon
