@@ -169,6 +169,25 @@ class Networks(Multicast):
                 self.check_multicast(done, way)
                 self.assertIn(" sends to all does not reach member ", done.err)
 
+    def test_an_mtu_is_lowered_at_the_root(self):
+        # What is too long goes in fragments. Node 2 gets nothing long itself.
+        for way in WAYS:
+            with self.subTest(way=way):
+                done = self.play(way, "change", 4, at(2, "ip link set eth0 mtu 1000") + ":")
+                self.check_multicast(done, way)
+                self.assertIn("go in fragments now; has an MTU been lowered?", done.err)
+
+    def test_an_mtu_is_lowered_elsewhere(self):
+        # What is too long is dropped before it reaches node 1: its rank says so, and all calls end.
+        for way in WAYS:
+            with self.subTest(way=way):
+                done = self.play(way, "change", 4, at(1, "ip link set eth0 mtu 1000") + ":")
+                self.assertNotEqual(done.status, 0)
+                self.assertRegex(done.err, r"error: .*rank [23] of a team of 5 \(its collective \d+ on the "
+                                 r"team\): multicast: packet \d+ of member \d does not reach member \d "
+                                 r"\(udp eth0\).*has the MTU of an interface been lowered\? It must let "
+                                 r"datagrams of 1472 bytes through")
+
     def test_no_such_interface(self):
         done = self.play("multicast_leader",
                          before=at(1, "export CARILLON_MULTICAST=udp:eth7"))
