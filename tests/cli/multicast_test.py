@@ -193,6 +193,16 @@ class Networks(Multicast):
                          before=at(1, "export CARILLON_MULTICAST=udp:eth7"))
         self.check_fallback(done, r".*no interface 'eth7' is up; .*eth0")
 
+    def test_a_node_may_not_join(self):
+        # All others do not hear it; what is said is why.
+        for shape, ranks in (("1,1,1", 3), ("2,2,1", 5)):
+            with self.subTest(shape=shape):
+                done = self.play("multicast_leader", shape=shape, CARILLON_MULTICAST_JOIN_S="2",
+                                 before=at(1, "echo 0 > /proc/sys/net/ipv4/igmp_max_memberships"))
+                self.check(done, "hierarchical", ranks)
+                self.assertRegex(done.err, NONE + r".*cannot join 239\.\S+ port \d+ on eth0: .* \(member [12]\)")
+                self.assertEqual(done.err.count(NONE), 1, done.err)
+
     def test_an_interface_that_leads_nowhere(self):
         done = self.play("multicast_leader", CARILLON_MULTICAST_JOIN_S="2",
                          before=at(1, "export CARILLON_MULTICAST=udp:lo"))
