@@ -3,7 +3,7 @@
  * carillon-bcast-links-MPI: broadcasts on nodes whose wires are the limit, as benchmarks/multicast
  * starts it, with the interposer or without.
  *
- *   carillon-bcast-links-MPI BYTES,BYTES,... SECONDS [LATE_MS]
+ *   carillon-bcast-links-MPI BYTES,BYTES,... SECONDS [LATE_MS [any]]
  *
  * Each MPI_Bcast stands between two readings of the clock, after a barrier; of a call the slowest
  * rank counts. Rank 0 prints one JSON object a line: the mean and half of its 95 % confidence
@@ -14,11 +14,11 @@
  * (yields.h).
  *
  * With LATE_MS, how long broadcasts take the others when one rank is late: for each one a node is
- * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS. It sleeps
- * that long between the barrier and its call, or behind its call, so that nobody is late: in turn,
- * and the one and the other first in turn. It sleeps as long before the barrier, too: wires and
- * cores have rested alike in both when the root begins, however much a wire takes at once after a
- * rest. A time is the mean of the ranks but for the one drawn.
+ * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS; with "any",
+ * a rank that is not the root. It sleeps that long between the barrier and its call, or behind its
+ * call, so that nobody is late: in turn, and the one and the other first in turn. It sleeps as long
+ * before the barrier, too: wires and cores have rested alike in both when the root begins, however
+ * much a wire takes at once after a rest. A time is the mean of the ranks but for the one drawn.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -199,6 +199,13 @@ static int first_ranks(int rank, int ranks, int* firsts) {
   return 0;
 }
 
+/* Who may be late; how many. */
+static int candidates(int rank, int ranks, int any, int* list) {
+  if (!any) return first_ranks(rank, ranks, list);
+  for (int i = 1; i < ranks; ++i) list[i - 1] = i;
+  return ranks - 1;
+}
+
 static void sleep_ms(double ms) {
   const struct timespec time = {(time_t)(ms / 1e3), (long)(fmod(ms, 1e3) * 1e6)};
   nanosleep(&time, NULL);
@@ -216,11 +223,11 @@ static double late_call(char* buffer, int bytes, double ms, int late) {
   return time;
 }
 
-static int measure_late(int rank, int bytes, double seconds, double late_ms) {
+static int measure_late(int rank, int bytes, double seconds, double late_ms, int any) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  int* const firsts = malloc((size_t)ranks * sizeof *firsts);
-  const int nodes = first_ranks(rank, ranks, firsts);
+  int* const list = malloc((size_t)ranks * sizeof *list);
+  const int listed = candidates(rank, ranks, any, list);
   char* const buffer = malloc((size_t)bytes + 1);
   for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
   const int fitting = plan(buffer, bytes, seconds);
@@ -229,7 +236,7 @@ static int measure_late(int rank, int bytes, double seconds, double late_ms) {
   double mine[2][MAX_CALLS], sums[2][MAX_CALLS];
   unsigned short seed[3] = {1, 2, 3};
   for (int i = 0; i < pairs; ++i) {
-    const int drawn = rank == firsts[nrand48(seed) % nodes];
+    const int drawn = rank == list[nrand48(seed) % listed];
     const double ms = 1 + (late_ms - 1) * erand48(seed);
     for (int turn = 0; turn < 2; ++turn) {
       const int late = (i + turn) % 2;
@@ -249,13 +256,13 @@ static int measure_late(int rank, int bytes, double seconds, double late_ms) {
     printf(
         "{\"algorithm\":\"%s\",\"bytes\":%d,\"calls\":%d,\"none_late_us\":%.1f,"
         "\"none_late_half_us\":%.1f,\"one_late_us\":%.1f,\"one_late_half_us\":%.1f,"
-        "\"right\":%s}\n",
+        "\"late_rank\":\"%s\",\"right\":%s}\n",
         name, bytes, pairs, none.mean * 1e6, none.half * 1e6, one.mean * 1e6, one.half * 1e6,
-        all_right ? "true" : "false");
+        any ? "any" : "first", all_right ? "true" : "false");
     fflush(stdout);
   }
   free(buffer);
-  free(firsts);
+  free(list);
   return all_right;
 }
 
@@ -263,8 +270,9 @@ int main(int argc, char** argv) {
   int rank = 0, status = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (argc != 3 && argc != 4) {
-    if (rank == 0) fprintf(stderr, "usage: %s BYTES,BYTES,... SECONDS [LATE_MS]\n", argv[0]);
+  const int any = argc == 5 && strcmp(argv[4], "any") == 0;
+  if (argc != 3 && argc != 4 && !any) {
+    if (rank == 0) fprintf(stderr, "usage: %s BYTES,BYTES,... SECONDS [LATE_MS [any]]\n", argv[0]);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const char* size = argv[1];
@@ -272,7 +280,7 @@ int main(int argc, char** argv) {
     char* end = NULL;
     const long bytes = strtol(size, &end, 10);
     const double seconds = atof(argv[2]);
-    const int right = argc == 4 ? measure_late(rank, (int)bytes, seconds, atof(argv[3]))
+    const int right = argc >= 4 ? measure_late(rank, (int)bytes, seconds, atof(argv[3]), any)
                                 : measure(rank, (int)bytes, seconds);
     if (!right) status = 1;
     if (*end != ',') break;

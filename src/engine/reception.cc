@@ -113,6 +113,8 @@ Status Reception::begin(Rank writer, std::uint64_t number, std::size_t bytes,
     receives_ = posted.ok() && posted.value();
     writer_ = writer;
     if (receives_ && was_away) group.expect(source, bytes);
+  } else {
+    learn(number);
   }
   unlock();
   return status;
@@ -142,7 +144,7 @@ bool Reception::lock(std::uint64_t number, multicast::Nanoseconds now) {
   }
   if (word != 0) ++takeovers_;
   if (seen_word_ != 0) in_step_ = false;
-  if (away) patience_away_ = 2 * patience;
+  away_ = away ? word : 0;
   own_word_ = own;
   return true;
 }
@@ -196,6 +198,15 @@ Status Reception::progress(multicast::Nanoseconds now) {
   return status;
 }
 
+// Whether it was right to take over for this message from an owner that was away.
+void Reception::learn(std::uint64_t number) {
+  const std::uint64_t owner = std::exchange(away_, 0);
+  if (owner == 0) return;
+  // Stale, it only costs or saves a wait. partner: message() of the owner before
+  const bool came = asked(process_of(owner)).value.load(std::memory_order_relaxed) > number;
+  patience_away_ = came ? 2 * std::min(patience_away_, patience_) : kPatience;
+}
+
 Status Reception::publish() {
   if (!receiving_->status().ok()) return receiving_->status();
   const std::uint64_t number = head().published.value.load(std::memory_order_relaxed);
@@ -205,6 +216,7 @@ Status Reception::publish() {
   has.sequence += streams_.group().config().packets(bytes);
   ++has.message;
   streams_.group().confirm(source, has);
+  learn(number);
   head().lengths[number % kRing] = bytes;
   // partner: message() of each process of the node
   head().published.value.store(number + 1, std::memory_order_release);

@@ -45,8 +45,9 @@ class Reception {
  public:
   /// An owner that has not taken anything in for so long can be taken over from: longer than it
   /// takes to come to the next call, or, where processes share cores, to get one again. Where the
-  /// owner is away, the shorter time does there, too, at first: who has taken over waits twice as
-  /// long the next time, so that processes that come first in turn do not go on doing so.
+  /// owner is away, the shorter time does there, too, at first. Who has taken over too soon, as the
+  /// owner came before the message did, waits twice as long the next time, so that processes that
+  /// come first in turn do not go on doing so; who was right, the shorter time again.
   static constexpr multicast::Nanoseconds kPatience = 200 * multicast::kMicrosecond;
   static constexpr multicast::Nanoseconds kPatienceCrowded = 4 * multicast::kMillisecond;
   /// At least Limits::window. How far others get ahead of a rank that is late: 2 MiB.
@@ -77,6 +78,8 @@ class Reception {
   bool take_news() { return std::exchange(news_, false); }
   /// How often this process has become the owner after another.
   [[nodiscard]] std::uint64_t takeovers() const { return takeovers_; }
+  /// How long this process waits for an owner that is away, if ranks share cores.
+  [[nodiscard]] multicast::Nanoseconds patience_away() const { return patience_away_; }
 
  private:
   struct Head;
@@ -93,10 +96,12 @@ class Reception {
   void unlock();
   Status take_over();
   Status publish();
+  void learn(std::uint64_t number);
 
   ReceptionPlace place_;
   GroupStreams& streams_;
   multicast::Nanoseconds patience_, patience_away_;
+  std::uint64_t away_ = 0;  // the word of the owner that was away as this process took over
   std::uint64_t taken_ = 0, next_ = 0, asked_ = 0;
   // Ownership as this process last saw or left it.
   std::uint64_t own_word_ = 0;  // 0: it is not the owner

@@ -3,20 +3,15 @@
 // The ops multicast and receive: a message goes from where it stands into what the group's sender
 // keeps, and comes straight to where it is wanted, unless those are lists, or it comes by way of
 // the node's memory.
-#include <string>
-
 #include "engine/run.h"
 #include "engine/team.h"
 
 namespace carillon {
 
-// Whether it is done. What a group says of itself is about the team.
+// Whether it is done.
 bool Run::settle(const Result<bool>& moved) {
   if (moved.ok()) return moved.value();
-  fail(Status(moved.status().code(), "rank " + std::to_string(team_->rank()) + " of a team of " +
-                                         std::to_string(team_->size()) + " (its collective " +
-                                         std::to_string(collective_) + " on the team): " +
-                                         std::string(moved.status().message())));
+  fail(team_->about_groups(moved.status(), collective_));
   return false;
 }
 

@@ -57,6 +57,8 @@ class Team {
   }
   /// Tells its groups which of the members that they wait for have ended.
   void note_who_has_left(TeamMulticast& groups);
+  [[nodiscard]] Status about_groups(const Status& status,
+                                    std::optional<std::uint64_t> collective) const;
   /// Moves its aggregates on, and those of others that need this rank.
   void progress_aggregation();
   /// Null: it has no switch, or none yet.

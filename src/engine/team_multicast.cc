@@ -3,9 +3,12 @@
 // A team's multicast: the groups are set up while the team is made, where they were asked for, or
 // else by the first calls that gain by them, in which all members are.
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/engine.h"
+#include "engine/run.h"
 #include "engine/team.h"
 #include "engine/wake.h"
 
@@ -126,8 +129,22 @@ void Team::leave_multicast() {
 
 void Team::progress_multicast() {
   if (multicast() == nullptr) return;
-  if (Status status = multicast_->progress(); !status.ok()) return fail(std::move(status));
+  if (const Status status = multicast_->progress(); !status.ok()) {
+    const bool idle = in_flight_.empty();
+    fail(about_groups(status,
+                      idle ? std::nullopt : std::optional(in_flight_.front()->collective())));
+    return log(LogLevel::kError, status_.to_string());
+  }
   tell_reception();
+}
+
+// What a group says of itself is about members, and not about a call.
+Status Team::about_groups(const Status& status, std::optional<std::uint64_t> collective) const {
+  return {
+      status.code(),
+      "rank " + std::to_string(rank()) + " of a team of " + std::to_string(size()) +
+          (collective ? " (its collective " + std::to_string(*collective) + " on the team)" : "") +
+          ": " + std::string(status.message())};
 }
 
 void Team::note_who_has_left(TeamMulticast& groups) {

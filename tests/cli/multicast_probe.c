@@ -4,11 +4,15 @@
  * several lengths from every root, and prints "rank R of N, errors E, ALGORITHM". Before that, by
  * the first argument:
  *
- *   late R         rank R calls a few broadcasts of rank 0 when rank 0 is through with them
- *   kill R PREFIX  rank R kills itself; each other rank broadcasts until a call fails, writes to
+ *   late R: rank R calls a few broadcasts of rank 0 when rank 0 is through with them
+ *
+ *   kill R PREFIX: rank R kills itself; each other rank broadcasts until a call fails, writes to
  * the file PREFIX.RANK how, and ends (a launcher may stop forwarding what is printed when a process
- * is killed) much           so much is broadcast, after that, that multicast is chosen where nobody
- * has asked
+ * is killed)
+ *
+ *   change R WHAT: the shell command WHAT is run by each rank, and rank R broadcasts
+ *
+ *   much: so much is broadcast, after that, that multicast is chosen where nobody has asked
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -70,6 +74,15 @@ static void outlive(int victim, const char* prefix) {
   _exit(0);
 }
 
+/* Nobody broadcasts while it is changed. */
+static void change(int root, const char* command) {
+  broadcast(root, 0, MOST);
+  MPI_Barrier(MPI_COMM_WORLD);
+  errors += system(command) != 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < FEW; ++i) broadcast(root, i, MOST);
+}
+
 int main(int argc, char** argv) {
   static const int lengths[ROUNDS] = {1, 5000, MOST};
   MPI_Init(&argc, &argv);
@@ -80,7 +93,9 @@ int main(int argc, char** argv) {
   broadcast(0, 0, 1);
   if (strcmp(what, "late") == 0) come_late(who);
   if (strcmp(what, "kill") == 0 && argc > 3) outlive(who, argv[3]);
-  for (int round = 0; round < ROUNDS; ++round) {
+  const int changes = strcmp(what, "change") == 0 && argc > 3;
+  if (changes) change(who, argv[3]);
+  for (int round = 0; round < ROUNDS && !changes; ++round) {
     for (int root = 0; root < ranks; ++root) broadcast(root, round, lengths[round]);
   }
   for (int i = 0; strcmp(what, "much") == 0 && i < MUCH; ++i) broadcast(i % ranks, i, 65536);

@@ -169,10 +169,39 @@ class Networks(Multicast):
                 self.check_multicast(done, way)
                 self.assertIn(" sends to all does not reach member ", done.err)
 
+    def test_an_mtu_is_lowered_at_the_root(self):
+        # What is too long goes in fragments. Node 2 gets nothing long itself.
+        for way in WAYS:
+            with self.subTest(way=way):
+                done = self.play(way, "change", 4, at(2, "ip link set eth0 mtu 1000") + ":")
+                self.check_multicast(done, way)
+                self.assertIn("go in fragments now; has an MTU been lowered?", done.err)
+
+    def test_an_mtu_is_lowered_elsewhere(self):
+        # What is too long is dropped before it reaches node 1: its rank says so, and all calls end.
+        for way in WAYS:
+            with self.subTest(way=way):
+                done = self.play(way, "change", 4, at(1, "ip link set eth0 mtu 1000") + ":")
+                self.assertNotEqual(done.status, 0)
+                self.assertRegex(done.err, r"error: .*rank [23] of a team of 5 \(its collective \d+ on the "
+                                 r"team\): multicast: packet \d+ of member \d does not reach member \d "
+                                 r"\(udp eth0\).*has the MTU of an interface been lowered\? It must let "
+                                 r"datagrams of 1472 bytes through")
+
     def test_no_such_interface(self):
         done = self.play("multicast_leader",
                          before=at(1, "export CARILLON_MULTICAST=udp:eth7"))
         self.check_fallback(done, r".*no interface 'eth7' is up; .*eth0")
+
+    def test_a_node_may_not_join(self):
+        # All others do not hear it; what is said is why.
+        for shape, ranks in (("1,1,1", 3), ("2,2,1", 5)):
+            with self.subTest(shape=shape):
+                done = self.play("multicast_leader", shape=shape, CARILLON_MULTICAST_JOIN_S="2",
+                                 before=at(1, "echo 0 > /proc/sys/net/ipv4/igmp_max_memberships"))
+                self.check(done, "hierarchical", ranks)
+                self.assertRegex(done.err, NONE + r".*cannot join 239\.\S+ port \d+ on eth0: .* \(member [12]\)")
+                self.assertEqual(done.err.count(NONE), 1, done.err)
 
     def test_an_interface_that_leads_nowhere(self):
         done = self.play("multicast_leader", CARILLON_MULTICAST_JOIN_S="2",

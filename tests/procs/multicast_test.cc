@@ -110,6 +110,67 @@ TEST_P(Multicast, BroadcastsArriveThoughMuchGoesWrong) {
       kPatienceS));
 }
 
+// Joins one group whatever its name.
+class SameAddress final : public Carrier {
+ public:
+  explicit SameAddress(std::unique_ptr<Carrier> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] const CarrierLimits& limits() const override { return inner_->limits(); }
+  [[nodiscard]] std::span<const std::byte> address() const override { return inner_->address(); }
+  Status add_member(std::span<const std::byte> a) override { return inner_->add_member(a); }
+  Status join(std::uint64_t /*name*/) override { return inner_->join(getppid()); }
+  Result<bool> joined() override { return inner_->joined(); }
+  bool send_group(std::span<const std::byte> packet) override { return inner_->send_group(packet); }
+  bool send_member(Member member, std::span<const std::byte> packet) override {
+    return inner_->send_member(member, packet);
+  }
+  Status receive(CarrierListener& listener) override { return inner_->receive(listener); }
+
+ private:
+  std::unique_ptr<Carrier> inner_;
+};
+
+// A barrier in which the group goes on.
+void meet(Group& group, const crl_oob_t& oob) {
+  std::vector<char> all(static_cast<std::size_t>(oob.size));
+  void* request = nullptr;
+  ASSERT_EQ(oob.allgather_post(oob.arg, all.data(), all.data(), 1, &request), 0);
+  while (oob.allgather_test(oob.arg, request) == 1) {
+    EXPECT_TRUE(group.progress(test::steady_now()).ok());
+    sched_yield();
+  }
+}
+
+// Two groups at once, of one address and port: each hears the other's packets, from the probes on,
+// and nothing comes of it.
+class MulticastNeighbours : public Multicast {};
+
+TEST_P(MulticastNeighbours, OfOneAddressDoNotDisturbEachOther) {
+  const int each = ranks();
+  Meeting first(each), second(each), all(2 * each);
+  const auto program = mixed_program(static_cast<std::uint32_t>(each), 100);
+  expect_all_well(test::run_processes(
+      2 * each,
+      [&](int rank) {
+        auto inner = open_carrier(kind());
+        ASSERT_TRUE(inner.ok()) << inner.status().to_string();
+        const crl_oob_t oob = (rank < each ? first : second).oob(rank % each);
+        auto group = test::set_up(
+            std::unique_ptr<Carrier>(std::make_unique<SameAddress>(std::move(inner.value()))), oob);
+        ASSERT_TRUE(group.ok()) << group.status().to_string();
+        Part part(std::move(group.value()), program, 4);
+        meet(part.group(), all.oob(rank));
+        play(part.group(), part);
+        EXPECT_TRUE(part.done()) << part.failure().to_string();
+        meet(part.group(), all.oob(rank));
+        const GroupCounters counters = part.group().counters();
+        EXPECT_GT(counters.foreign, 100U);
+        EXPECT_EQ(counters.contradictory, 0U);
+        const Status left = test::leave(part.group(), oob);
+        EXPECT_TRUE(left.ok()) << left.to_string();
+      },
+      kPatienceS));
+}
+
 std::ptrdiff_t descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
@@ -139,6 +200,10 @@ INSTANTIATE_TEST_SUITE_P(Udp, Multicast,
                          testing::Combine(testing::Values("udp"), testing::Values(1, 2, 3, 5, 8)));
 INSTANTIATE_TEST_SUITE_P(Ud, Multicast,
                          testing::Combine(testing::Values("ud"), testing::Values(2, 3, 5)));
+INSTANTIATE_TEST_SUITE_P(Udp, MulticastNeighbours,
+                         testing::Combine(testing::Values("udp"), testing::Values(2, 3)));
+INSTANTIATE_TEST_SUITE_P(Ud, MulticastNeighbours,
+                         testing::Combine(testing::Values("ud"), testing::Values(2)));
 
 }  // namespace
 }  // namespace carillon::multicast

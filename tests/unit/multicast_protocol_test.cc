@@ -272,6 +272,59 @@ TEST(MulticastProtocol, WhatManyDoNotHearGoesToEachOfThem) {
   EXPECT_LT(stage.net().now(), 5 * kSecond);
 }
 
+// Somebody has lowered an MTU: long packets do not come any more, short ones do.
+TEST(MulticastProtocol, AMemberThatGetsNoLongPacketsSaysSo) {
+  Stage stage({.members = 3, .program = same(40, 2 * kPayload)});
+  stage.net().lose([](std::size_t, std::size_t to, std::span<const std::byte> bytes) {
+    const auto packet = read(bytes);
+    return to == 1 && bytes.size() > 400 && packet && packet->sequence >= 20;
+  });
+  EXPECT_TRUE(stage.run([&] { return stage.part(1).failed(); })) << "it hangs";
+  EXPECT_EQ(stage.part(1).failure().code(), Code::kSystem);
+  const std::string said(stage.part(1).failure().message());
+  EXPECT_EQ(said.find("multicast: packet 20 of member 0 does not reach member 1 (memory), though "),
+            0U)
+      << said;
+  EXPECT_NE(said.find("datagrams of 512 bytes"), std::string::npos) << said;
+  EXPECT_LT(stage.net().now(), 10 * kSecond);
+}
+
+// A source that computes repairs nothing, but does not ask either; replayed, its asks are old.
+TEST(MulticastProtocol, ASourceThatComputesIsWaitedFor) {
+  Stage stage({.members = 2, .program = same(4, 1)});
+  std::vector<std::byte> ask;
+  stage.net().lose([&](std::size_t, std::size_t to, std::span<const std::byte> bytes) {
+    const auto packet = read(bytes);
+    if (packet && packet->kind == Kind::kAsk) ask.assign(bytes.begin(), bytes.end());
+    return to == 1 && packet && packet->kind == Kind::kData;
+  });
+  EXPECT_FALSE(stage.run([&] { return stage.net().now() > kSecond; }) && ask.empty());
+  stage.net().lose({});
+  Part& other = stage.part(1);
+  for (Nanoseconds end = stage.net().now() + 60 * kSecond; stage.net().now() < end;) {
+    stage.net().deliver(1, ask);
+    stage.net().advance_to(stage.net().now() + 10 * kMillisecond);
+    (void)other.group().progress(stage.net().now());
+    other.step();
+  }
+  EXPECT_FALSE(other.failed()) << other.failure().to_string();
+  EXPECT_TRUE(stage.run_to_end());
+}
+
+// Nor is it the network's fault if what is expected (Group::expect) was not sent: the source waits
+// for a third member.
+TEST(MulticastProtocol, ASourceThatIsHeldBackIsWaitedFor) {
+  Stage stage({.members = 3,
+               .program = same(20, 1),
+               .window = 16,
+               .depth = 16,
+               .begins = {0, 0, 60 * kSecond}});
+  EXPECT_TRUE(stage.run([&] { return stage.net().now() >= kSecond; }));
+  EXPECT_EQ(stage.part(0).group().counters().sent.packets, 16U);
+  stage.part(1).group().expect(0, 1);
+  EXPECT_TRUE(stage.run_to_end()) << stage.part(1).failure().to_string();
+}
+
 TEST(MulticastProtocol, AcksClimbTheTreeOncePerQuarterOfAWindow) {
   Stage stage({.members = 40,
                .net = {.receive_packets = 1000},

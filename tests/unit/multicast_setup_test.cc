@@ -32,7 +32,7 @@ class Lame final : public Carrier {
     std::size_t group_most = SIZE_MAX;      // longer multicasts are lost
     std::size_t member_most = SIZE_MAX;
     bool joins = true;
-    bool fails_to_join = false;
+    bool fails_to_join = false, fails_to_listen = false, knows_nobody = false;
     std::size_t* multicast_bytes = nullptr;  // counted there
   };
   Lame(std::unique_ptr<Carrier> inner, const Faults& faults)
@@ -41,12 +41,18 @@ class Lame final : public Carrier {
   }
   [[nodiscard]] const CarrierLimits& limits() const override { return limits_; }
   [[nodiscard]] std::span<const std::byte> address() const override { return inner_->address(); }
-  Status add_member(std::span<const std::byte> a) override { return inner_->add_member(a); }
+  Status add_member(std::span<const std::byte> a) override {
+    if (faults_.knows_nobody) return {Code::kInvalidArgument, "what is this?"};
+    return inner_->add_member(a);
+  }
   Status join(std::uint64_t name) override {
     if (faults_.fails_to_join) return {Code::kSystem, "too many groups"};
     return inner_->join(name);
   }
-  Result<bool> joined() override { return faults_.joins; }
+  Result<bool> joined() override {
+    if (faults_.fails_to_listen) return Status(Code::kSystem, "no memory to join");
+    return faults_.joins;
+  }
   bool send_group(std::span<const std::byte> packet) override {
     if (faults_.multicast_bytes != nullptr) *faults_.multicast_bytes += packet.size();
     return packet.size() > faults_.group_most || inner_->send_group(packet);
@@ -158,7 +164,13 @@ TEST(MulticastSetup, UnicastIsTriedToo) {
 
 TEST(MulticastSetup, OneThatNeverJoinsRefusesForAll) {
   expect_refusals(3, lame_member(1, {.joins = false}), "does not hear member 1");
-  expect_refusals(3, lame_member(1, {.fails_to_join = true}), "does not hear member 1");
+}
+
+// Others do not hear it either; all say why.
+TEST(MulticastSetup, OneThatFailsSaysWhyToAll) {
+  expect_refusals(3, lame_member(1, {.fails_to_join = true}), "too many groups (member 1)");
+  expect_refusals(3, lame_member(2, {.fails_to_listen = true}), "no memory to join (member 2)");
+  expect_refusals(3, lame_member(0, {.knows_nobody = true}), "what is this? (member 0)");
 }
 
 // A wire takes the probes of all: as one is not heard they come for 2 s, on a fourth of 20 Mbit/s.

@@ -97,8 +97,11 @@ Status Group::progress(Nanoseconds now) {
   }
   sender_.progress(now);
   if (!takes_in_) return {};
-  for (Receiver* const one : active_) one->progress(now);
-  return {};
+  for (Receiver* const one : active_) {
+    one->progress(now);
+    if (!one->status().ok()) fail(one->status());
+  }
+  return broken_;
 }
 
 Status Group::take_over(std::span<const Position> positions) {

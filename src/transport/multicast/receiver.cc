@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace carillon::multicast {
 namespace {
@@ -13,6 +14,9 @@ constexpr std::uint8_t kEnoughAskers = 2;
 constexpr std::uint8_t kMostTries = 16;
 // Asked for more often, it is asked of the source alone, too: it may not hear what goes to all.
 constexpr std::uint8_t kTriesToAll = 3;
+// And if the source has gone on asking after so many of these, some 8 s, it never comes: short
+// packets do, long ones do not fit any more. Half of all packets may get lost meanwhile.
+constexpr int kBegsInVain = 64;
 
 EarlyPackets::Entry entry_of(const Packet& packet) {
   return {.sequence = packet.sequence,
@@ -120,6 +124,7 @@ bool Receiver::on_data(const Packet& packet, Nanoseconds now) {
   }
   bool taken = false;
   if (!place(entry, packet.payload, &taken)) return false;
+  if (packet.sequence == begged_for_) begged_in_vain_ = 0;
   if (!taken) {
     ++counters_.no_room;
     return true;
@@ -138,9 +143,29 @@ bool Receiver::on_ask(const Packet& packet, Nanoseconds now) {
   if (end < next_) return true;  // an old one
   if (end > next_ + config_.window) return false;
   seen_up_to(end, now);
+  count_begging(packet);
   owes_ack_ = owes_ack_ || packet.message > 0;
   asked_ = std::max(asked_, end);
   return true;
+}
+
+// A source that asks makes progress, and so has answered, if it has sent that packet at all. A
+// repeated packet tells nothing new. Of places, another member may have tried meanwhile.
+void Receiver::count_begging(const Packet& ask) {
+  const std::pair<std::uint64_t, std::uint64_t> number(ask.sequence, ask.message);
+  if (!begged_ || ask.sequence <= next_ || number <= newest_ask_) return;
+  newest_ask_ = number;
+  begged_ = false;
+  if (std::exchange(begged_for_, next_) != next_) begged_in_vain_ = 0;
+  if (++begged_in_vain_ < kBegsInVain || !status_.ok()) return;
+  const std::string source = "member " + std::to_string(source_);
+  status_ = {Code::kSystem,
+             "multicast: packet " + std::to_string(next_) + " of " + source +
+                 " does not reach member " + std::to_string(config_.member) + " (" +
+                 carrier_.limits().name + "), though it was asked for again and again, and short " +
+                 "ones do; has the MTU of an interface been lowered? It must let datagrams of " +
+                 std::to_string(kHeadBytes + config_.payload_bytes) +
+                 " bytes through, as when the team was made (CARILLON_MULTICAST=off sends none)"};
 }
 
 // All up to `end` have been sent: what has not come is missing, or on its way.
@@ -291,8 +316,9 @@ void Receiver::send_nacks(Nanoseconds now) {
   // One that finds no room is as good as lost. A source of places may hear nothing but what is sent
   // to it alone.
   bool sent = config_.places == nullptr && carrier_.send_group(bytes);
-  sent = (to_source && carrier_.send_member(source_, bytes)) || sent;
-  if (sent) ++counters_.nacks;
+  const bool sent_alone = to_source && carrier_.send_member(source_, bytes);
+  if (sent || sent_alone) ++counters_.nacks;
+  begged_ = begged_ || (sent_alone && ranges[0].first == next_ && slot(next_).tries > kTriesToAll);
 }
 
 void Receiver::send_ack() {

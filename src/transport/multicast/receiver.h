@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -49,6 +50,8 @@ class Receiver {
   /// It has ended in order: with all that it, and who told through it, needed.
   void on_left(Member member);
   void progress(Nanoseconds now);
+  /// An error: what the source sends does not come, however often it is asked for.
+  [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] Nanoseconds due() const { return nack_due_; }
   /// All that the source has sent, as far as is known here, has come, here and at those below, and
   /// the parent has been told.
@@ -101,6 +104,7 @@ class Receiver {
   void send_nacks(Nanoseconds now);
   bool asks_for(Slot& one, bool wanted, Nanoseconds now);
   void send_ack();
+  void count_begging(const Packet& ask);
   Nanoseconds backoff();
 
   Config config_;
@@ -120,6 +124,12 @@ class Receiver {
   bool owes_ack_ = false;    // it asks again: an ack was lost, or somebody is late
   bool source_left_ = false;
   std::uint64_t confirmed_;
+  // What was asked of the source alone, and did not come though the source has gone on asking.
+  bool begged_ = false;
+  std::uint64_t begged_for_ = UINT64_MAX;
+  int begged_in_vain_ = 0;
+  std::pair<std::uint64_t, std::uint64_t> newest_ask_;
+  Status status_;
   // Posted receives, and packets below next_ whose receives are not posted yet.
   std::array<Posted, kMaxPosted> posted_;
   std::size_t first_posted_ = 0, posted_count_ = 0;

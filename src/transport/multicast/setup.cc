@@ -28,9 +28,10 @@ struct Setup::Hello {
 };
 
 struct Setup::Verdict {
-  std::uint32_t sizes = 0;    // bit i: probes of size i were heard from everybody
-  std::uint32_t unheard = 0;  // else: a member that was not
-  std::uint32_t alone = 0;    // it was heard by multicast, but not alone
+  std::uint32_t sizes = 0;         // bit i: probes of size i were heard from everybody
+  std::uint32_t unheard = 0;       // else: a member that was not
+  std::uint32_t alone = 0;         // it was heard by multicast, but not alone
+  std::array<char, 160> reason{};  // else: what failed here
 };
 
 namespace {
@@ -267,6 +268,7 @@ void Setup::judge() {
   Verdict mine = {.sizes = UINT32_MAX};
   for (const std::uint32_t one : heard_) mine.sizes &= one;
   if (!heard_neighbour_ || !why_not_.ok()) mine.sizes = 0;
+  put_text(mine.reason, why_not_.message());
   const auto silent = std::find(heard_.begin(), heard_.end(), 0U);
   mine.alone = silent == heard_.end() ? 1 : 0;
   mine.unheard = silent != heard_.end() ? static_cast<std::uint32_t>(silent - heard_.begin())
@@ -274,19 +276,29 @@ void Setup::judge() {
   verdicts_ = {mine};
 }
 
+// Of all members' verdicts. Who failed is not heard by others: what it says comes first.
+Status Setup::objection() const {
+  for (std::size_t i = 0; i < verdicts_.size(); ++i) {
+    const std::string reason = get_text(verdicts_[i].reason);
+    if (!reason.empty()) return {Code::kUnsupported, reason + " (" + member_text(i) + ")"};
+  }
+  for (std::size_t i = 0; i < verdicts_.size(); ++i) {
+    if (verdicts_[i].sizes != 0) continue;
+    return {Code::kUnsupported,
+            "multicast: " + member_text(i) + " does not hear " + member_text(verdicts_[i].unheard) +
+                (verdicts_[i].alone != 0 ? " when it sends to one only" : "") + " (" +
+                get_text(hellos_[i].name) + ", " +
+                std::to_string(options_.patience / kMillisecond) +
+                " ms); does the network pass multicasts on, and no firewall drop UDP?"};
+  }
+  return {};
+}
+
 void Setup::conclude() {
   verdicts_.pop_back();
+  if (const Status status = objection(); !status.ok()) return refuse(status);
   std::uint32_t sizes = UINT32_MAX;
-  for (std::size_t i = 0; i < verdicts_.size(); ++i) {
-    sizes &= verdicts_[i].sizes;
-    if (verdicts_[i].sizes != 0) continue;
-    return refuse(
-        {Code::kUnsupported,
-         "multicast: " + member_text(i) + " does not hear " + member_text(verdicts_[i].unheard) +
-             (verdicts_[i].alone != 0 ? " when it sends to one only" : "") + " (" +
-             get_text(hellos_[i].name) + ", " + std::to_string(options_.patience / kMillisecond) +
-             " ms); does the network pass multicasts on, and no firewall drop UDP?"});
-  }
+  for (const Verdict& one : verdicts_) sizes &= one.sizes;
   std::size_t size = 0;
   while (size < sizes_.size() && (sizes >> size & 1U) == 0) ++size;
   if (size == sizes_.size()) {

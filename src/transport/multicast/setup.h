@@ -61,6 +61,7 @@ class Setup final : public CarrierListener {
   void probe(Nanoseconds now);
   void send_probe(std::size_t size, bool to_group);
   void judge();
+  [[nodiscard]] Status objection() const;
   void conclude();
   void on_packet(std::span<const std::byte> bytes) override;
   [[nodiscard]] bool heard_all() const;

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/log.h"
 #include "base/unique_fd.h"
 #include "transport/multicast/group_address.h"
 
@@ -97,6 +98,7 @@ class UdpCarrier final : public Carrier {
 
  private:
   bool send(const sockaddr_in& to, std::span<const std::byte> packet);
+  bool allow_fragments(std::size_t bytes);
   Status receive_from(int fd, CarrierListener& listener);
   Status size_buffer(int fd, int bytes);
   Status watch(int fd);
@@ -110,6 +112,8 @@ class UdpCarrier final : public Carrier {
   sockaddr_in group_ = {};
   ip_mreqn membership_ = {};
   bool attached_ = false;
+  std::size_t taken_bytes_ = 0;    // of the longest packet that was sent
+  bool fragments_ = false;         // the kernel may cut packets into several
   std::vector<std::byte> memory_;  // kBatch datagrams
   std::array<iovec, kBatch> places_{};
   std::array<mmsghdr, kBatch> batch_{};
@@ -236,10 +240,29 @@ Status UdpCarrier::attach(bool on) {
   return {};
 }
 
+// Where what was sent before is too long now: all members go by that length. Late and in several
+// packets is better than never. While they look for a length, what is too long counts as lost.
+bool UdpCarrier::allow_fragments(std::size_t bytes) {
+  const int discover = IP_PMTUDISC_DONT;
+  if (fragments_ || bytes > taken_bytes_) return false;
+  fragments_ = set(own_socket_.get(), IPPROTO_IP, IP_MTU_DISCOVER, discover);
+  if (fragments_) {
+    log(LogLevel::kWarning, "multicast: packets of " + std::to_string(bytes) + " bytes (" +
+                                limits_.name +
+                                ") go in fragments now; has an MTU been lowered? A team that is "
+                                "made now sends shorter ones");
+  }
+  return fragments_;
+}
+
 bool UdpCarrier::send(const sockaddr_in& to, std::span<const std::byte> packet) {
-  const ssize_t sent =
-      sendto(own_socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
-             reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  const auto put = [&] {
+    return sendto(own_socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+                  reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  };
+  ssize_t sent = put();
+  if (sent < 0 && errno == EMSGSIZE && allow_fragments(packet.size())) sent = put();
+  if (sent >= 0) taken_bytes_ = std::max(taken_bytes_, packet.size());
   // What the network does not take for another reason than want of room counts as lost.
   return sent >= 0 || (errno != EAGAIN && errno != ENOBUFS && errno != EINTR);
 }
