@@ -27,7 +27,7 @@ struct Options {
   bool json = false;
   bool snooping = false;
   bool native = false;
-  bool stats = false, check = false;
+  bool stats = false, check = false, shared_heap = false;
   std::string mpi, trace;
   std::string switch_key, switch_engine = kReferenceEngine;
   std::string launcher_options;
@@ -144,10 +144,12 @@ int run(const Options& options, const Arguments& program) {
   Arguments rank;
   if (!options.native) {
     require_interposer(linkage.abi);
+    if (options.shared_heap) require_shared_heap();
     rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
     if (options.stats) rank.emplace_back("--stats");
     if (options.stats && options.json) rank.emplace_back("--json");
     if (options.check) rank.emplace_back("--check");
+    if (options.shared_heap) rank.emplace_back("--shared-heap");
     if (!options.trace.empty()) {
       require_trace(options.trace);
       rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
@@ -196,6 +198,7 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
   app.add_flag("--stats", options->stats, std::string(kStatsHelp) + "; with --json as JSON, too")
       ->excludes(native);
   app.add_flag("--check", options->check, kCheckHelp)->excludes(native);
+  app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp)->excludes(native);
   app.add_option("--trace", options->trace, kTraceHelp)->excludes(native);
   app.add_option("--duplicate", options->duplicate,
                  "share of carillon's messages that are told twice, e.g. 0.1% (CARILLON_FAULT)")

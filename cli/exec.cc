@@ -14,7 +14,7 @@ namespace carillon::cli {
 namespace {
 
 struct Options {
-  bool stats = false, json = false, check = false;
+  bool stats = false, json = false, check = false, shared_heap = false;
   std::string mpi, trace, record;
 };
 
@@ -38,6 +38,7 @@ int run(const Options& options, const Arguments& program) {
   if (is_first_rank()) warn_of_unknown_settings();
   require_program(program[0]);
   const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
+  if (options.shared_heap) put_first(require_shared_heap().string());
   put_first(require_interposer(abi).string());
   if (options.stats) setenv("CARILLON_STATS", options.json ? "json" : "1", 1);
   if (options.check) setenv("CARILLON_CHECK", "1", 1);
@@ -53,6 +54,7 @@ Action define_exec(CLI::App& app) {
   CLI::Option* const stats = app.add_flag("--stats", options->stats, kStatsHelp);
   app.add_flag("--json", options->json, kStatsJsonHelp)->needs(stats);
   app.add_flag("--check", options->check, kCheckHelp);
+  app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
   app.add_option("--trace", options->trace, kTraceHelp);
   app.add_option("--record", options->record, kRecordHelp);
   app.add_option("--mpi", options->mpi,

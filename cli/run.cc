@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   int ranks = 0;
-  bool stats = false, json = false, check = false;
+  bool stats = false, json = false, check = false, shared_heap = false;
   bool dry_run = false;
   std::string mpi, trace, record;
   std::string launcher_options;
@@ -33,11 +33,13 @@ int run(const Options& options, const Arguments& program) {
   const Linkage linkage =
       options.mpi.empty() ? find_linkage(program) : Linkage{abi_from_name(options.mpi), {}};
   require_interposer(linkage.abi);
+  if (options.shared_heap) require_shared_heap();
   const Launcher launcher = require_launcher(linkage);
   Arguments rank = {own_path().string(), "exec", "--mpi", std::string(names_of(linkage.abi).name)};
   if (options.stats) rank.emplace_back("--stats");
   if (options.json) rank.emplace_back("--json");
   if (options.check) rank.emplace_back("--check");
+  if (options.shared_heap) rank.emplace_back("--shared-heap");
   if (!options.trace.empty()) {
     rank.insert(rank.end(), {"--trace", std::filesystem::absolute(options.trace)});
   }
@@ -69,6 +71,7 @@ Action define_run(CLI::App& app) {
   CLI::Option* const stats = app.add_flag("--stats", options->stats, kStatsHelp);
   app.add_flag("--json", options->json, kStatsJsonHelp)->needs(stats);
   app.add_flag("--check", options->check, kCheckHelp);
+  app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
   app.add_option("--trace", options->trace, kTraceHelp);
   app.add_option("--record", options->record, kRecordHelp);
   app.add_option("--mpi", options->mpi,

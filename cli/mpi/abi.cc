@@ -73,4 +73,12 @@ Path require_interposer(Abi abi) {
       names.title, path.string(), names.packages);
 }
 
+Path require_shared_heap() {
+  Path path = library_folder() / "libcarillon_heap.so";
+  if (!std::filesystem::exists(path)) {
+    fail("no shared heap: {} is not there; build carillon again", path.string());
+  }
+  return path;
+}
+
 }  // namespace carillon::cli

@@ -30,5 +30,7 @@ std::optional<Abi> abi_of_soname(std::string_view soname);
 /// The preload library, whether it is there or not; and the same, failing if it is not.
 Path interposer_path(Abi abi);
 Path require_interposer(Abi abi);
+/// The preload library of the shared heap.
+Path require_shared_heap();
 
 }  // namespace carillon::cli

@@ -43,6 +43,11 @@ inline constexpr const char* kStatsHelp =
     "many, bytes, time, algorithm, and which were left to the MPI, and why";
 inline constexpr const char* kStatsJsonHelp = "--stats as one line of JSON, on stderr, too";
 
+/// What --shared-heap does, for --help.
+inline constexpr const char* kSharedHeapHelp =
+    "put the program's blocks of 64 KiB and more where the node's other ranks can read them, so "
+    "that a broadcast and its like copy nothing into shared memory";
+
 /// What --check does, for --help.
 inline constexpr const char* kCheckHelp =
     "compare each collective call with those of the other ranks, and end the job at the first that "

@@ -38,6 +38,8 @@ std::vector<Setting> all_settings() {
       "on: each collective call is compared with those of the other ranks.");
   add("CARILLON_RECORD", "file", "",
       "Rank 0 writes the program's collectives to it, for carillon sim --program.");
+  add("CARILLON_SHARED_HEAP_MIB", "number", "65536",
+      "Address space per rank for the blocks that --shared-heap moves.");
   return all;
 }
 

@@ -87,6 +87,13 @@ typedef struct {
   void* idle_arg;
   int threaded;
   int dead_peer_ms; /* 0: the default, 1000 */
+  /* Memory of this process that the others of its node may map, to read bytes where they stand as
+   * in memory of crl_alloc: all of a file (memfd) of heap_bytes bytes, whole pages, mapped shared
+   * from its start, and its descriptor. It must stay so while the context lives. NULL: none. The
+   * processes' may differ. */
+  const void* heap;
+  size_t heap_bytes;
+  int heap_fd;
 } crl_context_config_t;
 
 /* Collective over config->oob; blocks. Reads CARILLON_* settings. CRL_ERR_UNSUPPORTED: the
@@ -146,6 +153,15 @@ CRL_API int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int r
  * the context is destroyed. */
 CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
 CRL_API void crl_free(crl_context_h context, void* memory);
+
+/* What this process gave to others of its node since the context was made, messages of up to 56
+ * bytes aside: each counts once, however many read it. */
+typedef struct crl_traffic {
+  uint64_t in_place_bytes; /* read where they stood: in memory of crl_alloc or of config->heap */
+  uint64_t lent_bytes;     /* read by the receiver in this process's private memory: one copy */
+  uint64_t copied_bytes;   /* copied to shared memory, for the receivers to copy from there */
+} crl_traffic_t;
+CRL_API void crl_context_traffic(crl_context_h context, crl_traffic_t* traffic);
 
 /* ---- Types and operators ---------------------------------------------------------------- */
 

@@ -4,6 +4,8 @@
 // broadcast and its like then need not copy it into a slot first.
 #include "memory.h"
 
+#include <dlfcn.h>
+
 #include <map>
 #include <mutex>
 
@@ -50,6 +52,15 @@ bool release(void* memory) {
 
 }  // namespace
 
+void tell_heap(crl_context_config_t* config) {
+  using Region = int (*)(void** base, std::size_t* bytes, int* fd);
+  const auto region = reinterpret_cast<Region>(dlsym(RTLD_DEFAULT, "carillon_heap_region"));
+  void* base = nullptr;
+  if (region != nullptr && region(&base, &config->heap_bytes, &config->heap_fd) == 0) {
+    config->heap = base;
+  }
+}
+
 void forget_memory(crl_context_h context) {
   const std::lock_guard lock(memories().mutex);
   for (auto& [memory, of] : memories().ours) {
@@ -72,6 +83,15 @@ CARILLON_EXPORT int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
 
 CARILLON_EXPORT int MPI_Free_mem(void* base) {
   return carillon::shim::release(base) ? MPI_SUCCESS : carillon::shim::host().Free_mem(base);
+}
+
+// For tests: bytes of this process that others of its node have read where they stood.
+CARILLON_EXPORT unsigned long long carillon_shim_in_place_bytes(void) {
+  const carillon::shim::WorldsStay stay;
+  const auto* const world = carillon::shim::g_worlds.load(std::memory_order_acquire);
+  crl_traffic_t traffic{};
+  if (world != nullptr) crl_context_traffic(world->context, &traffic);
+  return traffic.in_place_bytes;
 }
 
 }  // extern "C"

@@ -16,6 +16,7 @@
 #include "observe.h"
 #include "process.h"
 #include "tally.h"
+#include "world.h"
 
 namespace carillon::shim {
 namespace {
@@ -35,6 +36,7 @@ Destination& destination() {
 struct Decisions {
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
+  crl_traffic_t left{};  // of contexts that are no more
 };
 Decisions& decisions() {
   static Decisions& all = *new Decisions();
@@ -89,6 +91,45 @@ std::string collectives_json(const char* separator) {
   return text;
 }
 
+void add(crl_traffic_t& sum, const crl_traffic_t& traffic) {
+  sum.in_place_bytes += traffic.in_place_bytes;
+  sum.lent_bytes += traffic.lent_bytes;
+  sum.copied_bytes += traffic.copied_bytes;
+}
+
+crl_traffic_t traffic_of(crl_context_h context) {
+  crl_traffic_t traffic{};
+  crl_context_traffic(context, &traffic);
+  return traffic;
+}
+
+// Of the worlds that this process is in, and of those that it has left.
+crl_traffic_t all_traffic() {
+  const WorldsStay stay;
+  crl_traffic_t sum{};
+  for (const World* one = g_worlds.load(std::memory_order_acquire); one != nullptr;
+       one = one->earlier.load(std::memory_order_acquire)) {
+    add(sum, traffic_of(one->context));
+  }
+  const std::lock_guard lock(decisions().mutex);
+  add(sum, decisions().left);
+  return sum;
+}
+
+std::string traffic_text() {
+  const crl_traffic_t all = all_traffic();
+  if (all.in_place_bytes + all.lent_bytes + all.copied_bytes == 0) return "";
+  return "  to others of the node, bytes: " + std::to_string(all.in_place_bytes) +
+         " read where they stood, " + std::to_string(all.lent_bytes) + " copied once, " +
+         std::to_string(all.copied_bytes) + " through shared memory\n";
+}
+
+std::string traffic_json() {
+  const crl_traffic_t all = all_traffic();
+  return R"("node_bytes":{"in_place":)" + std::to_string(all.in_place_bytes) + R"(,"lent":)" +
+         std::to_string(all.lent_bytes) + R"(,"copied":)" + std::to_string(all.copied_bytes) + "}";
+}
+
 // `line`: what begins each row.
 std::string json(const std::string& line) {
   const std::string separator = "," + line;
@@ -96,7 +137,7 @@ std::string json(const std::string& line) {
          std::to_string(process().world_size) + R"(,"collectives":[)" + line +
          collectives_json(separator.c_str()) + R"(],"calls":[)" + line +
          tally_json(separator.c_str()) + R"(],"alltoallv":[)" + line +
-         decisions_json(separator.c_str()) + "]}\n";
+         decisions_json(separator.c_str()) + "]," + traffic_json() + "}\n";
 }
 
 void say_json() {
@@ -129,6 +170,7 @@ void print_table() {
   }
   text += tally_text();
   text += decisions_text();
+  text += traffic_text();
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
@@ -194,6 +236,11 @@ void count_decisions(crl_team_h team) {
     const crl_decision_t& each = all[static_cast<std::size_t>(i)];
     decisions().calls[{each.algorithm, each.reason}] += each.calls;
   }
+}
+
+void count_traffic(crl_context_h context) {
+  const std::lock_guard lock(decisions().mutex);
+  add(decisions().left, traffic_of(context));
 }
 
 void set_stats(const std::string& where) {

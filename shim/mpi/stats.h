@@ -18,6 +18,8 @@ std::uint64_t left_calls(std::size_t call);
 const char* text_of(Reason reason);
 /// How and why the team's alltoallvs were done; of a team that does no more.
 void count_decisions(crl_team_h team);
+/// Of a context that is about to be destroyed.
+void count_traffic(crl_context_h context);
 
 /// Empty: none; "1": rank 0 prints tables on stderr; "json": a line of JSON; else each rank writes
 /// <prefix>.<rank>.json.

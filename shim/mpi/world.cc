@@ -173,6 +173,7 @@ bool is_superseded(const World& world) {
 // The lock need not be held.
 void destroy(const World& world) {
   forget_memory(world.context);
+  count_traffic(world.context);
   crl_context_destroy(world.context);
 }
 
@@ -284,6 +285,7 @@ crl_status_t make_context(const Meeting& meeting, World& world) {
   config.idle = idle;
   config.idle_arg = &world;
   config.threaded = process().threaded ? 1 : 0;
+  tell_heap(&config);
   return crl_context_create(&config, &world.context);
 }
 

@@ -261,6 +261,11 @@ void crl_free(crl_context_h context, void* memory) {
   context->engine->free_heap(memory);
 }
 
+void crl_context_traffic(crl_context_h context, crl_traffic_t* traffic) {
+  const Engine::Lock lock(*context->engine);
+  *traffic = context->engine->traffic();
+}
+
 size_t crl_dtype_bytes(crl_dtype_t dtype) {
   if ((dtype & CRL_OPAQUE(0)) != 0) return dtype & ~CRL_OPAQUE(0);
   return dtype < CRL_DTYPES ? carillon::dtype_bytes(static_cast<crl_dtype_kind_t>(dtype)) : 0;

@@ -75,7 +75,10 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   if (config.dead_peer_ms > 0) engine->settings_.dead_peer_ms = config.dead_peer_ms;
   shm::SegmentSizes sizes;
   sizes.heap_bytes = static_cast<std::uint64_t>(settings.heap_mib) * kMiB;
-  auto place = join_node(config.oob, sizes, settings);
+  engine->own_heap_ = {.base = static_cast<const std::byte*>(config.heap),
+                       .bytes = config.heap != nullptr ? config.heap_bytes : 0,
+                       .fd = config.heap_fd};
+  auto place = join_node(config.oob, sizes, engine->own_heap_, settings);
   if (!place.ok()) return place.status();
   engine->segment_ = place.value().segment;
   engine->node_rank_ = place.value().rank;

@@ -64,6 +64,18 @@ class Engine {
   [[nodiscard]] bool in_heap(const void* memory, std::size_t bytes) const {
     return segment_->in_heap(node_rank_, memory, bytes);
   }
+  /// Where the node's other processes can read these bytes, from the segment's start; nullopt:
+  /// they cannot.
+  [[nodiscard]] std::optional<std::uint64_t> shared_offset(const std::byte* memory,
+                                                           std::size_t bytes) const {
+    if (memory == nullptr) return std::nullopt;
+    if (in_heap(memory, bytes)) return static_cast<std::uint64_t>(memory - segment_->base());
+    const bool own = memory >= own_heap_.base && memory + bytes <= own_heap_.base + own_heap_.bytes;
+    if (!own || !segment_->heap_is_mapped(node_rank_)) return std::nullopt;
+    return segment_->program_heap(node_rank_) + static_cast<std::uint64_t>(memory - own_heap_.base);
+  }
+  /// What messages within the node came to.
+  [[nodiscard]] crl_traffic_t& traffic() { return traffic_; }
   /// The node has more ranks than cores.
   [[nodiscard]] bool crowded() const { return oversubscribed_; }
   /// The processes of the node could be joined; if not, no team can be served.
@@ -305,6 +317,8 @@ class Engine {
   bool measured_ = false;
   std::unique_ptr<shm::Pool> pool_;
   std::unique_ptr<OffsetAllocator> areas_, heap_;
+  shm::ProcessHeap own_heap_;
+  crl_traffic_t traffic_{};
   struct HeapBlock {
     std::uint64_t bytes = 0;
     std::unique_ptr<wire::Registration> registration;  // null: the network has not needed it

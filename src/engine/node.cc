@@ -40,6 +40,7 @@ struct Introduction {
   std::uint64_t machine = 0;        // equal where cores are shared: containers, virtual nodes
   std::uint64_t host = 0;           // equal where memory can be shared
   std::uint64_t exchange_name = 0;  // 0: cannot listen
+  std::uint64_t heap_bytes = 0;     // of the process's own that others may map
   std::array<std::uint64_t, kMaxCores / 64> cores = {};
 };
 
@@ -217,7 +218,7 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
 }  // namespace
 
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
-                            const Config& settings) {
+                            const shm::ProcessHeap& heap, const Config& settings) {
   const auto timeout_s = static_cast<int>(settings.join_timeout_s);
   const auto pretended = part_of_rank("CARILLON_NODE_RANKS", settings.node_ranks, oob.rank);
   if (!pretended.ok()) return pretended.status();
@@ -229,6 +230,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   Introduction mine{.world = random_number(),
                     .machine = std::hash<std::string>()(boot_id()),
                     .host = host_id() + static_cast<std::uint64_t>(pretended.value()),
+                    .heap_bytes = heap.bytes,
                     .cores = own_cores()};
   if (listener.ok()) mine.exchange_name = listener.value().name();
   auto met = exchange(oob, mine, timeout_s);
@@ -238,10 +240,16 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   NodePlace place = find_place(all, oob.rank);
   shm::SegmentSizes own_sizes = sizes;
   if (place.oversubscribed) own_sizes.pool_bytes = sizes.crowded_pool_bytes;
+  for (const Introduction& other : all) {
+    if (other.host == mine.host) {
+      own_sizes.program_bytes = std::max(own_sizes.program_bytes, other.heap_bytes);
+    }
+  }
   Status opened = listener.status();
   if (listener.ok()) {
     const std::uint64_t leader = leader_of(all, mine.host).exchange_name;
     opened = open_segment(listener.value(), leader, timeout_s, own_sizes, place);
+    if (opened.ok() && heap.bytes > 0) opened = place.segment->offer_heap(place.rank, heap);
     if (!opened.ok()) listener = opened;  // closed: whoever still asks need not wait
     if (opened.ok() && place.rank == 0) {
       tell_domains(all, mine.host, settings.domain_ranks, *place.segment);
@@ -254,6 +262,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   }
   if (place.segment != nullptr) {
     place.segment->try_reading(place.rank);
+    place.segment->map_heaps(place.rank);
     note_domains(place);
   }
   if (!opened.ok()) {

@@ -30,10 +30,11 @@ struct NodePlace {
   std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };
 
-/// Collective over oob; blocks, for settings.join_timeout_s at most. An error if the exchange
+/// Collective over oob; blocks, for settings.join_timeout_s at most. `heap`: the process's own, for
+/// the others of its node to map; it may have none. An error if the exchange
 /// itself fails; a node that cannot be joined is not an error but a null segment, on all of its
 /// processes.
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
-                            const Config& settings);
+                            const shm::ProcessHeap& heap, const Config& settings);
 
 }  // namespace carillon

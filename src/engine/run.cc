@@ -348,13 +348,16 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
   const auto bytes = static_cast<std::uint64_t>(length);
   shm::ChunkRef ref{.offset = 0, .length = bytes};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
-  if (in.stable && length >= kReferenceBytes && engine.in_heap(source, bytes)) {
-    ref.offset = static_cast<std::uint64_t>(source - engine.segment().base());
+  const bool may_stay = in.stable && length >= kReferenceBytes;
+  if (const auto shared = may_stay ? engine.shared_offset(source, bytes) : std::nullopt) {
+    ref.offset = *shared;
+    engine.traffic().in_place_bytes += bytes;
     *kind = shm::kReference;
     references_.push_back({in.use, number});
   } else if (in.lasts && length >= engine.lend_from_bytes() && may_lend(in, channel, number)) {
     ref.offset = reinterpret_cast<std::uint64_t>(source);
     *kind = shm::kLent;
+    engine.traffic().lent_bytes += bytes;
     references_.push_back({in.use, number});
   } else {
     ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
@@ -368,6 +371,7 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
     pack(engine.segment().base() + ref.offset, in, strand, part, clock);
     if (times) engine.learn_written(Lending::Clock::now() - begin, length);
     *kind = shm::kChunk;
+    engine.traffic().copied_bytes += bytes;
     next_chunk_ = {engine.pool().next_offset(bytes), bytes};
   }
   std::memcpy(line.payload, &ref, sizeof ref);

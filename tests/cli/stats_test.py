@@ -153,6 +153,18 @@ class Stats(CliTest):
                                  dict(decided))
                 self.assertEqual(len(decided), 2)
 
+    def test_bytes_within_the_node(self):
+        for mpi in MPIS:
+            program = PROBES / f"shared_heap_test-{mpi}"
+            done = self.ok("run", "-n", 2, "--shared-heap", "--stats", "--json", program)
+            line, = [line for line in done.err.splitlines() if line.startswith('{"rank":0')]
+            given = json.loads(line)["node_bytes"]
+            # The root's of two rounds of broadcasts, and the blocks of two allgathers.
+            self.assertGreaterEqual(given["in_place"], 4 << 20)
+            done = self.ok("run", "-n", 2, "--shared-heap", "--stats", program)
+            self.assertRegex(done.err, r"\n  to others of the node, bytes: [1-9]\d* read where they "
+                                       r"stood, \d+ copied once, \d+ through shared memory\n")
+
     def test_time(self):
         seconds = 0.5
         for mpi in MPIS:

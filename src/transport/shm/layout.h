@@ -6,7 +6,10 @@
 //   +--------+-------------------+-------------------+ ...
 //   | header | part of rank 0    | part of rank 1    |
 //   +--------+-------------------+-------------------+ ...
-//              part:  control (team areas) | pool (chunks) | heap (crl_alloc)
+//              part:  control (team areas) | pool (chunks) | heap (crl_alloc) | program's heap
+//
+//   Behind the last is no page of the memfd: where the rank's process has a heap of its own that
+//   others may read (crl_context_config_t.heap), they map that there.
 //
 //   team area, one per team and rank, in the rank's control memory
 //   +----------+-----------+--------------------------+-----------+----------+--------+
@@ -162,6 +165,13 @@ struct alignas(kCacheLine) RankState {
   /// Where the process holds the same number in private memory, for who wants to know whether it
   /// can read that.
   std::uint64_t process_address;
+  /// The file of the process's own heap, among its descriptors, and which file that is; as long as
+  /// it has bytes. Written before the exchange that ends the joining.
+  std::int32_t heap_fd;
+  std::uint64_t heap_device, heap_inode, heap_bytes;
+  /// How many ranks have mapped it. Raised with release when it is there; partner: the acquire load
+  /// of who passes on where bytes are in it.
+  std::atomic<std::uint32_t> heap_readers;
   /// One of Reads.
   std::atomic<std::uint32_t> reads;
   /// How many threads of the rank sleep on its bell instead, and the bell's name (0: it has none).
@@ -183,12 +193,13 @@ struct SegmentHeader {
   std::uint64_t control_bytes;
   std::uint64_t pool_bytes;
   std::uint64_t heap_bytes;
+  std::uint64_t program_bytes;
   /// How many ranks sleep: zero almost always, so that a writer looks at one shared line only.
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers;
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 4;
+inline constexpr std::uint32_t kVersion = 5;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

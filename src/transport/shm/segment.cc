@@ -69,9 +69,9 @@ Result<std::shared_ptr<Segment>> Segment::map(UniqueFd fd, std::uint64_t bytes) 
 Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& sizes) {
   UniqueFd fd(memfd_create("carillon", MFD_CLOEXEC));
   if (!fd.valid()) return system_error("memfd_create");
-  const std::uint64_t part =
-      align(sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes + sizes.heap_bytes,
-            kHugePageBytes);
+  const std::uint64_t part = align(sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes +
+                                       sizes.heap_bytes + align(sizes.program_bytes, kPageBytes),
+                                   kHugePageBytes);
   const auto count = static_cast<std::uint64_t>(ranks);
   const std::uint64_t bytes = header_bytes(count) + count * part;
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
@@ -89,6 +89,7 @@ Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& 
   header.control_bytes = sizes.control_bytes;
   header.pool_bytes = sizes.pool_bytes;
   header.heap_bytes = sizes.heap_bytes;
+  header.program_bytes = align(sizes.program_bytes, kPageBytes);
   if (getrandom(&header.id, sizeof header.id, 0) != sizeof header.id) {
     return system_error("getrandom");
   }
@@ -129,8 +130,9 @@ std::uint64_t Segment::control(int rank) const {
 }
 std::uint64_t Segment::pool(int rank) const { return control(rank) + header().control_bytes; }
 std::uint64_t Segment::reserve(int rank) const { return pool(rank) + header().pool_bytes; }
-std::uint64_t Segment::heap(int rank) const {
-  return control(rank) + header().part_bytes - header().heap_bytes;
+std::uint64_t Segment::heap(int rank) const { return program_heap(rank) - header().heap_bytes; }
+std::uint64_t Segment::program_heap(int rank) const {
+  return control(rank) + header().part_bytes - header().program_bytes;
 }
 
 bool Segment::in_heap(int rank, const void* memory, std::size_t bytes) const {
@@ -151,6 +153,50 @@ Status Segment::enter(int rank) {
   // partners: died(), try_reading()
   state(rank).process.store(own_process(), std::memory_order_release);
   return {};
+}
+
+Status Segment::offer_heap(int rank, const ProcessHeap& heap) {
+  struct stat info = {};
+  if (fstat(heap.fd, &info) != 0) return system_error("the process's heap: fstat");
+  if (heap.bytes == 0 || heap.bytes % kPageBytes != 0 || heap.bytes > header().program_bytes ||
+      static_cast<std::uint64_t>(info.st_size) < heap.bytes) {
+    return {Code::kInvalidArgument, "shared memory: the process's heap: its file is shorter"};
+  }
+  RankState& mine = state(rank);
+  mine.heap_fd = heap.fd;
+  mine.heap_device = info.st_dev;
+  mine.heap_inode = info.st_ino;
+  mine.heap_bytes = heap.bytes;
+  return {};
+}
+
+// By way of the other's descriptor, for which the kernel asks for the same user. Read only: what
+// goes wrong here cannot change another program's data.
+bool Segment::map_heap_of(int other) {
+  const RankState& owner = state(other);
+  const std::string path = "/proc/" + std::to_string(owner.pid.load(std::memory_order_relaxed)) +
+                           "/fd/" + std::to_string(owner.heap_fd);
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info = {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) return false;
+  const bool same = info.st_dev == owner.heap_device && info.st_ino == owner.heap_inode &&
+                    static_cast<std::uint64_t>(info.st_size) >= owner.heap_bytes;
+  if (!same || owner.heap_bytes > header().program_bytes) return false;
+  return mmap(base_ + program_heap(other), owner.heap_bytes, PROT_READ,
+              MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) != MAP_FAILED;
+}
+
+void Segment::map_heaps(int rank) {
+  for (int other = 0; other < ranks(); ++other) {
+    if (other == rank || state(other).heap_bytes == 0 || !map_heap_of(other)) continue;
+    state(other).heap_readers.fetch_add(1, std::memory_order_release);  // partner: heap_is_mapped
+  }
+}
+
+bool Segment::heap_is_mapped(int rank) const {
+  const RankState& mine = state(rank);
+  return mine.heap_bytes > 0 && mine.heap_readers.load(std::memory_order_acquire) + 1 ==
+                                    static_cast<std::uint32_t>(ranks());  // partner: map_heaps
 }
 
 void Segment::leave(int rank) {

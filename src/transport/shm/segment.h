@@ -23,6 +23,14 @@ struct SegmentSizes {
   std::uint64_t crowded_pool_bytes = 1 << 20;
   std::uint64_t reserve_bytes = 256 << 20;  ///< what the pool may grow by
   std::uint64_t heap_bytes = INT64_C(1) << 30;
+  std::uint64_t program_bytes = 0;  ///< the longest of the processes' own heaps
+};
+
+/// Memory of a process that others may map: all of a file, where the process has mapped it.
+struct ProcessHeap {
+  const std::byte* base = nullptr;
+  std::uint64_t bytes = 0;
+  int fd = -1;
 };
 
 /// A mapping of the segment. Ranks of one process (threads) share one object. Thread-safe.
@@ -51,9 +59,18 @@ class Segment {
   [[nodiscard]] std::uint64_t reserve(int rank) const;
   [[nodiscard]] std::uint64_t heap(int rank) const;
   [[nodiscard]] bool in_heap(int rank, const void* memory, std::size_t bytes) const;
+  /// Of the process's own heap, where the others see it.
+  [[nodiscard]] std::uint64_t program_heap(int rank) const;
 
   /// Declares this process to be `rank`, until it ends.
   Status enter(int rank);
+  /// Tells the others of this process's own heap, for them to map. An error if it is no such file.
+  Status offer_heap(int rank, const ProcessHeap& heap);
+  /// Maps what the others of the node have offered; they have all entered. What cannot be mapped
+  /// is not read there.
+  void map_heaps(int rank);
+  /// Have all others mapped this rank's?
+  [[nodiscard]] bool heap_is_mapped(int rank) const;
   /// Declares that `rank` ends in good order.
   void leave(int rank);
   [[nodiscard]] bool left(int rank) const;
@@ -74,6 +91,7 @@ class Segment {
   Segment(UniqueFd fd, std::byte* base, std::uint64_t bytes)
       : fd_(std::move(fd)), base_(base), bytes_(bytes) {}
   static Result<std::shared_ptr<Segment>> map(UniqueFd fd, std::uint64_t bytes);
+  bool map_heap_of(int other);
 
   UniqueFd fd_;
   /// Closing any descriptor of a file drops all of the process's locks on it, so the ones that

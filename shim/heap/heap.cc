@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A child of fork must not see what its parent writes afterwards, nor the other way round: the
+// parent waits in fork until the child has copied what the heap holds, and the child goes on with
+// its copy, at the same addresses. (A child of vfork or posix_spawn is about to exec.)
+//
+// Pages stay with the heap when they are freed: network cards may have been told of them.
+#include "heap.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "pages.h"
+
+namespace carillon::heap {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kMostAlignment = 2 * kMiB;  // of the heap's start, and so of blocks
+constexpr unsigned long kDefaultMib = 65536, kMostMib = 4UL << 20;
+// Programs that close all descriptors they may have inherited begin with the first.
+constexpr int kHighDescriptor = 768;
+
+struct Heap {
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  int fd = -1;
+  Pages* pages = nullptr;
+  int copied[2] = {-1, -1};  // closed by the child when it has its copy
+};
+
+pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+Heap g_heap;
+alignas(Pages) std::byte g_pages[sizeof(Pages)];
+bool g_tried = false;
+// Set once, before the first block is handed out, by which threads come to know of it.
+std::atomic<std::uintptr_t> g_begin = 0, g_end = 0;
+
+class Lock {
+ public:
+  Lock() { pthread_mutex_lock(&g_mutex); }
+  ~Lock() { pthread_mutex_unlock(&g_mutex); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+void say(const char* what, const char* why) {
+  for (const char* const part : {"carillon: shared heap: ", what, ": ", why, "\n"}) {
+    if (write(STDERR_FILENO, part, std::strlen(part)) < 0) return;
+  }
+}
+
+std::size_t wanted_bytes() {
+  const char* const text =
+      std::getenv("CARILLON_SHARED_HEAP_MIB");  // NOLINT(concurrency-mt-unsafe)
+  if (text == nullptr || *text == '\0') return kDefaultMib * kMiB;
+  char* end = nullptr;
+  const unsigned long mib = std::strtoul(text, &end, 10);
+  if (*end != '\0' || *text == '-' || mib > kMostMib) {
+    say("CARILLON_SHARED_HEAP_MIB is no number of MiB up to 4194304; blocks stay private", text);
+    return 0;
+  }
+  return mib * kMiB;
+}
+
+void before_fork() {
+  pthread_mutex_lock(&g_mutex);
+  if (g_heap.fd >= 0 && pipe2(g_heap.copied, O_CLOEXEC) != 0) {
+    say("a child of fork will share its parent's blocks",
+        std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  }
+}
+
+// Ends when the child has its copy, or has ended.
+void in_parent() {
+  int* const ends = g_heap.copied;
+  if (ends[0] >= 0) {
+    close(ends[1]);
+    char none = 0;
+    while (read(ends[0], &none, 1) < 0 && errno == EINTR) continue;
+    close(ends[0]);
+    ends[0] = ends[1] = -1;
+  }
+  pthread_mutex_unlock(&g_mutex);
+}
+
+// The pages that hold anything, at the same addresses, in memory of this process alone.
+bool make_private() {
+  const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
+  void* const copy = mmap(nullptr, g_heap.bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (copy == MAP_FAILED) return false;
+  for (off_t begin = 0, end = 0; begin < static_cast<off_t>(used); begin = end) {
+    begin = lseek(g_heap.fd, begin, SEEK_DATA);
+    if (begin < 0 || begin >= static_cast<off_t>(used)) break;
+    end = std::min(lseek(g_heap.fd, begin, SEEK_HOLE), static_cast<off_t>(used));
+    if (end <= begin) return false;
+    std::memcpy(static_cast<std::byte*>(copy) + begin, g_heap.base + begin,
+                static_cast<std::size_t>(end - begin));
+  }
+  // Not by mremap: UCX puts a function of its own in its place, which forgets the address.
+  return syscall(SYS_mremap, copy, g_heap.bytes, g_heap.bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                 g_heap.base) != -1;
+}
+
+void in_child() {
+  if (g_heap.fd >= 0) {
+    if (!make_private()) {
+      say("no memory for a child's copy", std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+      _exit(127);
+    }
+    close(g_heap.fd);
+    g_heap.fd = -1;
+  }
+  for (int& end : g_heap.copied) {
+    if (end >= 0) close(end);
+    end = -1;
+  }
+  g_mutex = PTHREAD_MUTEX_INITIALIZER;
+}
+
+// The whole file.
+void* map_aligned(int fd, std::size_t bytes) {
+  void* const room = mmap(nullptr, bytes + kMostAlignment, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return room;
+  const auto first = reinterpret_cast<std::uintptr_t>(room);
+  const std::size_t before = (kMostAlignment - first % kMostAlignment) % kMostAlignment;
+  std::byte* const start = static_cast<std::byte*>(room) + before;
+  if (before > 0) munmap(room, before);
+  munmap(start + bytes, kMostAlignment - before);
+  void* const base =
+      mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+  if (base == MAP_FAILED) munmap(start, bytes);
+  return base;
+}
+
+// Locked. False: there is none, and blocks come from elsewhere.
+bool open_heap() {
+  if (g_tried) return g_heap.pages != nullptr;
+  g_tried = true;
+  const std::size_t bytes = wanted_bytes();
+  const std::size_t pages = bytes / kPageBytes;
+  if (pages == 0) return false;
+  const int low = memfd_create("carillon heap", MFD_CLOEXEC);
+  const int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, kHighDescriptor);
+  const int fd = high < 0 ? low : high;
+  if (high >= 0) close(low);
+  void* base = MAP_FAILED;
+  void* notes = MAP_FAILED;
+  if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
+    base = map_aligned(fd, bytes);
+    notes = mmap(nullptr, pages * sizeof(Note), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (base == MAP_FAILED || notes == MAP_FAILED) {
+    say("cannot be made (ulimit -v, -f?), blocks stay private",
+        std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+    if (base != MAP_FAILED) munmap(base, bytes);
+    if (notes != MAP_FAILED) munmap(notes, pages * sizeof(Note));
+    if (fd >= 0) close(fd);
+    return false;
+  }
+  g_heap.base = static_cast<std::byte*>(base);
+  g_heap.bytes = bytes;
+  g_heap.fd = fd;
+  g_heap.pages = new (g_pages) Pages(static_cast<Note*>(notes), static_cast<std::uint32_t>(pages));
+  g_begin.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_relaxed);
+  g_end.store(reinterpret_cast<std::uintptr_t>(base) + bytes, std::memory_order_relaxed);
+  return true;
+}
+
+// As early as can be, so that in the child the copy is there before other libraries' handlers run.
+__attribute__((constructor)) void watch_forks() {
+  pthread_atfork(before_fork, in_parent, in_child);
+}
+
+std::uint32_t pages_for(std::size_t bytes) {
+  return static_cast<std::uint32_t>((bytes + kPageBytes - 1) / kPageBytes);
+}
+
+std::uint32_t page_of(const void* memory) {
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(memory) - g_heap.base);
+  const auto page = static_cast<std::uint32_t>(offset / kPageBytes);
+  if (offset % kPageBytes != 0 || g_heap.pages->size_of(page) == 0) {
+    say("no block begins where one is freed, or it was freed before", "ending the process");
+    std::abort();
+  }
+  return page;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes, std::size_t alignment, bool cleared) {
+  const int kept_errno = errno;
+  void* memory = nullptr;
+  std::size_t dirty = 0;
+  {
+    const Lock lock;
+    if (open_heap() && bytes <= g_heap.bytes && alignment <= kMostAlignment) {
+      const std::uint32_t untouched = g_heap.pages->untouched();
+      const std::uint32_t first = g_heap.pages->allocate(
+          pages_for(bytes), std::max<std::uint32_t>(1, pages_for(alignment)));
+      if (first != Pages::kNone) {
+        memory = g_heap.base + std::size_t{first} * kPageBytes;
+        dirty =
+            first < untouched ? std::min(bytes, std::size_t{untouched - first} * kPageBytes) : 0;
+      }
+    }
+  }
+  if (cleared && memory != nullptr) std::memset(memory, 0, dirty);
+  errno = kept_errno;
+  return memory;
+}
+
+bool owns(const void* memory) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return address >= g_begin.load(std::memory_order_relaxed) &&
+         address < g_end.load(std::memory_order_relaxed);
+}
+
+std::size_t usable_bytes(void* memory) {
+  const Lock lock;
+  return std::size_t{g_heap.pages->size_of(page_of(memory))} * kPageBytes;
+}
+
+void release(void* memory) {
+  const Lock lock;
+  g_heap.pages->release(page_of(memory));
+}
+
+bool resize(void* memory, std::size_t bytes) {
+  const Lock lock;
+  return bytes <= g_heap.bytes && g_heap.pages->resize(page_of(memory), pages_for(bytes));
+}
+
+bool trim() {
+  const Lock lock;
+  bool any = false;
+  if (g_heap.pages == nullptr) return false;
+  const int advice = g_heap.fd >= 0 ? MADV_REMOVE : MADV_DONTNEED;
+  g_heap.pages->each_free([&](std::uint32_t first, std::uint32_t count) {
+    any = madvise(g_heap.base + std::size_t{first} * kPageBytes, std::size_t{count} * kPageBytes,
+                  advice) == 0 ||
+          any;
+  });
+  return any;
+}
+
+}  // namespace carillon::heap
+
+extern "C" __attribute__((visibility("default"))) int carillon_heap_region(void** base,
+                                                                           std::size_t* bytes,
+                                                                           int* fd) {
+  using namespace carillon::heap;
+  const Lock lock;
+  if (!open_heap() || g_heap.fd < 0) return -1;
+  *base = g_heap.base;
+  *bytes = g_heap.bytes;
+  *fd = g_heap.fd;
+  return 0;
+}

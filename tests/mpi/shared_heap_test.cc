@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program whose large blocks are in the shared heap: they behave as blocks do, children of fork
+// have copies of their own, and collectives read them where they are. With `full` as its argument,
+// the heap is too small for all of that, which changes nothing but who copies what.
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support.h"
+
+namespace mpi_test {
+namespace {
+
+constexpr std::size_t kLarge = 1 << 20;
+
+bool g_full = false;
+
+bool in_heap(const void* memory) {
+  using Region = int (*)(void** base, std::size_t* bytes, int* fd);
+  const auto region = reinterpret_cast<Region>(dlsym(RTLD_DEFAULT, "carillon_heap_region"));
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  int fd = -1;
+  if (region == nullptr || region(&base, &bytes, &fd) != 0) return false;
+  const auto* const first = static_cast<const char*>(base);
+  return memory >= first && memory < first + bytes;
+}
+
+unsigned char value_at(std::size_t i, int salt) {
+  return static_cast<unsigned char>(i * 131 + static_cast<std::size_t>(salt) * 17 + i / 4096);
+}
+void fill(void* memory, std::size_t bytes, int salt) {
+  auto* const data = static_cast<unsigned char*>(memory);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = value_at(i, salt);
+}
+bool holds(const void* memory, std::size_t bytes, int salt) {
+  const auto* const data = static_cast<const unsigned char*>(memory);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (data[i] != value_at(i, salt)) return false;
+  }
+  return true;
+}
+bool is_clear(const void* memory, std::size_t bytes) {
+  const auto* const data = static_cast<const unsigned char*>(memory);
+  return std::all_of(data, data + bytes, [](unsigned char byte) { return byte == 0; });
+}
+
+void test_blocks() {
+  void* const small = std::malloc(100);
+  check(!in_heap(small), "a small block is in the heap");
+  std::free(small);
+  void* const large = std::malloc(kLarge + 3);
+  check(in_heap(large) != g_full, "a large block's place");
+  check(malloc_usable_size(large) >= kLarge + 3, "malloc_usable_size");
+  fill(large, kLarge + 3, 1);
+  std::free(large);
+  void* const cleared = std::calloc(3, kLarge / 2);
+  check(is_clear(cleared, 3 * kLarge / 2), "calloc of pages that were used");
+  std::free(cleared);
+  const std::vector<double> vector(kLarge / 8, 1.5);
+  check(in_heap(vector.data()) != g_full, "operator new");
+  const volatile std::size_t most = SIZE_MAX / 2;
+  check(std::calloc(most, 4) == nullptr, "calloc of more than there is");
+}
+
+void test_realloc() {
+  void* block = std::malloc(1000);
+  fill(block, 1000, 2);
+  std::size_t held = 1000;
+  void* between[6];
+  int i = 0;
+  for (const std::size_t bytes :
+       {kLarge, 2 * kLarge, 7 * kLarge, 3 * kLarge, kLarge / 8, std::size_t{500}}) {
+    block = std::realloc(block, bytes);
+    check(holds(block, std::min(held, bytes), 2), "realloc to " + std::to_string(bytes));
+    check(in_heap(block) == (bytes >= 65536 && !g_full), "where realloc moves a block");
+    fill(block, bytes, 2);
+    held = bytes;
+    between[i++] = std::malloc(kLarge);  // so that not every block can grow where it is
+  }
+  std::free(block);
+  for (void* const each : between) std::free(each);
+}
+
+void test_alignment() {
+  for (std::size_t alignment = sizeof(void*); alignment <= 8 * kLarge; alignment *= 2) {
+    void* block = nullptr;
+    check(posix_memalign(&block, alignment, kLarge) == 0, "posix_memalign");
+    check(reinterpret_cast<std::uintptr_t>(block) % alignment == 0,
+          "alignment of " + std::to_string(alignment));
+    std::free(block);
+  }
+  void* block = nullptr;
+  check(posix_memalign(&block, 24, kLarge) == EINVAL, "an alignment that is none");
+}
+
+void test_threads() {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int round = 0; round < 50; ++round) {
+        const std::size_t bytes = 65536 * static_cast<std::size_t>(1 + (round * 7 + t) % 9);
+        void* const block = std::malloc(bytes);
+        fill(block, bytes, t);
+        check(holds(block, bytes, t), "a block that only one thread has");
+        std::free(block);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// What the child sees, and the parent afterwards.
+void test_fork() {
+  void* const block = std::malloc(kLarge);
+  void* const freed = std::malloc(kLarge);
+  std::free(freed);
+  fill(block, kLarge, 3);
+  int pipe_ends[2];
+  check(pipe(pipe_ends) == 0, "pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    char go = 0;
+    close(pipe_ends[1]);
+    if (read(pipe_ends[0], &go, 1) != 1) _exit(1);  // the parent has written over the block
+    if (!holds(block, kLarge, 3)) _exit(2);
+    fill(block, kLarge, 4);
+    void* const more = std::malloc(3 * kLarge);
+    fill(more, 3 * kLarge, 5);
+    const bool shared = in_heap(more);
+    std::free(more);
+    std::free(block);
+    _exit(shared ? 3 : 0);  // a child's blocks are its own
+  }
+  fill(block, kLarge, 6);
+  check(write(pipe_ends[1], "g", 1) == 1, "write");
+  int state = 0;
+  waitpid(child, &state, 0);
+  check(WIFEXITED(state) && WEXITSTATUS(state) == 0,
+        "child of fork: " + std::to_string(WIFEXITED(state) ? WEXITSTATUS(state) : -1));
+  check(holds(block, kLarge, 6), "the parent's block after its child wrote to it");
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  check(std::system("exit 7") == 7 << 8, "system");
+  std::free(block);
+}
+
+std::uint64_t in_place_bytes() {
+  using Counter = unsigned long long (*)();
+  const auto counter =
+      reinterpret_cast<Counter>(dlsym(RTLD_DEFAULT, "carillon_shim_in_place_bytes"));
+  return counter != nullptr ? counter() : 0;
+}
+
+void test_collectives() {
+  const int rank = world_rank(), size = world_size();
+  auto* const block = static_cast<unsigned char*>(std::malloc(kLarge));
+  auto* const all =
+      static_cast<unsigned char*>(std::malloc(kLarge * static_cast<std::size_t>(size)));
+  for (int root = 0; root < size; ++root) {
+    for (const std::size_t bytes :
+         {std::size_t{8}, std::size_t{5000}, std::size_t{70000}, kLarge}) {
+      fill(block, kLarge, rank == root ? 10 + root : 0);
+      check(
+          MPI_Bcast(block, static_cast<int>(bytes), MPI_BYTE, root, MPI_COMM_WORLD) == MPI_SUCCESS,
+          "bcast");
+      check(holds(block, bytes, 10 + root), "bcast of " + std::to_string(bytes));
+    }
+  }
+  fill(block, kLarge, 20 + rank);
+  MPI_Allgather(block, static_cast<int>(kLarge), MPI_BYTE, all, static_cast<int>(kLarge), MPI_BYTE,
+                MPI_COMM_WORLD);
+  for (int from = 0; from < size; ++from) {
+    check(holds(all + static_cast<std::size_t>(from) * kLarge, kLarge, 20 + from), "allgather");
+  }
+  if (size > 1) check((in_place_bytes() > 0) != g_full, "bytes read where they stood");
+  std::free(all);
+  std::free(block);
+  // What is freed may be something else at once.
+  for (int round = 0; round < 20; ++round) {
+    auto* const data = static_cast<unsigned char*>(std::malloc(kLarge));
+    fill(data, kLarge, rank == 0 ? round : 99);
+    MPI_Bcast(data, static_cast<int>(kLarge), MPI_BYTE, 0, MPI_COMM_WORLD);
+    check(holds(data, kLarge, round), "bcast of a block that was another one before");
+    std::free(data);
+  }
+}
+
+}  // namespace
+}  // namespace mpi_test
+
+int main(int argc, char** argv) {
+  using namespace mpi_test;
+  g_full = argc > 1 && std::string(argv[1]) == "full";
+  begin(argc, argv);
+  if (!g_full) {
+    test_blocks();
+    test_realloc();
+    test_fork();
+  }
+  test_alignment();
+  test_threads();
+  test_collectives();
+  malloc_trim(0);
+  test_collectives();
+  return end();
+}
