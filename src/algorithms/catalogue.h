@@ -49,6 +49,9 @@ void emit_allreduce_hierarchical(const Call& call, Builder& b);
 void emit_allreduce_lanes(const Call& call, Builder& b);
 void emit_allreduce_multicast(const Call& call, Builder& b);
 void emit_allreduce_switch(const Call& call, Builder& b);
+void emit_barrier_switch(const Call& call, Builder& b);
+void emit_bcast_switch(const Call& call, Builder& b);
+void emit_reduce_switch(const Call& call, Builder& b);
 
 void emit_allgather_flat(const Call& call, Builder& b);
 void emit_allgather_recursive_doubling(const Call& call, Builder& b);

@@ -33,6 +33,8 @@ constexpr std::array kAlgorithms = {
               {"barrier.flat", "barrier.dissemination", ""}},
     Algorithm{"barrier.multicast", "signals to the first leader, up a tree, then one multicast; k: children",
               kBarrier, emit_barrier_multicast, false, {1, 1024, 3}, false, {.multicast = true}},
+    Algorithm{"barrier.switch", "signals in nodes, nothing reduced by the switch, signals in nodes",
+              kBarrier, emit_barrier_switch, false, {}, false, {.in_switch = true}},
 
     Algorithm{"bcast.flat", "the root writes once, everybody reads", kBcast, emit_bcast_flat,
               false, {}, true},
@@ -61,6 +63,8 @@ constexpr std::array kAlgorithms = {
               kBcast, emit_bcast_multicast_leader, false, {}, true, {.multicast = true}},
     Algorithm{"bcast.multicast_dynamic", "one multicast to the process of each node that comes first",
               kBcast, emit_bcast_multicast_dynamic, false, {}, true, {.multicast = true}},
+    Algorithm{"bcast.switch", "in the root's node, by the switch to the leaders, in the other nodes",
+              kBcast, emit_bcast_switch, false, {}, true, {.in_switch = true}, {"", "", "bcast.flat"}},
 
     Algorithm{"reduce.flat", "the root reads and reduces everything", kReduce, emit_reduce_flat,
               false, {}, true, kLeftToRight},
@@ -77,6 +81,8 @@ constexpr std::array kAlgorithms = {
               {"reduce.flat", "reduce.degree_k", ""}},
     Algorithm{"reduce.lanes", "a piece per rank: in nodes, between those in its lane, to the root's node",
               kReduce, emit_reduce_lanes, true, {}, true},
+    Algorithm{"reduce.switch", "reduce in nodes, the switch reduces for the leaders, then to the root",
+              kReduce, emit_reduce_switch, true, {}, true, {.in_switch = true}, {"reduce.flat", "", ""}},
 
     Algorithm{"allreduce.flat", "everybody reads and reduces everything", kAllreduce,
               emit_allreduce_flat, false, {}, true, kLeftToRight},

@@ -115,7 +115,10 @@ Status resolve(const crl_team& team, const CallKey& key, PreparedCall& call) {
   const int size = team.team->size();
   call.key = key;
   Shared& shared = call.shared;
-  shared = {.collective = key.collective, .ranks = size, .root = key.root, .in_switch = false};
+  shared = {.collective = key.collective,
+            .ranks = size,
+            .root = key.root,
+            .in_switch = !has_reduction(key.collective)};
   if (has_reduction(key.collective)) {
     if (Status status = resolve_reduction(key, shared, call.reduction); !status.ok()) {
       return status;

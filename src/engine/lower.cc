@@ -316,7 +316,7 @@ class Lowering {
     instruction.length = !src.empty()   ? src[0].range.length
                          : !dst.empty() ? dst[0].range.length
                                         : 0;
-    instruction.count = instruction.length / call_.shared.element_bytes;
+    instruction.count = instruction.length / aggregate_unit(call_.shared);
     plan_.code.push_back(instruction);
   }
 

@@ -36,9 +36,9 @@ struct Reduction {
   Kernel kernel = nullptr;  ///< a predefined operator; null: use `user`
   crl_op_fn_t user = nullptr;
   void* user_arg = nullptr;
-  /// What switches compute, if the schedule has them do it.
-  aggregate::Op switch_op = {};
-  aggregate::Type switch_type = {};
+  /// What switches compute, if the schedule has them do it; of one operand alone nothing changes.
+  aggregate::Op switch_op = aggregate::Op::kOr;
+  aggregate::Type switch_type = aggregate::Type::kInt32;
 };
 
 /// What a call binds to a plan.

@@ -180,7 +180,8 @@ class Checker {
                 message.index_stride == 0,
             "an aggregate is of all leaders");
     require(call_.limits.aggregates, "the team has no switch that reduces");
-    require(call_.shared.in_switch, "switches do not compute this operator on this type");
+    require(call_.shared.in_switch || !has_reduction(call_.shared.collective),
+            "switches do not compute this operator on this type");
     require(!call_.limits.one_node(), "an aggregate on one node");
     require(call_.limits.is_leader(call_.rank), "an aggregate at a rank that is no leader");
     require(!in_loop && schedule_.learned.length == 0 && call_.stage == 0,
@@ -303,7 +304,7 @@ class Checker {
     if (op.kind == OpKind::kAggregate) {
       require(op.dst_count == 0 || op.src_count == 0 || src == dst,
               "operands and result of different lengths");
-      const std::int32_t element = call_.shared.element_bytes;
+      const std::int64_t element = aggregate_unit(call_.shared);
       require(src % element == 0 && dst % element == 0, "a part of an element");
     }
     if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");

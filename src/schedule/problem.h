@@ -72,6 +72,13 @@ struct Shared {
   bool operator==(const Shared&) const = default;
 };
 
+/// Of what an aggregate has a whole number, in bytes: elements, or where there is no operator the
+/// words that switches combine.
+inline constexpr std::int64_t kAggregateUnit = 4;
+inline std::int64_t aggregate_unit(const Shared& shared) {
+  return has_reduction(shared.collective) ? shared.element_bytes : kAggregateUnit;
+}
+
 /// Byte counts and offsets, one entry per peer, in the packed input and output: what this rank
 /// sends to each, and receives from each. allgatherv sends the same to all; in gatherv only the
 /// entries for the root count, and in scatterv only those of the root. In reduce_scatter block j

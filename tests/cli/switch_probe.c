@@ -5,7 +5,8 @@
  * each element; then it prints "rank R of N, errors E, ALGORITHM". The argument says how many
  * rounds; rank 0 prints "round I" after each, so that something may happen meanwhile. With two
  * named pipes after it a call comes first in which rank 0 makes no progress (held), and with
- * "short" all are of a packet. "time COUNT CALLS" only says how long calls take.
+ * "short" all are of a packet. "time COUNT CALLS" only says how long calls take, and after
+ * "rooted ROUNDS" the calls are reduces, bcasts and barriers.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -107,6 +108,35 @@ static void at_once(int round) {
   for (int k = 0; k < AT_ONCE; ++k) check(data[k], 0, 3, round + k, counts[(round + k) % lengths]);
 }
 
+static void expect(const char* name) { errors += strcmp(algorithm(), name) != 0; }
+
+/* Of every root; what is no root's output keeps its value. */
+static void rooted(int round) {
+  static char in[MOST * 8], out[MOST * 8];
+  static const int lengths_of_bytes[COUNTS] = {1, 2, 3, 4, 5, 6, 7, 9, 1411, 50001};
+  for (int root = 0; root < ranks; ++root) {
+    const int op = (round + root) % 3, type = (round / 3 + root) % TYPES;
+    const int count = counts[(round + root) % COUNTS], in_place = rank == root && round % 2 == 1;
+    for (int i = 0; i < count; ++i) store(in_place ? out : in, type, i, value(rank, round, i));
+    if (!in_place) memset(out, 0x5a, sizeof out);
+    MPI_Reduce(in_place ? MPI_IN_PLACE : in, out, count, type_of(type), operators()[op], root,
+               MPI_COMM_WORLD);
+    expect("reduce.switch");
+    if (rank == root) check(out, op, type, round, count);
+    for (size_t i = 0; rank != root && i < sizeof out; ++i) errors += out[i] != 0x5a;
+
+    const int bytes = lengths_of_bytes[(round + root) % COUNTS];
+    memset(out, 0x5a, sizeof out);
+    for (int i = 0; rank == root && i < bytes; ++i) out[i] = (char)value(root, round, i);
+    MPI_Bcast(out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+    expect("bcast.switch");
+    for (int i = 0; i < bytes; ++i) errors += out[i] != (char)value(root, round, i);
+    errors += out[bytes] != 0x5a;
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect("barrier.switch");
+  }
+}
+
 /* Ranks 0 and 1 meet in files: rank 1 comes when it is told by `go`, and rank 0, which has begun,
  * does nothing until rank 1 has its result. */
 static void held(const char* go, const char* end) {
@@ -173,12 +203,17 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return errors != 0;
   }
+  const int by_root = argc > 2 && strcmp(argv[1], "rooted") == 0;
   if (argc > 3) held(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[2], "short") == 0) lengths = 7;
-  const int rounds = argc > 1 ? atoi(argv[1]) : COUNTS;
+  const int rounds = argc > 1 ? atoi(argv[1 + by_root]) : COUNTS;
   for (int round = 0; round < rounds; ++round) {
-    blocking(round);
-    at_once(round);
+    if (by_root) {
+      rooted(round);
+    } else {
+      blocking(round);
+      at_once(round);
+    }
     if (rank == 0) {
       printf("round %d\n", round);
       fflush(stdout);

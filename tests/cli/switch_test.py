@@ -50,16 +50,17 @@ class SwitchTest(CliTest):
         self.assertEqual(switchd.wait(), 0)
         return said
 
-    def start(self, mpi, nodes, at, rounds, *pipes, key=None):
+    def start(self, mpi, nodes, at, *words, key=None):
         ranks = sum(map(int, nodes.split(",")))
         settings = {"CARILLON_NODE_RANKS": nodes, "CARILLON_SWITCH": at,
                     "CARILLON_SWITCH_KEY": str(key or self.key), "CARILLON_NETWORK": "fabric",
-                    "CARILLON_ALGORITHM": "allreduce=switch"}
+                    "CARILLON_ALGORITHM": "allreduce=switch;reduce=switch;bcast=switch;"
+                                          "barrier=switch"}
         errors = tempfile.TemporaryFile("w+")
         self.addCleanup(errors.close)
         process = subprocess.Popen(
             [str(CARILLON), "run", "--mpi", mpi, "-n", str(ranks),
-             str(PROBES / f"switch_probe-{mpi}"), str(rounds), *map(str, pipes)],
+             str(PROBES / f"switch_probe-{mpi}"), *map(str, words)],
             stdout=subprocess.PIPE, stderr=errors, text=True, env=clean_environment(settings))
         process.errors = errors
         self.addCleanup(process.stdout.close)
@@ -92,6 +93,19 @@ class SwitchTest(CliTest):
                     self.assertGreater(said["packets"]["operands"], 3 * 10 * 18)
                     self.assertEqual(said["packets"]["refused"], 0)
                     self.assertEqual((said["jobs"], said["groups"]), (0, 0))
+
+    def test_of_one_root_or_none(self):
+        for mpi in MPIS:
+            for nodes in ("1,1,1", "2,1,2"):
+                with self.subTest(mpi=mpi, nodes=nodes):
+                    switchd, at = self.switchd()
+                    err = self.check(*self.start(mpi, nodes, at, "rooted", 20), "allreduce.switch")
+                    self.assertEqual(err, "")
+                    said = self.statistics(switchd)
+                    self.assertEqual(said["packets"]["operands"] % 3, 0)
+                    # A barrier's is one of each leader, a bcast's and a reduce's one at least.
+                    self.assertGreater(said["packets"]["operands"], 3 * 20 * 3 * 3)
+                    self.assertEqual(said["packets"]["refused"], 0)
 
     @unittest.skipUnless(has_rtl(), "built without Verilator")
     def test_it_goes_through_the_hardware(self):
