@@ -65,6 +65,24 @@ TEST_P(OnNodes, AgreesWithTheOracle) {
   }
 }
 
+// Bytes of which no word is whole, and those that a word does not divide.
+TEST_P(OnNodes, MovesAnyNumberOfBytes) {
+  if (has_reduction(GetParam()->collective)) GTEST_SKIP() << "moves elements";
+  std::uint64_t seed = 0;
+  for (const Shape& shape : shapes()) {
+    for (const Rank root : test::roots_for(*GetParam(), shape.ranks(), true)) {
+      for (const std::int64_t bytes : {1, 2, 3, 5, 7, 9, 43}) {
+        const Shared shared{GetParam()->collective, shape.ranks(), root, bytes, 1};
+        const Trial trial{*GetParam(), {shared, false}, limits_for(shape, 64, 16), {}};
+        if (!check(*GetParam(), shared, trial.params, trial.limits).ok()) continue;
+        verify_trial(trial);
+        interpret_trial(trial, seed++);
+        if (HasFailure()) return;  // one example is enough
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Registry, OnNodes, testing::ValuesIn(test::all_algorithms()),
                          test::name_of_algorithm);
 
