@@ -3,12 +3,18 @@
 // Ends of members of teams with multicast: those who die, and those who leave while others still
 // need something of them.
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "support/calls.h"
 #include "support/multicast_team.h"
 
@@ -69,6 +75,25 @@ TEST_P(MulticastLeaving, NobodyLeavesWhomAnotherNeeds) {
   unsetenv("CARILLON_FAULT");
 }
 
+// The processes of two members, in rank order.
+std::array<pid_t, 2> tell_process(Meeting& meeting, int rank) {
+  const crl_oob_t oob = meeting.oob(rank);
+  const pid_t mine = getpid();
+  std::array<pid_t, 2> all{};
+  void* request = nullptr;
+  EXPECT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), sizeof mine, &request), 0);
+  while (oob.allgather_test(oob.arg, request) == 1) sched_yield();
+  return all;
+}
+
+// Returns when all threads of the process have ended. A barrier with one of them would not do: the
+// others go on until it runs again.
+void wait_for_end(const UniqueFd& process) {
+  pollfd ended{process.get(), POLLIN, 0};
+  while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
 // Of two ranks on two nodes the root dies when it has done its part and waits in the next call, so
 // that the other one knows, and much of what it sent has been lost.
 TEST_P(MulticastLeaving, WhatADeadRootHasNotRepairedIsAnError) {
@@ -78,6 +103,9 @@ TEST_P(MulticastLeaving, WhatADeadRootHasNotRepairedIsAnError) {
   constexpr useconds_t kUntilTold_us = 1000000;
   Meeting world(2), members(2), end(2);
   const auto exits = run_processes(2, [&](int rank) {
+    const auto processes = tell_process(end, rank);
+    const UniqueFd root(static_cast<int>(syscall(SYS_pidfd_open, processes[0], 0)));
+    ASSERT_GE(root.get(), 0);
     crl_context_h context = make_context(world, rank);
     crl_team_h team = make_team(context, members.oob(rank));
     broadcast_rounds(team, 4);
@@ -94,6 +122,7 @@ TEST_P(MulticastLeaving, WhatADeadRootHasNotRepairedIsAnError) {
     }
     usleep(kUntilTold_us);
     end.barrier(1);
+    wait_for_end(root);
     const auto status = crl_bcast(team, data.data(), data.size() * sizeof data[0], 0);
     EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
     crl_team_destroy(team);
