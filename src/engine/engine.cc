@@ -139,20 +139,21 @@ void Engine::set_up_memory() {
   }
 }
 
-void Engine::learn_shared(Lending::Clock::duration took, std::int64_t bytes) {
-  lending_.note_shared(took, bytes);
+void Engine::learn_shared(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes) {
+  lending_.note_shared(taken, took, bytes);
   tell_lending();
 }
 
-void Engine::learn_private(Lending::Clock::duration took, std::int64_t bytes) {
-  lending_.note_private(took, bytes);
+void Engine::learn_private(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes) {
+  lending_.note_private(taken, took, bytes);
   tell_lending();
 }
 
 void Engine::tell_lending() {
   const shm::Reads reads = segment_->reads(node_rank_);
-  const shm::Reads now = lending_.pays() ? shm::Reads::kPrefers : shm::Reads::kCan;
-  if (reads != now && reads != shm::Reads::kNot) segment_->set_reads(node_rank_, now);
+  const shm::Reads now = shm::Reads::of_who_can(lending_.pays(shm::Taken::kCopied),
+                                                lending_.pays(shm::Taken::kReduced));
+  if (reads != now && reads.can()) segment_->set_reads(node_rank_, now);
 }
 
 Engine::~Engine() {

@@ -90,12 +90,12 @@ class Engine {
   /// Messages within the node are read in the writer's memory if they are at least as long.
   [[nodiscard]] std::int64_t lend_from_bytes() const { return lend_from_bytes_; }
   /// So long it took this process to copy a message of the node to shared memory, or to take one
-  /// from there, or from the sender's own. Senders are told what it prefers.
+  /// from there, or from the sender's own, for such a use. Senders are told what it prefers.
   void learn_written(Lending::Clock::duration took, std::int64_t bytes) {
     lending_.note_written(took, bytes);
   }
-  void learn_shared(Lending::Clock::duration took, std::int64_t bytes);
-  void learn_private(Lending::Clock::duration took, std::int64_t bytes);
+  void learn_shared(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes);
+  void learn_private(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes);
   /// What this process multicasts with, on teams that all want it.
   [[nodiscard]] const MulticastWish& multicast_wish() const { return multicast_; }
   /// It has not worked: no more teams try. `tells`: whether this process says so, if it was asked

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which way long messages within the node come to this process sooner: copied to shared memory and
-// from there, or read in the sender's private memory. That depends on how far apart the cores are:
-// it is learned as messages come, each way now and then.
+// from there, or read in the sender's private memory. That depends on how far apart the cores are,
+// and on what is done with them: bytes that are reduced are read where they are in shared memory,
+// but private ones are copied first. It is learned as messages come, each way now and then.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+
+#include "transport/shm/layout.h"
 
 namespace carillon {
 
@@ -16,17 +20,23 @@ class Lending {
   using Clock = std::chrono::steady_clock;
 
   /// Took so long to copy a message to shared memory. (Its reader's sender is like this process.)
-  void note_written(Clock::duration took, std::int64_t bytes) { written_.note(took, bytes); }
-  /// Took so long to take one from there.
-  void note_shared(Clock::duration took, std::int64_t bytes) { shared_.note(took, bytes); }
-  /// Took so long to read one in the sender's memory.
-  void note_private(Clock::duration took, std::int64_t bytes) { private_.note(took, bytes); }
+  void note_written(Clock::duration took, std::int64_t bytes) {
+    if (++writes_ > kFirst) written_.note(took, bytes);
+  }
+  /// Took so long to take one from there, to a copy of its own or into a sum.
+  void note_shared(shm::Taken taken, Clock::duration took, std::int64_t bytes) {
+    if (++takes_ > kFirst) shared_[taken].note(took, bytes);
+  }
+  /// Took so long from the sender's memory to there.
+  void note_private(shm::Taken taken, Clock::duration took, std::int64_t bytes) {
+    private_[taken].note(took, bytes);
+  }
 
-  /// Are messages better lent? Only once both ways have been seen.
-  [[nodiscard]] bool pays() const {
-    return shared_.ps_per_byte > 0 && private_.ps_per_byte > 0 &&
-           private_.ps_per_byte <
-               shared_.ps_per_byte + std::max(written_.ps_per_byte, shared_.ps_per_byte);
+  /// Are messages that are so used better lent? Only once both ways have been seen.
+  [[nodiscard]] bool pays(shm::Taken taken) const {
+    const std::int64_t shared = shared_[taken].ps_per_byte;
+    const std::int64_t lent = private_[taken].ps_per_byte;
+    return shared > 0 && lent > 0 && lent < shared + std::max(written_.ps_per_byte, shared);
   }
 
  private:
@@ -41,7 +51,20 @@ class Lending {
           ps_per_byte == 0 ? now : std::max<std::int64_t>(1, (7 * ps_per_byte + sample) / 8);
     }
   };
-  Mean written_, shared_, private_;
+  struct Means {
+    std::array<Mean, 2> means;
+    Mean& operator[](shm::Taken taken) { return means[static_cast<std::size_t>(taken)]; }
+    const Mean& operator[](shm::Taken taken) const {
+      return means[static_cast<std::size_t>(taken)];
+    }
+  };
+
+  // Shared memory that is used for the first time costs several times as much: the kernel makes its
+  // pages. So many chunks a pool has of them, by default; they are used in turn.
+  static constexpr int kFirst = 64;
+  std::uint64_t writes_ = 0, takes_ = 0;
+  Mean written_;
+  Means shared_, private_;  // by how they are taken
 };
 
 }  // namespace carillon

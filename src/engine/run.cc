@@ -230,7 +230,7 @@ void Run::copy(const Instruction& in, const Strand& strand) {
   if (times_taking(in.a, from, length)) {
     const auto begin = Lending::Clock::now();
     copy_bytes(to, from, length);
-    team_->engine().learn_shared(Lending::Clock::now() - begin, length);
+    learn_taking(in.a, begin, length);
   } else {
     copy_bytes(to, from, length);
   }
@@ -244,10 +244,11 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
   const auto count = static_cast<std::size_t>(in.count);
   const Reduction& reduction = binding_.reduction;
   if (reduction.kernel != nullptr) {
-    const bool times = times_taking(in.a, left, in.length) || times_taking(in.b, right, in.length);
+    const bool is_left = times_taking(in.a, left, in.length);
+    const bool times = is_left || times_taking(in.b, right, in.length);
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     reduction.kernel(dst, left, right, count);
-    if (times) team_->engine().learn_shared(Lending::Clock::now() - begin, in.length);
+    if (times) learn_taking(is_left ? in.a : in.b, begin, in.length);
     return;
   }
   // A user operator works in place on its right operand.

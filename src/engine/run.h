@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "carillon/carillon.h"
+#include "engine/lending.h"
 #include "engine/plan.h"
 #include "engine/sparse_plan.h"
 #include "reduce/kernels.h"
@@ -151,6 +152,11 @@ class Run {
     std::uint16_t use = 0;
     std::uint64_t number = 0;
   };
+  struct Lent {  // a message that was read in the sender's memory, and how long that took
+    std::vector<std::byte> bytes;
+    Lending::Clock::duration took{};
+    std::int64_t length = 0;
+  };
   struct Received {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
@@ -235,6 +241,10 @@ class Run {
   bool may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const;
   [[nodiscard]] bool times_taking(const Operand& from, const std::byte* data,
                                   std::int64_t bytes) const;
+  [[nodiscard]] shm::Taken how_taken() const;
+  [[nodiscard]] const Lent* read_here(const Operand& from) const;
+  void learn_taking(const Operand& from, const Lending::Clock::time_point& begin,
+                    std::int64_t bytes) const;
   bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
                  Received* received);
   int lent_after(const Instruction& in, const Strand& strand, std::uint64_t number,
@@ -308,8 +318,8 @@ class Run {
   std::chrono::steady_clock::time_point flushing_since_;  // none: it is not
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
-  std::unique_ptr<net::Fetches> fetches_;     // null until the first
-  std::vector<std::vector<std::byte>> lent_;  // messages that were read and landed nowhere else
+  std::unique_ptr<net::Fetches> fetches_;  // null until the first
+  std::vector<Lent> lent_;                 // messages that were read and landed nowhere else
   std::vector<std::uint8_t> landed_;       // messages that stand where they may stay; by slot base
   std::unique_ptr<net::Gathers> gathers_;  // null until the first
   struct {                                 // that lists were made for

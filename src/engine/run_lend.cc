@@ -29,8 +29,8 @@ bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64
   bool preferred = engine.settings().lend_bytes > 0;
   const auto can = [&](int rank) {
     const shm::Reads reads = engine.segment().reads(endpoint.peer(rank).node_rank);
-    preferred = preferred || (reads == shm::Reads::kPrefers) != (number % kTrials == 0);
-    return reads != shm::Reads::kNot;
+    preferred = preferred || reads.prefers(how_taken()) != (number % kTrials == 0);
+    return reads.can();
   };
   if (!is_shared_out(channel.flow)) return can(channel.peer) && preferred;
   int readers = 0;
@@ -43,11 +43,39 @@ bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64
   return preferred;
 }
 
-// What came from shared memory, and how long it took to take it.
+// What the collective's readers do with most of its messages.
+shm::Taken Run::how_taken() const {
+  const Reduction& reduction = binding_.reduction;
+  const bool reduces = reduction.kernel != nullptr || reduction.user != nullptr;
+  return reduces ? shm::Taken::kReduced : shm::Taken::kCopied;
+}
+
+// The operand is a long message's, or part of it, that comes from shared memory or has been read
+// in the sender's, to where it does not stay.
 bool Run::times_taking(const Operand& from, const std::byte* data, std::int64_t bytes) const {
   const Engine& engine = team_->engine();
-  return from.base >= kBaseSlots && bytes >= engine.lend_from_bytes() &&
-         engine.segment().contains(data);
+  if (from.base < kBaseSlots || bytes < engine.lend_from_bytes()) return false;
+  return engine.segment().contains(data) || read_here(from) != nullptr;
+}
+
+// Where it was read to, if the message was lent and did not land.
+const Run::Lent* Run::read_here(const Operand& from) const {
+  const auto place = static_cast<std::size_t>(from.base - kBaseSlots);
+  if (place >= lent_.size() || lent_[place].bytes.empty()) return nullptr;
+  return bases_[from.base] == lent_[place].bytes.data() ? &lent_[place] : nullptr;
+}
+
+void Run::learn_taking(const Operand& from, const Lending::Clock::time_point& begin,
+                       std::int64_t bytes) const {
+  Engine& engine = team_->engine();
+  auto took = Lending::Clock::now() - begin;
+  const Lent* const lent = read_here(from);
+  if (lent == nullptr) {
+    engine.learn_shared(how_taken(), took, bytes);
+  } else {
+    took += lent->took * bytes / lent->length;
+    engine.learn_private(how_taken(), took, bytes);
+  }
 }
 
 // How many of the messages after this one are there, lent, and land right behind it: one call reads
@@ -84,8 +112,8 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
   if (!received->landed) {
     const auto place = static_cast<std::size_t>(in.dst.base - kBaseSlots);
     if (lent_.size() <= place) lent_.resize(place + 1);
-    if (lent_[place].size() < length) lent_[place].resize(length);
-    into = lent_[place].data();
+    if (lent_[place].bytes.size() < length) lent_[place].bytes.resize(length);
+    into = lent_[place].bytes.data();
   }
   received->data = into;
   copied_bytes_ += length;
@@ -106,7 +134,13 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     fail_unreachable(peer, status);
     return false;
   }
-  team_->engine().learn_private(took, static_cast<std::int64_t>(bytes));
+  if (received->landed) {
+    team_->engine().learn_private(how_taken(), took, static_cast<std::int64_t>(bytes));
+  } else {
+    Lent& lent = lent_[static_cast<std::size_t>(in.dst.base - kBaseSlots)];
+    lent.took = took;
+    lent.length = static_cast<std::int64_t>(bytes);
+  }
   return true;
 }
 

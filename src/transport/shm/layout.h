@@ -149,8 +149,29 @@ struct AreaLayout {
   }
 };
 
+/// What a rank does with a long message: copies it to its output, or reduces it.
+enum class Taken : std::uint8_t { kCopied, kReduced };
+
 /// Whether a rank can read the private memory of all ranks of the node, and would rather.
-enum class Reads : std::uint32_t { kNot, kCan, kPrefers };
+class Reads {
+ public:
+  constexpr Reads() = default;
+  constexpr explicit Reads(std::uint32_t bits) : bits_(bits) {}
+  static constexpr Reads of_who_can(bool rather_copied = false, bool rather_reduced = false) {
+    return Reads(kCan | (rather_copied ? kCan << 1 : 0) | (rather_reduced ? kCan << 2 : 0));
+  }
+
+  [[nodiscard]] constexpr bool can() const { return bits_ != 0; }
+  [[nodiscard]] constexpr bool prefers(Taken taken) const {
+    return (bits_ >> (1 + static_cast<int>(taken)) & 1U) != 0;
+  }
+  [[nodiscard]] constexpr std::uint32_t bits() const { return bits_; }
+  constexpr bool operator==(const Reads&) const = default;
+
+ private:
+  static constexpr std::uint32_t kCan = 1;
+  std::uint32_t bits_ = 0;
+};
 
 /// Per rank of the node, in the segment header.
 struct alignas(kCacheLine) RankState {
@@ -172,7 +193,7 @@ struct alignas(kCacheLine) RankState {
   /// How many ranks have mapped it. Raised with release when it is there; partner: the acquire load
   /// of who passes on where bytes are in it.
   std::atomic<std::uint32_t> heap_readers;
-  /// One of Reads.
+  /// The bits of Reads.
   std::atomic<std::uint32_t> reads;
   /// How many threads of the rank sleep on its bell instead, and the bell's name (0: it has none).
   std::atomic<std::uint32_t> listening;

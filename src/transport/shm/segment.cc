@@ -250,16 +250,16 @@ void Segment::try_reading(int rank) {
     // A process of another container may have the pid that this one's has in its own.
     if (!read || number != process) return;
   }
-  set_reads(rank, Reads::kCan);
+  set_reads(rank, Reads::of_who_can());
 }
 
 Reads Segment::reads(int rank) const {
-  // A hint, but for kNot, which the rank's entering orders before all messages.
-  return static_cast<Reads>(state(rank).reads.load(std::memory_order_relaxed));
+  // A hint, but that it can, which the rank's entering orders before all messages.
+  return Reads(state(rank).reads.load(std::memory_order_relaxed));
 }
 
 void Segment::set_reads(int rank, Reads reads) {
-  state(rank).reads.store(static_cast<std::uint32_t>(reads), std::memory_order_relaxed);
+  state(rank).reads.store(reads.bits(), std::memory_order_relaxed);
 }
 
 }  // namespace carillon::shm

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether long messages within a node are better read in the sender's memory: what is learned of
+// it.
+#include <gtest/gtest.h>
+
+#include "engine/lending.h"
+
+namespace carillon {
+namespace {
+
+using shm::Reads;
+using shm::Taken;
+using std::chrono::microseconds;
+
+constexpr std::int64_t kBytes = 65536;
+
+// One whose memory has been used before.
+Lending warm() {
+  Lending lending;
+  for (int i = 0; i < 64; ++i) {
+    lending.note_shared(Taken::kCopied, microseconds(1000), kBytes);
+    lending.note_written(microseconds(1000), kBytes);
+  }
+  return lending;
+}
+
+TEST(Lending, TakesNoAccountOfMemoryThatIsNew) {
+  Lending lending = warm();
+  lending.note_private(Taken::kCopied, microseconds(12), kBytes);
+  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "the other way is not known";
+  lending.note_shared(Taken::kCopied, microseconds(4), kBytes);
+  lending.note_written(microseconds(4), kBytes);
+  EXPECT_FALSE(lending.pays(Taken::kCopied));
+}
+
+TEST(Lending, PaysOnceBothWaysAreKnown) {
+  Lending lending = warm();
+  EXPECT_FALSE(lending.pays(Taken::kCopied));
+  lending.note_private(Taken::kCopied, microseconds(5), kBytes);
+  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "the other way is not known";
+  lending.note_shared(Taken::kCopied, microseconds(4), kBytes);
+  EXPECT_TRUE(lending.pays(Taken::kCopied)) << "the sender copies it, too";
+}
+
+TEST(Lending, IsLearnedApartForWhatIsReduced) {
+  Lending lending = warm();
+  lending.note_private(Taken::kCopied, microseconds(5), kBytes);
+  lending.note_shared(Taken::kCopied, microseconds(5), kBytes);
+  lending.note_private(Taken::kReduced, microseconds(12), kBytes);
+  EXPECT_FALSE(lending.pays(Taken::kReduced)) << "the copies' time is not known of sums";
+  lending.note_shared(Taken::kReduced, microseconds(5), kBytes);
+  EXPECT_FALSE(lending.pays(Taken::kReduced));
+  EXPECT_TRUE(lending.pays(Taken::kCopied));
+}
+
+TEST(Lending, CountsWhatTheSenderTakes) {
+  Lending lending = warm();
+  lending.note_private(Taken::kReduced, microseconds(12), kBytes);
+  lending.note_shared(Taken::kReduced, microseconds(5), kBytes);
+  EXPECT_FALSE(lending.pays(Taken::kReduced));
+  lending.note_written(microseconds(9), kBytes);
+  EXPECT_TRUE(lending.pays(Taken::kReduced));
+}
+
+TEST(Lending, OneThatWasInterruptedSaysLittle) {
+  Lending lending = warm();
+  lending.note_private(Taken::kCopied, microseconds(5), kBytes);
+  lending.note_shared(Taken::kCopied, microseconds(5), kBytes);
+  lending.note_private(Taken::kCopied, microseconds(100000), kBytes);
+  EXPECT_TRUE(lending.pays(Taken::kCopied));
+}
+
+TEST(Lending, ReadersSayWhatTheyPreferForEachUse) {
+  EXPECT_FALSE(Reads().can());
+  const Reads able = Reads::of_who_can();
+  EXPECT_TRUE(able.can());
+  EXPECT_FALSE(able.prefers(Taken::kCopied));
+  EXPECT_FALSE(able.prefers(Taken::kReduced));
+  const Reads copies = Reads::of_who_can(true, false);
+  EXPECT_TRUE(copies.prefers(Taken::kCopied));
+  EXPECT_FALSE(copies.prefers(Taken::kReduced));
+  EXPECT_TRUE(Reads(Reads::of_who_can(false, true).bits()).prefers(Taken::kReduced));
+}
+
+}  // namespace
+}  // namespace carillon
