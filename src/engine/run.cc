@@ -227,14 +227,20 @@ void Run::copy(const Instruction& in, const Strand& strand) {
   std::byte* const to = at(in.dst, strand);
   const std::byte* const from = at(in.a, strand);
   if (to == from) return;  // it has landed there
-  if (times_taking(in.a, from, length)) {
-    const auto begin = Lending::Clock::now();
-    copy_bytes(to, from, length);
-    team_->engine().learn_shared(Lending::Clock::now() - begin, length);
+  if (in.a.base >= kBaseSlots) {
+    take(to, from, length);
   } else {
     copy_bytes(to, from, length);
   }
   copied_bytes_ += static_cast<std::uint64_t>(length);
+}
+
+// Bytes of a message.
+void Run::take(std::byte* to, const std::byte* from, std::int64_t length) {
+  if (!came_shared(from, length)) return copy_bytes(to, from, length);
+  const auto begin = Lending::Clock::now();
+  copy_bytes(to, from, length);
+  team_->engine().learn_shared(Lending::Clock::now() - begin, length);
 }
 
 void Run::reduce(const Instruction& in, const Strand& strand) {
@@ -244,7 +250,8 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
   const auto count = static_cast<std::size_t>(in.count);
   const Reduction& reduction = binding_.reduction;
   if (reduction.kernel != nullptr) {
-    const bool times = times_taking(in.a, left, in.length) || times_taking(in.b, right, in.length);
+    const bool times = (in.a.base >= kBaseSlots && came_shared(left, in.length)) ||
+                       (in.b.base >= kBaseSlots && came_shared(right, in.length));
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     reduction.kernel(dst, left, right, count);
     if (times) team_->engine().learn_shared(Lending::Clock::now() - begin, in.length);
@@ -279,9 +286,9 @@ void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std
 }
 
 void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-                  std::int64_t offset, std::int64_t length) const {
+                  std::int64_t offset, std::int64_t length) {
   if (in.piece_count == 0) {
-    copy_bytes(at(in.dst, strand) + offset, from, length);
+    take(at(in.dst, strand) + offset, from, length);
     return;
   }
   for_each_run(pieces_of(in), offset, length, whole_length,

@@ -233,12 +233,13 @@ class Run {
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
   bool may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const;
-  [[nodiscard]] bool times_taking(const Operand& from, const std::byte* data,
-                                  std::int64_t bytes) const;
+  [[nodiscard]] bool came_shared(const std::byte* data, std::int64_t bytes) const;
   bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
                  Received* received);
-  int lent_after(const Instruction& in, const Strand& strand, std::uint64_t number,
-                 const Received& received);
+  [[nodiscard]] std::int64_t landing_behind(const Instruction& in, const Strand& strand,
+                                            const Landing& to) const;
+  int lent_after(std::uint16_t use, std::uint64_t number, const Received& received,
+                 std::int64_t most);
   bool wait(const Instruction& in, Strand& strand, int polls);
   template <typename Clock>
   bool write_large(const Instruction& in, const Strand& strand, shm::Line& line, const Part& part,
@@ -269,7 +270,8 @@ class Run {
   }
   void begin_measuring();
   void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-               std::int64_t offset, std::int64_t length) const;
+               std::int64_t offset, std::int64_t length);
+  void take(std::byte* to, const std::byte* from, std::int64_t length);
   void take_numbers();
   bool references_released();
   bool told_awaited();

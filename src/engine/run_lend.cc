@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Long messages within the node that are copied once: a put whose bytes keep their value tells
-// where they are in the writer's private memory, and the wait reads them there by process_vm_readv,
-// if possible to where the schedule copies them anyway. The writer's run ends when its readers have
-// them. Which messages go this way is the writer's choice alone; readers say what they prefer.
+// Long messages within the node that are copied once: a put or send whose bytes keep their value
+// tells where they are in the writer's private memory, and the wait or recv reads them there by
+// process_vm_readv, if possible to where the schedule copies them anyway. The writer's run ends
+// when its readers have them. Which messages go this way is the writer's choice alone; readers say
+// what they prefer.
 #include <string>
 
 #include "engine/engine.h"
@@ -22,7 +23,7 @@ constexpr std::uint64_t kTrials = 64;
 
 // Can all readers of the message read this process's memory, and do they prefer that?
 bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const {
-  if (in.action != Action::kPut || in.piece_count != 0) return false;
+  if (in.piece_count != 0) return false;
   if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return false;
   const Engine& engine = team_->engine();
   shm::Endpoint& endpoint = team_->endpoint();
@@ -43,32 +44,38 @@ bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64
   return preferred;
 }
 
-// What came from shared memory, and how long it took to take it.
-bool Run::times_taking(const Operand& from, const std::byte* data, std::int64_t bytes) const {
+// Did it come by way of shared memory, and so long that it could have been read where it was?
+bool Run::came_shared(const std::byte* data, std::int64_t bytes) const {
   const Engine& engine = team_->engine();
-  return from.base >= kBaseSlots && bytes >= engine.lend_from_bytes() &&
-         engine.segment().contains(data);
+  return bytes >= engine.lend_from_bytes() && engine.segment().contains(data);
 }
 
-// How many of the messages after this one are there, lent, and land right behind it: one call reads
-// them all. Only in a loop that does nothing but take messages, so that nothing looks early.
-int Run::lent_after(const Instruction& in, const Strand& strand, std::uint64_t number,
-                    const Received& received) {
-  if (strand.loop == 0 || in.index_stride != 1) return 0;
+// How many of the messages after this one land right behind it: those of a stream, but for a
+// shorter last one, and those of a loop that does nothing but take messages, so that nothing looks
+// early.
+std::int64_t Run::landing_behind(const Instruction& in, const Strand& strand,
+                                 const Landing& to) const {
+  const auto length = static_cast<std::int64_t>(to.bytes.size());
+  if (in.action == Action::kRecv) {
+    return (length_of(in.dst, in.length) - to.part.offset) / length - 1;
+  }
+  if (strand.loop == 0 || in.index_stride != 1 || in.a.stride != length) return 0;
   for (const Instruction* i = &plan_->code[strand.loop]; i->action != Action::kEndRepeat; ++i) {
     const bool takes = i->action == Action::kCopy || i->action == Action::kRelease || i == &in;
     if (!takes) return 0;
   }
-  Strand later = strand;
-  const std::byte* const landing = at(in.a, strand);
+  return strand.iterations - strand.iteration - 1;
+}
+
+// And how many of so many are there, and lent from one place: one call reads them all.
+int Run::lent_after(std::uint16_t use, std::uint64_t number, const Received& received,
+                    std::int64_t most) {
   int after = 0;
-  while (++later.iteration < strand.iterations && after + 1 < shm::kWindow) {
-    const std::int64_t place = (after + 1) * received.length;
+  while (after < most && after + 1 < shm::kWindow) {
     Received next;
-    if (!poll(in.use, number + static_cast<std::uint64_t>(after) + 1, 0, &next)) break;
-    const bool follows = next.lent == received.lent + static_cast<std::uint64_t>(place) &&
-                         next.length == received.length && at(in.a, later) == landing + place;
-    if (!follows) break;
+    if (!poll(use, number + static_cast<std::uint64_t>(after) + 1, 0, &next)) break;
+    const auto place = static_cast<std::uint64_t>((after + 1) * received.length);
+    if (next.lent != received.lent + place || next.length != received.length) break;
     ++after;
   }
   return after;
@@ -82,7 +89,10 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
   std::byte* into = to.bytes.data();
   received->landed = to.bytes.size() == length;
   if (!received->landed) {
-    const auto place = static_cast<std::size_t>(in.dst.base - kBaseSlots);
+    const auto place =
+        in.action == Action::kWait
+            ? in.dst.base - kBaseSlots
+            : plan_->slot_bases + static_cast<std::size_t>(&strand - strands_.data());
     if (lent_.size() <= place) lent_.resize(place + 1);
     if (lent_[place].size() < length) lent_[place].resize(length);
     into = lent_[place].data();
@@ -93,7 +103,9 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     --strand.read_ahead;
     return true;
   }
-  strand.read_ahead = received->landed ? lent_after(in, strand, number, *received) : 0;
+  if (received->landed) {
+    strand.read_ahead = lent_after(in.use, number, *received, landing_behind(in, strand, to));
+  }
   if (done()) return false;  // of those, one is of another call, or withdrawn
   const std::size_t bytes = length * static_cast<std::size_t>(1 + strand.read_ahead);
   const auto begin = Lending::Clock::now();
