@@ -405,8 +405,8 @@ class Lowering {
       (is_incoming(op.kind) ? instruction.dst : instruction.a) = operand(runs[0]);
     }
     if (runs.size() != 1 || instruction.gather != 0) add_pieces(runs, instruction);
-    instruction.stable = action == Action::kPut && runs.size() == 1 && stable(runs[0]);
     const bool posts = action == Action::kPut || action == Action::kSend;
+    instruction.stable = posts && runs.size() == 1 && stable(runs[0]);
     instruction.lasts = posts && runs.size() == 1 && lasts(op, runs[0]);
     plan_.code.push_back(instruction);
   }

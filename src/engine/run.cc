@@ -227,14 +227,20 @@ void Run::copy(const Instruction& in, const Strand& strand) {
   std::byte* const to = at(in.dst, strand);
   const std::byte* const from = at(in.a, strand);
   if (to == from) return;  // it has landed there
-  if (times_taking(in.a, from, length)) {
-    const auto begin = Lending::Clock::now();
-    copy_bytes(to, from, length);
-    learn_taking(in.a, begin, length);
+  if (in.a.base >= kBaseSlots) {
+    take(to, from, length);
   } else {
     copy_bytes(to, from, length);
   }
   copied_bytes_ += static_cast<std::uint64_t>(length);
+}
+
+// Bytes of a message.
+void Run::take(std::byte* to, const std::byte* from, std::int64_t length) {
+  if (!times_taking(from, length)) return copy_bytes(to, from, length);
+  const auto begin = Lending::Clock::now();
+  copy_bytes(to, from, length);
+  learn_taking(from, begin, length);
 }
 
 void Run::reduce(const Instruction& in, const Strand& strand) {
@@ -244,11 +250,11 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
   const auto count = static_cast<std::size_t>(in.count);
   const Reduction& reduction = binding_.reduction;
   if (reduction.kernel != nullptr) {
-    const bool is_left = times_taking(in.a, left, in.length);
-    const bool times = is_left || times_taking(in.b, right, in.length);
+    const bool is_left = in.a.base >= kBaseSlots && times_taking(left, in.length);
+    const bool times = is_left || (in.b.base >= kBaseSlots && times_taking(right, in.length));
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     reduction.kernel(dst, left, right, count);
-    if (times) learn_taking(is_left ? in.a : in.b, begin, in.length);
+    if (times) learn_taking(is_left ? left : right, begin, in.length);
     return;
   }
   // A user operator works in place on its right operand.
@@ -280,9 +286,9 @@ void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std
 }
 
 void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-                  std::int64_t offset, std::int64_t length) const {
+                  std::int64_t offset, std::int64_t length) {
   if (in.piece_count == 0) {
-    copy_bytes(at(in.dst, strand) + offset, from, length);
+    take(at(in.dst, strand) + offset, from, length);
     return;
   }
   for_each_run(pieces_of(in), offset, length, whole_length,

@@ -239,16 +239,18 @@ class Run {
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
   bool may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const;
-  [[nodiscard]] bool times_taking(const Operand& from, const std::byte* data,
-                                  std::int64_t bytes) const;
+  [[nodiscard]] bool times_taking(const std::byte* data, std::int64_t bytes) const;
   [[nodiscard]] shm::Taken how_taken() const;
-  [[nodiscard]] const Lent* read_here(const Operand& from) const;
-  void learn_taking(const Operand& from, const Lending::Clock::time_point& begin,
+  [[nodiscard]] const Lent* read_here(const std::byte* data) const;
+  void learn_taking(const std::byte* data, const Lending::Clock::time_point& begin,
                     std::int64_t bytes) const;
+  Lent& place_of_lent(const Instruction& in, const Strand& strand);
   bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
                  Received* received);
-  int lent_after(const Instruction& in, const Strand& strand, std::uint64_t number,
-                 const Received& received);
+  [[nodiscard]] std::int64_t landing_behind(const Instruction& in, const Strand& strand,
+                                            const Landing& to) const;
+  int lent_after(std::uint16_t use, std::uint64_t number, const Received& received,
+                 std::int64_t most);
   bool wait(const Instruction& in, Strand& strand, int polls);
   template <typename Clock>
   bool write_large(const Instruction& in, const Strand& strand, shm::Line& line, const Part& part,
@@ -279,7 +281,8 @@ class Run {
   }
   void begin_measuring();
   void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-               std::int64_t offset, std::int64_t length) const;
+               std::int64_t offset, std::int64_t length);
+  void take(std::byte* to, const std::byte* from, std::int64_t length);
   void take_numbers();
   bool references_released();
   bool told_awaited();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Long messages within the node that are copied once: a put whose bytes keep their value tells
-// where they are in the writer's private memory, and the wait reads them there by process_vm_readv,
-// if possible to where the schedule copies them anyway. The writer's run ends when its readers have
-// them. Which messages go this way is the writer's choice alone; readers say what they prefer.
+// Long messages within the node that are copied once: a put or send whose bytes keep their value
+// tells where they are in the writer's private memory, and the wait or recv reads them there by
+// process_vm_readv, if possible to where the schedule copies them anyway. The writer's run ends
+// when its readers have them. Which messages go this way is the writer's choice alone; readers say
+// what they prefer.
+#include <algorithm>
 #include <string>
 
 #include "engine/engine.h"
@@ -22,7 +24,7 @@ constexpr std::uint64_t kTrials = 64;
 
 // Can all readers of the message read this process's memory, and do they prefer that?
 bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const {
-  if (in.action != Action::kPut || in.piece_count != 0) return false;
+  if (in.piece_count != 0) return false;
   if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return false;
   const Engine& engine = team_->engine();
   shm::Endpoint& endpoint = team_->endpoint();
@@ -50,26 +52,27 @@ shm::Taken Run::how_taken() const {
   return reduces ? shm::Taken::kReduced : shm::Taken::kCopied;
 }
 
-// The operand is a long message's, or part of it, that comes from shared memory or has been read
-// in the sender's, to where it does not stay.
-bool Run::times_taking(const Operand& from, const std::byte* data, std::int64_t bytes) const {
+// Bytes of a message: has it come by way of shared memory or been read in the sender's, to where it
+// does not stay, and is it so long that it could have come the other way?
+bool Run::times_taking(const std::byte* data, std::int64_t bytes) const {
   const Engine& engine = team_->engine();
-  if (from.base < kBaseSlots || bytes < engine.lend_from_bytes()) return false;
-  return engine.segment().contains(data) || read_here(from) != nullptr;
+  if (bytes < engine.lend_from_bytes()) return false;
+  return engine.segment().contains(data) || read_here(data) != nullptr;
 }
 
 // Where it was read to, if the message was lent and did not land.
-const Run::Lent* Run::read_here(const Operand& from) const {
-  const auto place = static_cast<std::size_t>(from.base - kBaseSlots);
-  if (place >= lent_.size() || lent_[place].bytes.empty()) return nullptr;
-  return bases_[from.base] == lent_[place].bytes.data() ? &lent_[place] : nullptr;
+const Run::Lent* Run::read_here(const std::byte* data) const {
+  const auto found = std::find_if(lent_.begin(), lent_.end(), [&](const Lent& lent) {
+    return data >= lent.bytes.data() && data < lent.bytes.data() + lent.bytes.size();
+  });
+  return found == lent_.end() ? nullptr : &*found;
 }
 
-void Run::learn_taking(const Operand& from, const Lending::Clock::time_point& begin,
+void Run::learn_taking(const std::byte* data, const Lending::Clock::time_point& begin,
                        std::int64_t bytes) const {
   Engine& engine = team_->engine();
   auto took = Lending::Clock::now() - begin;
-  const Lent* const lent = read_here(from);
+  const Lent* const lent = read_here(data);
   if (lent == nullptr) {
     engine.learn_shared(how_taken(), took, bytes);
   } else {
@@ -78,28 +81,44 @@ void Run::learn_taking(const Operand& from, const Lending::Clock::time_point& be
   }
 }
 
-// How many of the messages after this one are there, lent, and land right behind it: one call reads
-// them all. Only in a loop that does nothing but take messages, so that nothing looks early.
-int Run::lent_after(const Instruction& in, const Strand& strand, std::uint64_t number,
-                    const Received& received) {
-  if (strand.loop == 0 || in.index_stride != 1) return 0;
+// How many of the messages after this one land right behind it: those of a stream, but for a
+// shorter last one, and those of a loop that does nothing but take messages, so that nothing looks
+// early.
+std::int64_t Run::landing_behind(const Instruction& in, const Strand& strand,
+                                 const Landing& to) const {
+  const auto length = static_cast<std::int64_t>(to.bytes.size());
+  if (in.action == Action::kRecv) {
+    return (length_of(in.dst, in.length) - to.part.offset) / length - 1;
+  }
+  if (strand.loop == 0 || in.index_stride != 1 || in.a.stride != length) return 0;
   for (const Instruction* i = &plan_->code[strand.loop]; i->action != Action::kEndRepeat; ++i) {
     const bool takes = i->action == Action::kCopy || i->action == Action::kRelease || i == &in;
     if (!takes) return 0;
   }
-  Strand later = strand;
-  const std::byte* const landing = at(in.a, strand);
+  return strand.iterations - strand.iteration - 1;
+}
+
+// And how many of so many are there, and lent from one place: one call reads them all.
+int Run::lent_after(std::uint16_t use, std::uint64_t number, const Received& received,
+                    std::int64_t most) {
   int after = 0;
-  while (++later.iteration < strand.iterations && after + 1 < shm::kWindow) {
-    const std::int64_t place = (after + 1) * received.length;
+  while (after < most && after + 1 < shm::kWindow) {
     Received next;
-    if (!poll(in.use, number + static_cast<std::uint64_t>(after) + 1, 0, &next)) break;
-    const bool follows = next.lent == received.lent + static_cast<std::uint64_t>(place) &&
-                         next.length == received.length && at(in.a, later) == landing + place;
-    if (!follows) break;
+    if (!poll(use, number + static_cast<std::uint64_t>(after) + 1, 0, &next)) break;
+    const auto place = static_cast<std::uint64_t>((after + 1) * received.length);
+    if (next.lent != received.lent + place || next.length != received.length) break;
     ++after;
   }
   return after;
+}
+
+// Where the message that an instruction takes is read to, if it lands nowhere.
+Run::Lent& Run::place_of_lent(const Instruction& in, const Strand& strand) {
+  const auto place = in.action == Action::kWait
+                         ? in.dst.base - kBaseSlots
+                         : plan_->slot_bases + static_cast<std::size_t>(&strand - strands_.data());
+  if (lent_.size() <= place) lent_.resize(place + 1);
+  return lent_[place];
 }
 
 // The message that `received` tells of. False: it has failed.
@@ -109,11 +128,10 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
   const int peer = plan_->uses[in.use].peer;
   std::byte* into = to.bytes.data();
   received->landed = to.bytes.size() == length;
-  if (!received->landed) {
-    const auto place = static_cast<std::size_t>(in.dst.base - kBaseSlots);
-    if (lent_.size() <= place) lent_.resize(place + 1);
-    if (lent_[place].bytes.size() < length) lent_[place].bytes.resize(length);
-    into = lent_[place].bytes.data();
+  Lent* const lent = received->landed ? nullptr : &place_of_lent(in, strand);
+  if (lent != nullptr) {
+    if (lent->bytes.size() < length) lent->bytes.resize(length);
+    into = lent->bytes.data();
   }
   received->data = into;
   copied_bytes_ += length;
@@ -121,7 +139,9 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     --strand.read_ahead;
     return true;
   }
-  strand.read_ahead = received->landed ? lent_after(in, strand, number, *received) : 0;
+  if (received->landed) {
+    strand.read_ahead = lent_after(in.use, number, *received, landing_behind(in, strand, to));
+  }
   if (done()) return false;  // of those, one is of another call, or withdrawn
   const std::size_t bytes = length * static_cast<std::size_t>(1 + strand.read_ahead);
   const auto begin = Lending::Clock::now();
@@ -134,12 +154,11 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     fail_unreachable(peer, status);
     return false;
   }
-  if (received->landed) {
-    team_->engine().learn_private(how_taken(), took, static_cast<std::int64_t>(bytes));
+  if (lent != nullptr) {
+    lent->took = took;
+    lent->length = static_cast<std::int64_t>(bytes);
   } else {
-    Lent& lent = lent_[static_cast<std::size_t>(in.dst.base - kBaseSlots)];
-    lent.took = took;
-    lent.length = static_cast<std::int64_t>(bytes);
+    team_->engine().learn_private(how_taken(), took, static_cast<std::int64_t>(bytes));
   }
   return true;
 }

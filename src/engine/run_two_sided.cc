@@ -53,13 +53,15 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
                                        "; do the counts of sender and receiver agree?"));
       return false;
     }
-    if (received.exposure != nullptr) {
+    if (received.exposure != nullptr || received.lent != 0) {
       Landing landing{.bytes = {}, .extent = {}, .part = {number, offset, length}};
       if (in.piece_count == 0) {
         landing.bytes = {at(in.dst, strand) + offset, static_cast<std::size_t>(length)};
         landing.extent = extent_of(landing.bytes, in.dst, strand);
       }
-      if (!fetch(in, strand, number, landing, &received)) return false;
+      const bool there = received.lent != 0 ? read_lent(in, strand, number, landing, &received)
+                                            : fetch(in, strand, number, landing, &received);
+      if (!there) return false;
     }
     if (received.announcement != nullptr &&
         !receive_placed(in, strand, {number, offset, length}, &received)) {

@@ -18,6 +18,13 @@ namespace carillon::test {
 namespace {
 
 constexpr std::size_t kCount = 7000;
+constexpr std::size_t kBytes = kCount * sizeof(std::int64_t);
+
+struct Way;
+// What the root's buffer holds comes to all others' buffers.
+crl_status_t broadcast(crl_team_h team, std::int64_t* buffer, int rank, const Way& way);
+crl_status_t scatter_uneven(crl_team_h team, std::int64_t* buffer, int rank, const Way& way);
+crl_status_t exchange_uneven(crl_team_h team, std::int64_t* buffer, int rank, const Way& way);
 
 struct Way {
   std::string name;
@@ -25,6 +32,7 @@ struct Way {
   bool in_heap = false;
   std::string algorithm = "bcast=flat";
   int ranks = 3, root = 0;
+  crl_status_t (*send)(crl_team_h, std::int64_t* buffer, int rank, const Way& way) = broadcast;
   // The last ones: who sends to the two others, as the root or from the root.
   [[nodiscard]] int sender() const { return ranks - 3; }
   [[nodiscard]] int late() const { return ranks - 2; }
@@ -32,6 +40,28 @@ struct Way {
 };
 
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+crl_status_t broadcast(crl_team_h team, std::int64_t* buffer, int /*rank*/, const Way& way) {
+  return crl_bcast(team, buffer, kBytes, way.root);
+}
+
+crl_status_t scatter_uneven(crl_team_h team, std::int64_t* buffer, int rank, const Way& way) {
+  const std::vector<std::int64_t> bytes(static_cast<std::size_t>(way.ranks), kBytes);
+  const std::vector<std::int64_t> offsets(bytes.size());
+  std::vector<std::int64_t> own(kCount);
+  return crl_scatterv(team, buffer, bytes.data(), offsets.data(),
+                      rank == way.root ? own.data() : buffer, kBytes, way.root);
+}
+
+crl_status_t exchange_uneven(crl_team_h team, std::int64_t* buffer, int rank, const Way& way) {
+  std::vector<std::int64_t> send(static_cast<std::size_t>(way.ranks),
+                                 rank == way.root ? kBytes : 0);
+  std::vector<std::int64_t> receive(send.size()), offsets(send.size());
+  receive[static_cast<std::size_t>(way.root)] = kBytes;
+  std::vector<std::int64_t> own(kCount);
+  return crl_alltoallv(team, buffer, send.data(), offsets.data(),
+                       rank == way.root ? own.data() : buffer, receive.data(), offsets.data());
+}
 
 // Who waits goes on answering others' gets.
 void meet_serving(crl_context_h context, const crl_oob_t& oob) {
@@ -64,7 +94,6 @@ TEST_P(Withdraw, WhoComesLateDoesNotReadWhatTheBufferHoldsNow) {
         crl_context_h context = make_context(world, rank, false, 200);
         crl_team_h team = make_team(context, members.oob(rank));
         const auto data = values_of(way.root, 5, kCount);
-        constexpr std::size_t kBytes = kCount * sizeof(std::int64_t);
         std::vector<std::int64_t> own(kCount);
         std::int64_t* buffer = own.data();
         if (GetParam().in_heap) {
@@ -73,14 +102,14 @@ TEST_P(Withdraw, WhoComesLateDoesNotReadWhatTheBufferHoldsNow) {
         }
         for (int i = 0; i < 3; ++i) {  // all pairs are open, and readers known
           std::copy(data.begin(), data.end(), buffer);
-          expect_ok(crl_bcast(team, buffer, kBytes, way.root));
+          expect_ok(way.send(team, buffer, rank, way));
         }
         expect_ok(crl_barrier(team));
         if (rank == way.victim()) raise(SIGKILL);
         std::fill_n(buffer, kCount, -1);
         if (rank == way.late()) living.barrier(rank);
         if (rank == way.root) std::copy(data.begin(), data.end(), buffer);
-        const crl_status_t status = crl_bcast(team, buffer, kBytes, way.root);
+        const crl_status_t status = way.send(team, buffer, rank, way);
         if (status == CRL_OK) {
           EXPECT_NE(rank, way.sender());
           EXPECT_EQ(std::vector<std::int64_t>(buffer, buffer + kCount), data);
@@ -117,6 +146,34 @@ INSTANTIATE_TEST_SUITE_P(
                     Way{"heap_to_domain", kRootOfDomain, true, "bcast=domains", 5, 2},
                     Way{"lent", {{"CARILLON_LEND_BYTES", "64"}}},
                     Way{"heap", {{"CARILLON_LEND_BYTES", "0"}}, true},
+                    Way{"lent_scatterv",
+                        {{"CARILLON_LEND_BYTES", "64"}},
+                        false,
+                        "scatterv=flat",
+                        3,
+                        0,
+                        scatter_uneven},
+                    Way{"heap_scatterv",
+                        {{"CARILLON_LEND_BYTES", "0"}},
+                        true,
+                        "scatterv=flat",
+                        3,
+                        0,
+                        scatter_uneven},
+                    Way{"lent_alltoallv",
+                        {{"CARILLON_LEND_BYTES", "64"}},
+                        false,
+                        "alltoallv=pairwise",
+                        3,
+                        0,
+                        exchange_uneven},
+                    Way{"heap_alltoallv",
+                        {{"CARILLON_LEND_BYTES", "0"}},
+                        true,
+                        "alltoallv=pairwise",
+                        3,
+                        0,
+                        exchange_uneven},
                     Way{"exposed", {{"CARILLON_NODE_RANKS", "1"}, {"CARILLON_FETCH_BYTES", "64"}}}),
     [](const auto& way) { return way.param.name; });
 
