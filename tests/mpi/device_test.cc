@@ -166,14 +166,14 @@ std::vector<Case> data_cases(MPI_Datatype strided, MPI_Comm ring) {
          (ours ? MPI_Alltoall : PMPI_Alltoall)(MPI_IN_PLACE, 0, MPI_INT, out, 2, strided, kWorld);
        }},
   };
-  if (world_size() < 3) return cases;  // of one neighbour on both sides hosts differ
-  cases.push_back({"neighbor_alltoall", [=](bool ours, int* in, int* out) {
-                     (ours ? MPI_Neighbor_alltoall : PMPI_Neighbor_alltoall)(in, 2, strided, out,
-                                                                             kBlock, MPI_INT, ring);
-                   }});
   cases.push_back({"neighbor_allgather", [=](bool ours, int* in, int* out) {
                      (ours ? MPI_Neighbor_allgather : PMPI_Neighbor_allgather)(
                          in, kBlock, MPI_INT, out, 2, strided, ring);
+                   }});
+  if (world_size() < 3) return cases;  // of blocks of one neighbour on both sides MPIs differ
+  cases.push_back({"neighbor_alltoall", [=](bool ours, int* in, int* out) {
+                     (ours ? MPI_Neighbor_alltoall : PMPI_Neighbor_alltoall)(in, 2, strided, out,
+                                                                             kBlock, MPI_INT, ring);
                    }});
   return cases;
 }
