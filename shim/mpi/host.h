@@ -74,6 +74,7 @@ using Session = int;
 // Of MPI 4, which not every header declares.
 #define CARILLON_HOST_NEWER_FUNCTIONS(X)                                                   \
   X(Comm_create_from_group, (MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*)) \
+  X(Comm_idup_with_info, (MPI_Comm, MPI_Info, MPI_Comm*, MPI_Request*))                    \
   X(Group_from_session_pset, (carillon::shim::Session, const char*, MPI_Group*))           \
   X(Parrived, (MPI_Request, int, int*))                                                    \
   X(Request_get_status_all, (int, const MPI_Request[], int*, MPI_Status[]))                \
