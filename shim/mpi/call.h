@@ -60,7 +60,7 @@ enum class Reason : std::uint8_t {
   kOtherWorld,  // the communicator has processes of another MPI_COMM_WORLD
   kNotServed,   // the team agreed that carillon cannot serve it (several nodes, versions)
   kReduction,   // an operator and type that only the host may know
-  kBothWays,    // a neighbour in both directions of a dimension, of which hosts differ
+  kOwnOrder,    // a neighbour on both sides in a grid, whose blocks the host has in its own order
   kNested,      // the host called it while carillon called the host
   kSuspect,     // wrong arguments: the host answers
   kObserved,    // it is taken or left elsewhere, and recorded or checked

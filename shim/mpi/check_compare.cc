@@ -165,7 +165,8 @@ Description describe_call(std::size_t called, const Call& call, int rank, int si
   if (rule.kind == Kind::kNeighbours) {
     const Neighbours found = find_neighbours(call.comm, rank);
     const auto collective = static_cast<Collective>(called % kCollectives);
-    if (found.left == Reason::kNone) {  // else the host alone knows which block is whose
+    if (found.left_of(collective, grid_orders()) ==
+        Reason::kNone) {  // else the host alone knows which block is whose
       made.in = signatures_of(call.in, call.in_blocks, found.destinations, size);
       made.out = signatures_of(call.out, call.out_blocks, found.sources_of(collective), size);
     }

@@ -99,6 +99,7 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
     return false;
   }
   communicator.host_reduces = world->reduces;
+  communicator.grid_orders = world->grid_orders;
   communicator.bootstrap = {communicator.handle, communicator.rank, communicator.size};
   if (may_wait == MayWait::kNo) communicator.bootstrap.copy();
   communicator.tables.resize(4 * static_cast<std::size_t>(communicator.size));

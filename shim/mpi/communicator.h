@@ -31,8 +31,9 @@ struct Communicator {
   static constexpr int kTeamNotKnown = -1, kNoTeam = -2;
   int recorded_team = kTeamNotKnown;  // its number among those of the recording
   int tallied_as = -1;                // its number in tally.cc, with its lock
-  World* world = nullptr;    // its team's, which it uses; of a sibling, before there is one
-  bool host_reduces = true;  // for carillon, if it alone knows how (World::reduces)
+  World* world = nullptr;         // its team's, which it uses; of a sibling, before there is one
+  bool host_reduces = true;       // for carillon, if it alone knows how (World::reduces)
+  std::uint16_t grid_orders = 0;  // all its ranks' (World::grid_orders)
   Bootstrap bootstrap;
   std::atomic<bool> agreeing = false;        // the team is in the making, and already used
   std::atomic<int> in_flight = 0;            // collectives that need this, though it be freed

@@ -5,6 +5,7 @@
 
 #include "carillon/carillon.h"
 #include "host.h"
+#include "process.h"
 
 namespace carillon::shim {
 
@@ -20,6 +21,13 @@ void forget_error_codes();
 
 /// The same for an error MPI has a class for.
 [[gnu::cold]] int raise_error(MPI_Comm comm, int error_class);
+
+/// One of MPI 4's, which a program may find here though its MPI is older.
+template <typename Function, typename... Arguments>
+int call_newer(Function function, Arguments... arguments) {
+  if (function != nullptr) return function(arguments...);
+  return raise_error(comm_of_errors(), MPI_ERR_UNSUPPORTED_OPERATION);
+}
 
 /// The class of the error that the host raises where one buffer is passed as both input and output;
 /// MPI_SUCCESS if it lets programs do so: Open MPI does, and MPICH if it is told to.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "host_progress.h"
 #include "observe.h"
 #include "persistent.h"
 #include "process.h"
@@ -328,6 +329,7 @@ Flight* find_flight(MPI_Request handle) {
 }
 
 Flight* new_flight(Communicator& communicator, std::size_t counted) {
+  be_called_by_host();
   Flight* flight = nullptr;
   {
     const Lock lock(flights().mutex);

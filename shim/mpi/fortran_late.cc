@@ -97,6 +97,7 @@ CARILLON_FOR_FORTRAN(Improbe,
                       MPI_Status* status),
                      (source, tag, comm, found, message, status))
 CARILLON_FOR_FORTRAN(Win_test, (MPI_Win win, int* done), (win, done))
+CARILLON_FOR_FORTRAN(Win_wait, (MPI_Win win), (win))
 CARILLON_FOR_FORTRAN(Comm_free, (MPI_Comm * comm), (comm))
 CARILLON_FOR_FORTRAN(Comm_disconnect, (MPI_Comm * comm), (comm))
 CARILLON_FOR_FORTRAN(Op_free, (MPI_Op * op), (op))
@@ -104,6 +105,8 @@ CARILLON_FOR_FORTRAN(Type_free, (MPI_Datatype * type), (type))
 #if MPI_VERSION >= 4
 CARILLON_FOR_FORTRAN(Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* request),
                      (comm, info, request))
+CARILLON_FOR_FORTRAN(Parrived, (MPI_Request request, int partition, int* done),
+                     (request, partition, done))
 #endif
 #undef CARILLON_FOR_FORTRAN
 

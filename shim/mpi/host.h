@@ -58,7 +58,7 @@ using Session = int;
   X(Testany) X(Testsome) X(Topo_test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
   X(Type_create_struct) X(Type_free) X(Type_free_keyval) X(Type_get_contents) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_name) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x) X(Wait)           \
-  X(Waitall) X(Waitany) X(Waitsome) X(Win_test)
+  X(Waitall) X(Waitany) X(Waitsome) X(Win_test) X(Win_wait)
 // clang-format on
 
 #ifdef CARILLON_LARGE_COUNTS
@@ -74,7 +74,9 @@ using Session = int;
 // Of MPI 4, which not every header declares.
 #define CARILLON_HOST_NEWER_FUNCTIONS(X)                                                   \
   X(Comm_create_from_group, (MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*)) \
+  X(Comm_idup_with_info, (MPI_Comm, MPI_Info, MPI_Comm*, MPI_Request*))                    \
   X(Group_from_session_pset, (carillon::shim::Session, const char*, MPI_Group*))           \
+  X(Parrived, (MPI_Request, int, int*))                                                    \
   X(Request_get_status_all, (int, const MPI_Request[], int*, MPI_Status[]))                \
   X(Request_get_status_any, (int, const MPI_Request[], int*, int*, MPI_Status*))           \
   X(Request_get_status_some, (int, const MPI_Request[], int*, int[], MPI_Status[]))        \

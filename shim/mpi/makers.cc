@@ -7,6 +7,7 @@
 #include "makers.h"
 
 #include "check.h"
+#include "errors.h"
 #include "flight.h"
 #include "host.h"
 
@@ -21,6 +22,9 @@ void await_copies(MPI_Comm comm) {
 }  // namespace carillon::shim
 
 using carillon::shim::await_copies;
+#ifdef OPEN_MPI
+using carillon::shim::call_newer;
+#endif
 using carillon::shim::host;
 
 extern "C" {
@@ -35,11 +39,18 @@ extern "C" {
 #undef CARILLON_MAKER
 
 #ifdef OPEN_MPI
-// It should not wait for anybody; but its request would never complete.
+// These should not wait for anybody; but their requests would never complete.
 CARILLON_EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
   host();
   await_copies(comm);
   return host().Comm_idup(comm, made, request);
+}
+
+CARILLON_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made,
+                                            MPI_Request* request) {
+  host();
+  await_copies(comm);
+  return call_newer(host().Comm_idup_with_info, comm, info, made, request);
 }
 #endif
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "host_progress.h"
 #include "observe.h"
 #include "process.h"
 #include "stats.h"
@@ -161,6 +162,7 @@ int start(MPI_Request* request) {
 }  // namespace
 
 Flight* new_persistent(Communicator& communicator, std::size_t counted, MPI_Comm asked) {
+  be_called_by_host();
   auto* const flight = new Flight();
   Communicator& sibling = make_sibling(communicator);
   flight->persistent = true;

@@ -23,6 +23,7 @@
 #include "errors.h"
 #include "flight.h"
 #include "fortran.h"
+#include "host_progress.h"
 #include "neighbours.h"
 #include "observe.h"
 #include "record.h"
@@ -290,6 +291,7 @@ void end_process(Use last) {
     finish_flights();
   }
   const bool running = state.phase.exchange(Phase::kFinished) == Phase::kRunning;
+  be_called_no_more();
   const InsideHost guard;
   if (running) {
     finish_recording();

@@ -189,13 +189,6 @@ class Among {
   std::vector<Failed> failed_;  // that the host has completed
 };
 
-// One of MPI 4.1's, which a program may find here though its MPI is older.
-template <typename Function, typename... Arguments>
-int call_newer(Function function, Arguments... arguments) {
-  if (function != nullptr) return function(arguments...);
-  return raise_error(comm_of_errors(), MPI_ERR_UNSUPPORTED_OPERATION);
-}
-
 }  // namespace
 }  // namespace carillon::shim
 

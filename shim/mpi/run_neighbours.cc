@@ -42,7 +42,8 @@ bool look_at_end(BlockSide& side, const Buffer& buffer, Blocks blocks, const Sid
 Outcome run_neighbours(Collective collective, Communicator& communicator, const Call& call,
                        Flight* flight) {
   const Neighbours& neighbours = neighbours_of(communicator);
-  if (neighbours.left != Reason::kNone) return leave(neighbours.left);
+  const Reason left = neighbours.left_of(collective, communicator.grid_orders);
+  if (left != Reason::kNone) return leave(left);
   const Neighbours::End& sources = neighbours.sources_of(collective);
   const int size = communicator.size;
   std::int64_t* const tables = tables_of(communicator, flight);

@@ -52,7 +52,7 @@ bool for_each_part(Collective collective, Communicator& communicator, const Call
   const std::vector<int>* neighbours = nullptr;
   if (rule.kind == Kind::kNeighbours) {
     const Neighbours& all = neighbours_of(communicator);
-    if (all.left != Reason::kNone) return false;
+    if (all.left_of(collective, communicator.grid_orders) != Reason::kNone) return false;
     neighbours = output ? &all.sources_of(collective).ranks : &all.destinations.ranks;
     if (blocks.offsets == nullptr) blocks.stride = buffer.count;
   } else if (blocks.counts == nullptr || blocks.offsets == nullptr) {

@@ -197,7 +197,7 @@ const char* text_of(Reason reason) {
     case Reason::kOtherWorld: return "processes of another MPI_COMM_WORLD";
     case Reason::kNotServed: return "communicator not served";
     case Reason::kReduction: return "operator and datatype only the MPI knows";
-    case Reason::kBothWays: return "one neighbour in both directions of a dimension";
+    case Reason::kOwnOrder: return "the MPI's own order of the blocks of a grid";
     case Reason::kNested: return "called by the MPI itself";
     case Reason::kSuspect: return "wrong arguments";
     case Reason::kObserved: return "recorded or checked";

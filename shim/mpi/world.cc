@@ -19,6 +19,7 @@
 #include "device_runtime.h"
 #include "flight.h"
 #include "memory.h"
+#include "neighbours.h"
 #include "process.h"
 #include "record.h"
 #include "settings.h"
@@ -57,14 +58,15 @@ struct Hello {
   static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
   std::uint32_t magic = kMagic;
   std::uint16_t on = 1;
-  std::uint16_t started = 0;     // of the second round: carillon's context is there
-  std::uint16_t records = 0;     // CARILLON_RECORD is set, and whether this process has a recording
-  std::uint16_t checks = 0;      // CARILLON_CHECK is
-  std::uint16_t reduces = 0;     // reduces_locally
-  std::uint16_t refused = 0;     // this process cannot
-  std::uint16_t by_session = 0;  // it has begun so (begin_by_session)
-  std::uint16_t closed = 0;      // it makes no more worlds, or none with these
-  std::int32_t left = 0;         // how often it has left all worlds
+  std::uint16_t started = 0;  // of the second round: carillon's context is there
+  std::uint16_t records = 0;  // CARILLON_RECORD is set, and whether this process has a recording
+  std::uint16_t checks = 0;   // CARILLON_CHECK is
+  std::uint16_t reduces = 0;  // reduces_locally
+  std::uint16_t grid_orders = 0;  // neighbours.h
+  std::uint16_t refused = 0;      // this process cannot
+  std::uint16_t by_session = 0;   // it has begun so (begin_by_session)
+  std::uint16_t closed = 0;       // it makes no more worlds, or none with these
+  std::int32_t left = 0;          // how often it has left all worlds
   std::uint32_t random = 0;
   std::uint32_t clock = 0;                             // of its latest world
   std::array<std::uint64_t, kMostWorlds> worlds = {};  // ids of those that have all of these
@@ -347,11 +349,14 @@ bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
   const auto all = exchange(meeting, {.started = status == CRL_OK,
                                       .records = wishes_to_record(settings),
                                       .checks = static_cast<std::uint16_t>(settings.check ? 1 : 0),
-                                      .reduces = reduces_locally()});
+                                      .reduces = reduces_locally(),
+                                      .grid_orders = grid_orders()});
   agree_to_observe(meeting, all);
   const int failed = first_rank(all, [](const Hello& hello) { return hello.started == 0; });
   if (failed < 0) {
     world->reduces = first_rank(all, [](const Hello& hello) { return hello.reduces == 0; }) < 0;
+    world->grid_orders = all[0].grid_orders;
+    for (const Hello& hello : all) world->grid_orders &= hello.grid_orders;
     if (!settings.record.empty()) start_recording(settings.record, meeting.comm);
     world->checked = settings.check && start_checking(meeting.comm);
     if (settings.check && !world->checked && meeting.rank == 0) {

@@ -24,9 +24,10 @@ struct World {
   // Of each process that was started with this one (Process::world_group): how often it had left
   // all its worlds before it entered this one. Below 0: it has not, or has left this one since.
   std::vector<std::int32_t> lives;
-  bool checked = false;        // their calls are compared (check.h)
-  bool reduces = false;        // all can let the host combine elements (reduces_locally)
-  std::atomic<int> users = 0;  // communicators that it serves
+  bool checked = false;           // their calls are compared (check.h)
+  bool reduces = false;           // all can let the host combine elements (reduces_locally)
+  std::uint16_t grid_orders = 0;  // that all have (neighbours.h)
+  std::atomic<int> users = 0;     // communicators that it serves
   std::atomic<World*> earlier = nullptr;
 };
 

@@ -7,6 +7,7 @@
 //   device_test STAND-IN
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,9 @@
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define MPI_Allreduce_init MPIX_Allreduce_init
+#define PERSISTENT(name) MPIX_##name##_init
+#else
+#define PERSISTENT(name) MPI_##name##_init
 #endif
 
 namespace mpi_test {
@@ -93,6 +97,7 @@ constexpr int kSpread = 9;  // ints from block to block, where they are listed
 // The blocks of all ranks, the last one first, with gaps between.
 struct Lists {
   std::vector<int> counts, offsets, byte_offsets;
+  std::vector<MPI_Aint> addresses;
   std::vector<MPI_Datatype> types;
   Lists() {
     const int size = world_size();
@@ -100,6 +105,7 @@ struct Lists {
       counts.push_back(kBlock);
       offsets.push_back((size - 1 - i) * kSpread);
       byte_offsets.push_back(offsets.back() * static_cast<int>(sizeof(int)));
+      addresses.push_back(byte_offsets.back());
       types.push_back(MPI_INT);
     }
   }
@@ -123,8 +129,17 @@ MPI_Comm make_ring() {
   return ring;
 }
 
-// By carillon, if it takes it, or by the MPI.
-using Call = std::function<void(bool ours, int* in, int* out)>;
+enum class Form { kBlocking, kStarted, kPersistent, kNative };
+constexpr Form kForms[] = {Form::kBlocking, Form::kStarted, Form::kPersistent};
+
+std::string name_of(const std::string& collective, Form form) {
+  return form == Form::kStarted      ? "i" + collective
+         : form == Form::kPersistent ? collective + "_init"
+                                     : collective;
+}
+
+// By carillon, in one of its forms, or by the MPI.
+using Call = std::function<void(Form form, int* in, int* out, MPI_Request* request)>;
 struct Case {
   const char* collective;
   Call call;
@@ -132,49 +147,52 @@ struct Case {
 
 const MPI_Comm kWorld = MPI_COMM_WORLD;
 
-std::vector<Case> data_cases(MPI_Datatype strided, MPI_Comm ring) {
+// The four forms of one call. A macro, because they are four functions.
+#define CALL(name, started, ...)                                                             \
+  [=](Form form, [[maybe_unused]] int* in, int* out, MPI_Request* request) {                 \
+    switch (form) {                                                                          \
+      case Form::kBlocking: MPI_##name(__VA_ARGS__); return;                                 \
+      case Form::kStarted: MPI_##started(__VA_ARGS__, request); return;                      \
+      case Form::kPersistent: PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, request); return; \
+      default: PMPI_##name(__VA_ARGS__); return;                                             \
+    }                                                                                        \
+  }
+
+std::vector<Case> data_cases(MPI_Datatype strided) {
   const int root = world_size() / 2;
   const bool at_root = world_rank() == root;
-  std::vector<Case> cases = {
-      {"bcast", [=](bool ours, int* /*in*/,
-                    int* out) { (ours ? MPI_Bcast : PMPI_Bcast)(out, 2, strided, root, kWorld); }},
-      {"gather",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Gather : PMPI_Gather)(in, 2, strided, out, kBlock, MPI_INT, root, kWorld);
-       }},
-      {"scatter",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Scatter : PMPI_Scatter)(in, kBlock, MPI_INT,
-                                             at_root ? MPI_IN_PLACE : static_cast<void*>(out), 2,
-                                             strided, root, kWorld);
-       }},
+  return {
+      {"bcast", CALL(Bcast, Ibcast, out, 2, strided, root, kWorld)},
+      {"gather", CALL(Gather, Igather, in, 2, strided, out, kBlock, MPI_INT, root, kWorld)},
+      {"scatter", CALL(Scatter, Iscatter, in, kBlock, MPI_INT,
+                       at_root ? MPI_IN_PLACE : static_cast<void*>(out), 2, strided, root, kWorld)},
+      {"allgather", CALL(Allgather, Iallgather, in, kBlock, MPI_INT, out, 2, strided, kWorld)},
       {"allgather",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Allgather : PMPI_Allgather)(in, kBlock, MPI_INT, out, 2, strided, kWorld);
-       }},
-      {"allgather",
-       [=](bool ours, int* /*in*/, int* out) {
-         (ours ? MPI_Allgather : PMPI_Allgather)(MPI_IN_PLACE, 0, MPI_INT, out, kBlock, MPI_INT,
-                                                 kWorld);
-       }},
-      {"alltoall",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Alltoall : PMPI_Alltoall)(in, 2, strided, out, kBlock, MPI_INT, kWorld);
-       }},
-      {"alltoall",
-       [=](bool ours, int* /*in*/, int* out) {
-         (ours ? MPI_Alltoall : PMPI_Alltoall)(MPI_IN_PLACE, 0, MPI_INT, out, 2, strided, kWorld);
-       }},
+       CALL(Allgather, Iallgather, MPI_IN_PLACE, 0, MPI_INT, out, kBlock, MPI_INT, kWorld)},
+      {"alltoall", CALL(Alltoall, Ialltoall, in, 2, strided, out, kBlock, MPI_INT, kWorld)},
+      {"alltoall", CALL(Alltoall, Ialltoall, MPI_IN_PLACE, 0, MPI_INT, out, 2, strided, kWorld)},
   };
-  if (world_size() < 3) return cases;  // of one neighbour on both sides hosts differ
-  cases.push_back({"neighbor_alltoall", [=](bool ours, int* in, int* out) {
-                     (ours ? MPI_Neighbor_alltoall : PMPI_Neighbor_alltoall)(in, 2, strided, out,
-                                                                             kBlock, MPI_INT, ring);
-                   }});
-  cases.push_back({"neighbor_allgather", [=](bool ours, int* in, int* out) {
-                     (ours ? MPI_Neighbor_allgather : PMPI_Neighbor_allgather)(
-                         in, kBlock, MPI_INT, out, 2, strided, ring);
-                   }});
+}
+
+std::vector<Case> neighbour_cases(const Lists& lists, MPI_Datatype strided, MPI_Comm ring) {
+  const int* const counts = lists.counts.data();
+  const int* const offsets = lists.offsets.data();
+  const MPI_Aint* const addresses = lists.addresses.data();
+  const MPI_Datatype* const types = lists.types.data();
+  std::vector<Case> cases = {
+      {"neighbor_allgather",
+       CALL(Neighbor_allgather, Ineighbor_allgather, in, kBlock, MPI_INT, out, 2, strided, ring)}};
+  if (world_size() < 3) return cases;  // of blocks of one neighbour on both sides MPIs differ
+  cases.insert(
+      cases.end(),
+      {{"neighbor_allgatherv", CALL(Neighbor_allgatherv, Ineighbor_allgatherv, in, 2, strided, out,
+                                    counts, offsets, MPI_INT, ring)},
+       {"neighbor_alltoall",
+        CALL(Neighbor_alltoall, Ineighbor_alltoall, in, 2, strided, out, kBlock, MPI_INT, ring)},
+       {"neighbor_alltoallv", CALL(Neighbor_alltoallv, Ineighbor_alltoallv, in, counts, offsets,
+                                   MPI_INT, out, counts, offsets, MPI_INT, ring)},
+       {"neighbor_alltoallw", CALL(Neighbor_alltoallw, Ineighbor_alltoallw, in, counts, addresses,
+                                   types, out, counts, addresses, types, ring)}});
   return cases;
 }
 
@@ -182,43 +200,23 @@ std::vector<Case> list_cases(const Lists& lists, MPI_Datatype strided) {
   const int root = world_size() / 2;
   const int* const counts = lists.counts.data();
   const int* const offsets = lists.offsets.data();
+  const int* const bytes = lists.byte_offsets.data();
+  const MPI_Datatype* const types = lists.types.data();
   return {
-      {"alltoallv",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Alltoallv : PMPI_Alltoallv)(in, counts, offsets, MPI_INT, out, counts, offsets,
-                                                 MPI_INT, kWorld);
-       }},
-      {"alltoallv",
-       [=](bool ours, int* /*in*/, int* out) {
-         (ours ? MPI_Alltoallv : PMPI_Alltoallv)(MPI_IN_PLACE, nullptr, nullptr, MPI_INT, out,
-                                                 counts, offsets, MPI_INT, kWorld);
-       }},
+      {"alltoallv", CALL(Alltoallv, Ialltoallv, in, counts, offsets, MPI_INT, out, counts, offsets,
+                         MPI_INT, kWorld)},
+      {"alltoallv", CALL(Alltoallv, Ialltoallv, MPI_IN_PLACE, nullptr, nullptr, MPI_INT, out,
+                         counts, offsets, MPI_INT, kWorld)},
       {"alltoallw",
-       [=, &lists](bool ours, int* in, int* out) {
-         (ours ? MPI_Alltoallw : PMPI_Alltoallw)(
-             in, counts, lists.byte_offsets.data(), lists.types.data(), out, counts,
-             lists.byte_offsets.data(), lists.types.data(), kWorld);
-       }},
+       CALL(Alltoallw, Ialltoallw, in, counts, bytes, types, out, counts, bytes, types, kWorld)},
       {"allgatherv",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Allgatherv : PMPI_Allgatherv)(in, 2, strided, out, counts, offsets, MPI_INT,
-                                                   kWorld);
-       }},
+       CALL(Allgatherv, Iallgatherv, in, 2, strided, out, counts, offsets, MPI_INT, kWorld)},
       {"gatherv",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Gatherv : PMPI_Gatherv)(in, kBlock, MPI_INT, out, counts, offsets, MPI_INT,
-                                             root, kWorld);
-       }},
+       CALL(Gatherv, Igatherv, in, kBlock, MPI_INT, out, counts, offsets, MPI_INT, root, kWorld)},
       {"scatterv",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Scatterv : PMPI_Scatterv)(in, counts, offsets, MPI_INT, out, 2, strided, root,
-                                               kWorld);
-       }},
+       CALL(Scatterv, Iscatterv, in, counts, offsets, MPI_INT, out, 2, strided, root, kWorld)},
       {"reduce_scatter",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Reduce_scatter : PMPI_Reduce_scatter)(in, out, counts, MPI_INT, MPI_SUM,
-                                                           kWorld);
-       }},
+       CALL(Reduce_scatter, Ireduce_scatter, in, out, counts, MPI_INT, MPI_SUM, kWorld)},
   };
 }
 
@@ -226,31 +224,13 @@ std::vector<Case> reduction_cases() {
   const int root = world_size() / 2;
   const int all = kBlock * world_size();
   return {
-      {"reduce",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Reduce : PMPI_Reduce)(in, out, all, MPI_INT, MPI_MAX, root, kWorld);
-       }},
-      {"allreduce",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Allreduce : PMPI_Allreduce)(in, out, all, MPI_INT, MPI_SUM, kWorld);
-       }},
-      {"allreduce",
-       [=](bool ours, int* /*in*/, int* out) {
-         (ours ? MPI_Allreduce : PMPI_Allreduce)(MPI_IN_PLACE, out, all, MPI_INT, MPI_SUM, kWorld);
-       }},
-      {"reduce_scatter_block",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Reduce_scatter_block : PMPI_Reduce_scatter_block)(in, out, kBlock, MPI_INT,
-                                                                       MPI_SUM, kWorld);
-       }},
-      {"scan",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Scan : PMPI_Scan)(in, out, all, MPI_INT, MPI_SUM, kWorld);
-       }},
-      {"exscan",
-       [=](bool ours, int* in, int* out) {
-         (ours ? MPI_Exscan : PMPI_Exscan)(in, out, all, MPI_INT, MPI_SUM, kWorld);
-       }},
+      {"reduce", CALL(Reduce, Ireduce, in, out, all, MPI_INT, MPI_MAX, root, kWorld)},
+      {"allreduce", CALL(Allreduce, Iallreduce, in, out, all, MPI_INT, MPI_SUM, kWorld)},
+      {"allreduce", CALL(Allreduce, Iallreduce, MPI_IN_PLACE, out, all, MPI_INT, MPI_SUM, kWorld)},
+      {"reduce_scatter_block", CALL(Reduce_scatter_block, Ireduce_scatter_block, in, out, kBlock,
+                                    MPI_INT, MPI_SUM, kWorld)},
+      {"scan", CALL(Scan, Iscan, in, out, all, MPI_INT, MPI_SUM, kWorld)},
+      {"exscan", CALL(Exscan, Iexscan, in, out, all, MPI_INT, MPI_SUM, kWorld)},
   };
 }
 
@@ -273,19 +253,34 @@ std::vector<int> numbers(int seed) {
   return values;
 }
 
-void test_case(const Case& one) {
-  MustTake must(one.collective);
+void test_form(const Case& one, Form form, const std::vector<int>& expected) {
+  const std::string name = name_of(one.collective, form);
+  MustTake must(name.c_str());
   const std::vector<int> in = numbers(1), out = numbers(2);
-  std::vector<int> their_in = in, expected = out;
-  one.call(false, their_in.data(), expected.data());
   for (int round = 0; round < kRounds; ++round) {
     Ints given(in, placed(round, false)), got(out, placed(round, true));
-    one.call(true, given.address(), got.address());
-    must.expect();
-    const std::string where = std::string(one.collective) + ", round " + std::to_string(round);
-    check(got.values() == expected, where + ": differs from the MPI's");
-    check(given.values() == in, where + ": its input has changed");
+    MPI_Request request = MPI_REQUEST_NULL;
+    one.call(form, given.address(), got.address(), &request);
+    const int turns = form == Form::kPersistent ? 2 : 1;
+    for (int turn = 0; turn < turns; ++turn) {
+      if (form == Form::kPersistent) {
+        std::copy(out.begin(), out.end(), got.visible());
+        MPI_Start(&request);
+      }
+      if (form != Form::kBlocking) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      must.expect();
+      const std::string where = name + ", round " + std::to_string(round);
+      check(got.values() == expected, where + ": differs from the MPI's");
+      check(given.values() == in, where + ": its input has changed");
+    }
+    if (form == Form::kPersistent) MPI_Request_free(&request);
   }
+}
+
+void test_case(const Case& one) {
+  std::vector<int> their_in = numbers(1), expected = numbers(2);
+  one.call(Form::kNative, their_in.data(), expected.data(), nullptr);
+  for (const Form form : kForms) test_form(one, form, expected);
 }
 
 // Two collectives are on their way at once and have parts of one array in turn; what lies between
@@ -428,7 +423,8 @@ void run(const char* stand_in) {
   const Lists lists;
   MPI_Datatype strided = make_strided();
   MPI_Comm ring = make_ring();
-  for (const Case& one : data_cases(strided, ring)) test_case(one);
+  for (const Case& one : data_cases(strided)) test_case(one);
+  for (const Case& one : neighbour_cases(lists, strided, ring)) test_case(one);
   for (const Case& one : list_cases(lists, strided)) test_case(one);
   for (const Case& one : reduction_cases()) test_case(one);
   test_started();

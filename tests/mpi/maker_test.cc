@@ -29,10 +29,11 @@ void copy(MPI_Comm comm) {
   MPI_Comm_free(&made);
 }
 
-void copy_meanwhile(MPI_Comm comm) {
+template <typename Begin>
+void copy_by(MPI_Comm comm, Begin begin) {
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Comm_idup(comm, &made, &request);
+  begin(comm, &made, &request);
   check(request != MPI_REQUEST_NULL, "a handle of a copy that is being made");
   // Others wait for this rank's message before they go on.
   const int next = (world_rank() + 1) % world_size();
@@ -50,6 +51,21 @@ void copy_meanwhile(MPI_Comm comm) {
   check_sum(made, "on a copy that was made meanwhile");
   MPI_Comm_free(&made);
 }
+
+void copy_meanwhile(MPI_Comm comm) { copy_by(comm, MPI_Comm_idup); }
+
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define NEWER_USES \
+  , { "Comm_idup_with_info", copy_with_info }
+
+void copy_with_info(MPI_Comm comm) {
+  copy_by(comm, [](MPI_Comm of, MPI_Comm* made, MPI_Request* request) {
+    MPI_Comm_idup_with_info(of, MPI_INFO_NULL, made, request);
+  });
+}
+#else
+#define NEWER_USES
+#endif
 
 void split(MPI_Comm comm) {
   MPI_Comm made = MPI_COMM_NULL;
@@ -132,7 +148,7 @@ constexpr std::pair<const char*, Use> kUses[] = {{"Comm_dup", copy},
                                                  {"Cart_create", make_grid},
                                                  {"Dist_graph_create", make_graph},
                                                  {"Win_create", make_window},
-                                                 {"File_open", open_file}};
+                                                 {"File_open", open_file} NEWER_USES};
 
 void use_at_once(Use use, int tests, bool free_first) {
   MPI_Comm comm = MPI_COMM_NULL;

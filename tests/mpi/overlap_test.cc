@@ -2,11 +2,15 @@
 //
 // With CARILLON_SERVLET=on: non-blocking collectives of 1 MiB end while no rank
 // calls MPI. Each looks at its own output until what must come out stands there. And they end while
-// a rank waits in a function of the MPI's own for those that wait for them first; without the
-// servlet that would not end.
+// a rank waits in a function of the MPI's own for those that wait for them first.
+//
+//   overlap_test waiting    without the servlet: the functions in which Open MPI calls carillon,
+//   and
+//                           with every MPI those that carillon sees
 #include <sched.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -90,6 +94,7 @@ void try_alltoallv(int round) {
   end("ialltoallv", &request, out, expected);
 }
 
+// Rank 0 waits in `meet` for the others, which wait for the collective first.
 template <typename Meet>
 void try_behind(const char* name, int round, Meet meet) {
   const Numbers in = numbers_of(world_rank(), round, kCount);
@@ -102,21 +107,90 @@ void try_behind(const char* name, int round, Meet meet) {
   check(out == sums(round), std::string("iallreduce behind ") + name);
 }
 
+// All but the last rank, which may have to pass the broadcast on, wait in `meet` for that one.
+template <typename Meet>
+void try_bcast_behind(const char* name, int round, Meet meet) {
+  const Numbers expected = numbers_of(0, round, kCount);
+  Numbers data = world_rank() == 0 ? expected : Numbers(kCount);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(data.data(), kCount, MPI_INT64_T, 0, MPI_COMM_WORLD, &request);
+  const bool last = world_rank() == world_size() - 1;
+  if (last) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  meet();
+  if (!last) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(data == expected, std::string("ibcast behind ") + name);
+}
+
 // Not every way of Open MPI's messages has windows.
 MPI_Win make_window() {
+  static std::int64_t memory = 0;
   MPI_Win win = MPI_WIN_NULL;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  const int made = MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  const int made = MPI_Win_create(&memory, sizeof(memory), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   return made == MPI_SUCCESS ? win : MPI_WIN_NULL;
+}
+
+// The last rank has locked its window before rank 0 tries, which is not told before it is unlocked.
+void try_behind_lock(MPI_Win win, int round) {
+  const int last = world_size() - 1;
+  const std::int64_t number = 7 + round;
+  if (world_rank() == last) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, last, 0, win);
+  PMPI_Barrier(MPI_COMM_WORLD);
+  try_behind("MPI_Win_lock", round, [&] {
+    if (world_rank() == last) MPI_Win_unlock(last, win);
+    if (world_rank() != 0) return;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, last, 0, win);
+    MPI_Put(&number, 1, MPI_INT64_T, last, 0, 1, MPI_INT64_T, win);
+    MPI_Win_flush(last, win);
+    std::int64_t got = 0;
+    MPI_Get(&got, 1, MPI_INT64_T, last, 0, 1, MPI_INT64_T, win);
+    MPI_Win_unlock(last, win);
+    check(got == number, "what was put into a locked window");
+  });
+}
+
+// Rank 0 exposes its window to the last rank, which waits for the collective first.
+void try_behind_exposure(MPI_Win win, int round) {
+  const int first = 0, last = world_size() - 1;
+  MPI_Group world = MPI_GROUP_NULL, peer = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, world_rank() == first ? &last : &first, &peer);
+  try_behind("MPI_Win_wait", round, [&] {
+    if (world_rank() == first) {
+      MPI_Win_post(peer, 0, win);
+      MPI_Win_wait(win);
+    } else if (world_rank() == last) {
+      MPI_Win_start(peer, 0, win);
+      MPI_Win_complete(win);
+    }
+  });
+  MPI_Group_free(&peer);
+  MPI_Group_free(&world);
+}
+
+void behind_functions_that_are_seen() {
+  MPI_Win win = make_window();
+  for (int round = 0; round < 5 && win != MPI_WIN_NULL && world_size() > 1; ++round) {
+    try_behind_exposure(win, round);
+  }
+  if (win != MPI_WIN_NULL) MPI_Win_free(&win);
 }
 
 void behind_functions_of_the_mpi() {
   MPI_Win win = make_window();
   for (int round = 0; round < 5 && win != MPI_WIN_NULL; ++round) {
     try_behind("MPI_Win_fence", round, [win] { MPI_Win_fence(0, win); });
+    if (world_size() > 1) try_behind_lock(win, round);
   }
   if (win != MPI_WIN_NULL) MPI_Win_free(&win);
+  for (int round = 0; round < 5; ++round) {
+    try_bcast_behind("MPI_Comm_split", round, [] {
+      MPI_Comm comm = MPI_COMM_NULL;
+      MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, world_rank(), &comm);
+      MPI_Comm_free(&comm);
+    });
+  }
   for (int round = 0; round < 5; ++round) {
     try_behind("MPI_Comm_dup", round, [] {
       MPI_Comm comm = MPI_COMM_NULL;
@@ -132,12 +206,19 @@ void behind_functions_of_the_mpi() {
 int main(int argc, char** argv) {
   using namespace mpi_test;
   begin(argc, argv);
+  const bool waiting = argc > 1 && std::strcmp(argv[1], "waiting") == 0;
+#ifdef OPEN_MPI
+  const bool is_called = true;
+#else
+  const bool is_called = !waiting;
+#endif
   MPI_Barrier(MPI_COMM_WORLD);  // the team is there
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 5 && !waiting; ++round) {
     try_allreduce(round);
     try_bcast(round);
     try_alltoallv(round);
   }
-  behind_functions_of_the_mpi();
+  behind_functions_that_are_seen();
+  if (is_called) behind_functions_of_the_mpi();
   return end();
 }

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CARILLON_REPRODUCIBLE=1: every sum has the bits of the sum from left to right, in the order of
-// the ranks. The numbers are such that any other order rounds differently somewhere; with
-// MPI_TEST_OTHER_BITS that is what is checked. Without the setting, too, all ranks have the same
-// bits, and have them each time.
+// CARILLON_REPRODUCIBLE=1: every sum, in every form, has the bits of the sum from left to right, in
+// the order of the ranks. The numbers are such that any other order rounds differently somewhere;
+// with MPI_TEST_OTHER_BITS that is what is checked. Without the setting, too, all ranks have the
+// same bits, and have them each time.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "support.h"
+
+// Open MPI 4 has the persistent collectives as an extension.
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+#include <mpi-ext.h>
+#define PERSISTENT(name) MPIX_##name##_init
+#else
+#define PERSISTENT(name) MPI_##name##_init
+#endif
 
 namespace mpi_test {
 namespace {
@@ -53,41 +62,75 @@ void add(void* left, void* right, int* count, MPI_Datatype* /*type*/) {
   for (int i = 0; i < *count; ++i) static_cast<double*>(right)[i] += static_cast<double*>(left)[i];
 }
 
+enum class Form { kBlocking, kStarted, kPersistent };
+
+// The three forms of one call. A macro, because they are three functions.
+#define CALL(name, started, ...)                                                              \
+  [&](Form form, double* out, MPI_Request* request) {                                         \
+    switch (form) {                                                                           \
+      case Form::kBlocking: MPI_##name(__VA_ARGS__, MPI_COMM_WORLD); return;                  \
+      case Form::kStarted: MPI_##started(__VA_ARGS__, MPI_COMM_WORLD, request); return;       \
+      default: PERSISTENT(name)(__VA_ARGS__, MPI_COMM_WORLD, MPI_INFO_NULL, request); return; \
+    }                                                                                         \
+  }
+
+// The call in every form. `before`: what its output holds. `expected`, from `first` on; null:
+// nothing comes out here.
+template <typename Call>
+void try_call(const std::string& what, const Doubles& before, const Doubles* expected,
+              std::size_t first, Call call) {
+  Doubles out = before;
+  const auto look = [&](const char* form) {
+    if (expected != nullptr) compare(form + what, out, *expected, first);
+    std::copy(before.begin(), before.end(), out.begin());  // a persistent call knows where it is
+  };
+  MPI_Request request = MPI_REQUEST_NULL;
+  call(Form::kBlocking, out.data(), &request);
+  look("");
+  call(Form::kStarted, out.data(), &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  look("started ");
+  call(Form::kPersistent, out.data(), &request);
+  for (int turn = 0; turn < 2; ++turn) {
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    look("persistent ");
+  }
+  MPI_Request_free(&request);
+}
+
 // `length`: of one block.
 void try_length(std::size_t length, MPI_Op op, const std::string& name) {
   const int rank = world_rank(), size = world_size();
   const auto ranks = static_cast<std::size_t>(size), mine = static_cast<std::size_t>(rank);
   const int n = static_cast<int>(length);
-  const MPI_Comm comm = MPI_COMM_WORLD;
   const Doubles in = numbers(rank, length), all_in = numbers(rank, ranks * length);
   const Doubles sums = left_fold(size, length), all_sums = left_fold(size, ranks * length);
+  const Doubles up_to_here = left_fold(rank + 1, length);
+  const Doubles before_here = left_fold(std::max(rank, 1), length);
+  const Doubles none(length);
   const std::string of = " of " + std::to_string(length) + ", " + name;
-  Doubles out(length);
-  MPI_Allreduce(in.data(), out.data(), n, MPI_DOUBLE, op, comm);
-  compare("allreduce" + of, out, sums);
-  out = in;
-  MPI_Allreduce(MPI_IN_PLACE, out.data(), n, MPI_DOUBLE, op, comm);
-  compare("allreduce in place" + of, out, sums);
+  const double* const from = in.data();
+  const double* const all = all_in.data();
+  try_call("allreduce" + of, none, &sums, 0,
+           CALL(Allreduce, Iallreduce, from, out, n, MPI_DOUBLE, op));
+  try_call("allreduce in place" + of, in, &sums, 0,
+           CALL(Allreduce, Iallreduce, MPI_IN_PLACE, out, n, MPI_DOUBLE, op));
   for (int root = 0; root < size; ++root) {
-    MPI_Reduce(in.data(), out.data(), n, MPI_DOUBLE, op, root, comm);
-    if (rank == root) compare("reduce" + of, out, sums);
+    try_call("reduce" + of, none, rank == root ? &sums : nullptr, 0,
+             CALL(Reduce, Ireduce, from, out, n, MPI_DOUBLE, op, root));
   }
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Iallreduce(in.data(), out.data(), n, MPI_DOUBLE, op, comm, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  compare("iallreduce" + of, out, sums);
-  MPI_Scan(in.data(), out.data(), n, MPI_DOUBLE, op, comm);
-  compare("scan" + of, out, left_fold(rank + 1, length));
-  MPI_Exscan(in.data(), out.data(), n, MPI_DOUBLE, op, comm);
-  if (rank > 0) compare("exscan" + of, out, left_fold(rank, length));
-  MPI_Reduce_scatter_block(all_in.data(), out.data(), n, MPI_DOUBLE, op, comm);
-  compare("reduce_scatter_block" + of, out, all_sums, mine * length);
+  try_call("scan" + of, none, &up_to_here, 0, CALL(Scan, Iscan, from, out, n, MPI_DOUBLE, op));
+  try_call("exscan" + of, none, rank > 0 ? &before_here : nullptr, 0,
+           CALL(Exscan, Iexscan, from, out, n, MPI_DOUBLE, op));
+  try_call("reduce_scatter_block" + of, none, &all_sums, mine * length,
+           CALL(Reduce_scatter_block, Ireduce_scatter_block, all, out, n, MPI_DOUBLE, op));
   std::vector<int> counts(ranks, n);
   counts[0] = size == 1 ? n : n / 2;
-  Doubles own(static_cast<std::size_t>(counts[mine]));
-  MPI_Reduce_scatter(all_in.data(), own.data(), counts.data(), MPI_DOUBLE, op, comm);
-  compare("reduce_scatter" + of, own, all_sums,
-          mine == 0 ? 0 : static_cast<std::size_t>(counts[0]) + (mine - 1) * length);
+  const Doubles own(static_cast<std::size_t>(counts[mine]));
+  try_call("reduce_scatter" + of, own, &all_sums,
+           mine == 0 ? 0 : static_cast<std::size_t>(counts[0]) + (mine - 1) * length,
+           CALL(Reduce_scatter, Ireduce_scatter, all, out, counts.data(), MPI_DOUBLE, op));
 }
 
 // Of an allreduce: in any order, but in one.
@@ -119,8 +162,12 @@ int main(int argc, char** argv) {
     try_length(length, user, "a function of the program");
     for (const MPI_Op op : {MPI_Op{MPI_SUM}, user}) try_agreement(length, op);
   }
-  check(left("allreduce") + left("reduce_scatter") == 0 && taken("allreduce") > 0,
-        "carillon must take the sums");
+  for (const std::string one :
+       {"allreduce", "reduce", "scan", "exscan", "reduce_scatter_block", "reduce_scatter"}) {
+    for (const std::string& form : {one, "i" + one, one + "_init"}) {
+      check(left(form.c_str()) == 0 && taken(form.c_str()) > 0, "carillon must take " + form);
+    }
+  }
   if (std::getenv("MPI_TEST_OTHER_BITS") != nullptr) {
     check(g_other_bits > 0, "another order has no other bits: the numbers are too alike");
   }

@@ -132,54 +132,104 @@ void opposite_orders(const std::vector<MPI_Comm>& comms) {
 }
 
 // What a rank waits in for a message of another one, to which it may send one, too.
-enum class Wait { kReceive, kProbe, kMatch, kReplace, kLargeMatch, kLargeReplace };
+enum class Wait {
+  kReceive,
+  kProbe,
+  kMatch,
+  kReplace,
+  kAsk,
+  kAskMatch,
+  kLargeMatch,
+  kLargeReplace,
+  kPartition
+};
 
 bool replaces(Wait how) { return how == Wait::kReplace || how == Wait::kLargeReplace; }
+
+#if MPI_VERSION >= 4
+void wait_for_large(int from, Wait how, int* number, MPI_Status* status) {
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  if (how == Wait::kLargeReplace) {
+    MPI_Sendrecv_replace_c(number, 1, MPI_INT, from, kTag, from, kTag, comm, status);
+  } else if (how == Wait::kLargeMatch) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Mprobe(from, kTag, comm, &message, status);
+    MPI_Mrecv_c(number, 1, MPI_INT, &message, status);
+  } else {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Precv_init(number, 1, 1, MPI_INT, from, kTag, comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    for (int arrived = 0; arrived == 0;) MPI_Parrived(request, 0, &arrived);
+    MPI_Wait(&request, status);
+    MPI_Request_free(&request);
+  }
+}
+#else
+void wait_for_large(int /*from*/, Wait /*how*/, int* /*number*/, MPI_Status* /*status*/) {}
+#endif
 
 void wait_for_message(int from, Wait how, int* number, MPI_Status* status) {
   const MPI_Comm comm = MPI_COMM_WORLD;
   MPI_Message message = MPI_MESSAGE_NULL;
+  int there = 0;
   switch (how) {
-    case Wait::kProbe: MPI_Probe(from, kTag, comm, status); [[fallthrough]];
+    case Wait::kAsk:
+      while (there == 0) MPI_Iprobe(from, kTag, comm, &there, status);
+      [[fallthrough]];
     case Wait::kReceive: MPI_Recv(number, 1, MPI_INT, from, kTag, comm, status); return;
+    case Wait::kProbe:
+      MPI_Probe(from, kTag, comm, status);
+      MPI_Recv(number, 1, MPI_INT, from, kTag, comm, status);
+      return;
     case Wait::kReplace:
       MPI_Sendrecv_replace(number, 1, MPI_INT, from, kTag, from, kTag, comm, status);
+      return;
+    case Wait::kAskMatch:
+      while (there == 0) MPI_Improbe(from, kTag, comm, &there, &message, status);
+      MPI_Mrecv(number, 1, MPI_INT, &message, status);
       return;
     case Wait::kMatch:
       MPI_Mprobe(from, kTag, comm, &message, status);
       MPI_Mrecv(number, 1, MPI_INT, &message, status);
       return;
-#if MPI_VERSION >= 4
-    case Wait::kLargeReplace:
-      MPI_Sendrecv_replace_c(number, 1, MPI_INT, from, kTag, from, kTag, comm, status);
-      return;
-    case Wait::kLargeMatch:
-      MPI_Mprobe(from, kTag, comm, &message, status);
-      MPI_Mrecv_c(number, 1, MPI_INT, &message, status);
-      return;
-#endif
-    default: return;
+    default: wait_for_large(from, how, number, status); return;
   }
 }
 
-constexpr Wait kWaits[] = {Wait::kReceive,    Wait::kProbe,       Wait::kMatch, Wait::kReplace,
+void send_message(int to, [[maybe_unused]] Wait how, int number) {
 #if MPI_VERSION >= 4
-                           Wait::kLargeMatch, Wait::kLargeReplace
+  if (how == Wait::kPartition) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Psend_init(&number, 1, 1, MPI_INT, to, kTag, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPI_Pready(0, request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    return;
+  }
+#endif
+  MPI_Send(&number, 1, MPI_INT, to, kTag, MPI_COMM_WORLD);
+}
+
+constexpr Wait kWaits[] = {Wait::kReceive,    Wait::kProbe,        Wait::kMatch,    Wait::kReplace,
+                           Wait::kAsk,        Wait::kAskMatch,
+#if MPI_VERSION >= 4
+                           Wait::kLargeMatch, Wait::kLargeReplace, Wait::kPartition
 #endif
 };
 
 // Every rank but the last may have to pass the broadcast on, and all wait for messages of the last,
 // which sends them only when it has the broadcast.
-void forwarder_in_receive(int count, Wait how) {
+void forwarder_in_receive(int count, Wait how, MPI_Comm comm) {
   const int last = world_size() - 1;
   std::vector<double> data(static_cast<std::size_t>(count), world_rank() == 0 ? 1.5 : 0.0);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibcast(data.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD, &request);
+  MPI_Ibcast(data.data(), count, MPI_DOUBLE, 0, comm, &request);
   int number = world_rank();
   if (world_rank() == last) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     for (int rank = 0; rank < last; ++rank) {
-      MPI_Send(&number, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD);
+      send_message(rank, how, number);
       int theirs = rank;
       if (replaces(how)) {
         MPI_Recv(&theirs, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -194,6 +244,14 @@ void forwarder_in_receive(int count, Wait how) {
   check(status.MPI_SOURCE == last && status.MPI_TAG == kTag, "the status of a receive");
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   check(std::count(data.begin(), data.end(), 1.5) == count, "a broadcast during a receive");
+}
+
+// The broadcast is the first collective of its communicator: every rank is needed for its team.
+void member_in_receive(Wait how) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  forwarder_in_receive(10, how, comm);
+  MPI_Comm_free(&comm);
 }
 
 // Long messages of a type with gaps take each other's place in a ring.
@@ -269,7 +327,8 @@ void run() {
   for (int round = 0; round < 5; ++round) {
     opposite_orders({comms[0], comms[2]});
     for (const Wait how : kWaits) {
-      for (const int count : {1, 100000}) forwarder_in_receive(count, how);
+      for (const int count : {1, 100000}) forwarder_in_receive(count, how, MPI_COMM_WORLD);
+      member_in_receive(how);
     }
     for (const int count : {0, 1, 50000}) replaced_in_a_ring(count);
     for (const int count : {1, 700}) freed_meanwhile(count);

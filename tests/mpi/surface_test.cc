@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rest of MPI's surface: collectives with MPI_Count arguments, sessions, and spawned processes.
-// Each call is taken or left as docs/interposer.md says, and right either way.
+// The rest of MPI's surface: collectives with MPI_Count arguments, in every form, operators that
+// take an MPI_Count, sessions, and spawned processes. Each call is taken or left as
+// docs/interposer.md says, and right either way.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -53,13 +54,13 @@ struct Buffers {
   }
 };
 
-// Each of the three gets lists and an output; the MPI itself does the last one, with int arguments.
-template <typename Blocking, typename Started, typename Oracle>
+// Each of the four gets lists and an output; the MPI itself does the last one, with int arguments.
+template <typename Blocking, typename Started, typename Persistent, typename Oracle>
 void compare(std::string name, const Buffers& buffers, Blocking blocking, Started started,
-             Oracle oracle) {
+             Persistent make, Oracle oracle) {
   name[0] = static_cast<char>(name[0] - 'A' + 'a');
-  const std::string started_name = "i" + name;
-  MustTake must(name.c_str()), must_start(started_name.c_str());
+  const std::string started_name = "i" + name, made_name = name + "_init";
+  MustTake must(name.c_str()), must_start(started_name.c_str()), must_repeat(made_name.c_str());
   std::vector<int> expected = buffers.output(), out = expected, started_out = expected;
   oracle(buffers.narrow, expected.data());
   blocking(buffers.wide, out.data());
@@ -70,23 +71,37 @@ void compare(std::string name, const Buffers& buffers, Blocking blocking, Starte
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   must_start.expect();
   check(started_out == expected, started_name + " with MPI_Count");
+  make(buffers.wide, out.data(), &request);
+  for (int turn = 0; turn < 2; ++turn) {
+    const std::vector<int> before = buffers.output();
+    std::copy(before.begin(), before.end(), out.begin());
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    must_repeat.expect();
+    check(out == expected, made_name + " with MPI_Count, turn " + std::to_string(turn));
+  }
+  MPI_Request_free(&request);
 }
 
 #define CRL_LIST(...) __VA_ARGS__
-#define CRL_COMPARE(symbol, started, arguments)               \
-  compare(                                                    \
-      #symbol, buffers,                                       \
-      [&](const auto& list, int* out) {                       \
-        static_cast<void>(list);                              \
-        MPI_##symbol##_c(CRL_LIST arguments);                 \
-      },                                                      \
-      [&](const auto& list, int* out, MPI_Request* request) { \
-        static_cast<void>(list);                              \
-        MPI_##started##_c(CRL_LIST arguments, request);       \
-      },                                                      \
-      [&](const auto& list, int* out) {                       \
-        static_cast<void>(list);                              \
-        PMPI_##symbol(CRL_LIST arguments);                    \
+#define CRL_COMPARE(symbol, started, arguments)                            \
+  compare(                                                                 \
+      #symbol, buffers,                                                    \
+      [&](const auto& list, int* out) {                                    \
+        static_cast<void>(list);                                           \
+        MPI_##symbol##_c(CRL_LIST arguments);                              \
+      },                                                                   \
+      [&](const auto& list, int* out, MPI_Request* request) {              \
+        static_cast<void>(list);                                           \
+        MPI_##started##_c(CRL_LIST arguments, request);                    \
+      },                                                                   \
+      [&](const auto& list, int* out, MPI_Request* request) {              \
+        static_cast<void>(list);                                           \
+        MPI_##symbol##_init_c(CRL_LIST arguments, MPI_INFO_NULL, request); \
+      },                                                                   \
+      [&](const auto& list, int* out) {                                    \
+        static_cast<void>(list);                                           \
+        PMPI_##symbol(CRL_LIST arguments);                                 \
       })
 
 void test_large_counts() {
@@ -149,6 +164,54 @@ void test_large_counts_of_neighbours() {
               (in, list.counts.data(), list.addresses.data(), types, out, list.counts.data(),
                list.addresses.data(), types, comm));
   MPI_Comm_free(&comm);
+}
+
+// a(x) = a1 + a2 x: of two maps, which do not commute, the one after the other.
+void compose(void* left, void* right, MPI_Count* count, MPI_Datatype* /*type*/) {
+  auto* const first = static_cast<std::int64_t*>(left);
+  auto* const then = static_cast<std::int64_t*>(right);
+  for (MPI_Count i = 0; i < 2 * *count; i += 2) {
+    then[i] += then[i + 1] * first[i];
+    then[i + 1] *= first[i + 1];
+  }
+}
+
+// An operator whose function takes an MPI_Count.
+void test_operator_of_large_counts() {
+  constexpr int kMaps = 300;
+  MPI_Datatype map = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(2, MPI_INT64_T, &map);
+  MPI_Type_commit(&map);
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Op_create_c(compose, 0, &op);
+  std::vector<std::int64_t> in, expected(2 * kMaps), out(2 * kMaps);
+  for (int i = 0; i < kMaps; ++i) {
+    in.push_back(10 * world_rank() + i % 7);
+    in.push_back((world_rank() + i) % 3 + 1);
+    expected[static_cast<std::size_t>(2 * i) + 1] = 1;
+    for (int rank = 0; rank < world_size(); ++rank) {
+      const auto at = static_cast<std::size_t>(2 * i);
+      const std::int64_t factor = (rank + i) % 3 + 1;
+      expected[at] = 10 * rank + i % 7 + factor * expected[at];
+      expected[at + 1] *= factor;
+    }
+  }
+  MustTake narrow("allreduce"), started("iallreduce");
+  MPI_Allreduce(in.data(), out.data(), kMaps, map, op, MPI_COMM_WORLD);
+  narrow.expect();
+  check(out == expected, "an operator of MPI_Op_create_c");
+  std::fill(out.begin(), out.end(), -1);
+  MPI_Allreduce_c(in.data(), out.data(), kMaps, map, op, MPI_COMM_WORLD);
+  narrow.expect();
+  check(out == expected, "an operator of MPI_Op_create_c, with MPI_Count");
+  std::fill(out.begin(), out.end(), -1);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce_c(in.data(), out.data(), kMaps, map, op, MPI_COMM_WORLD, &request);
+  MPI_Op_free(&op);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  started.expect();
+  check(out == expected, "an operator of MPI_Op_create_c, started and freed");
+  MPI_Type_free(&map);
 }
 
 // A count past INT_MAX.
@@ -283,6 +346,7 @@ int main(int argc, char** argv) {
 #if MPI_VERSION >= 4
   mpi_test::test_large_counts();
   mpi_test::test_large_counts_of_neighbours();
+  mpi_test::test_operator_of_large_counts();
   mpi_test::test_count_past_int();
 #endif
 #ifdef HAS_SESSIONS

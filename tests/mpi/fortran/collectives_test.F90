@@ -10,6 +10,9 @@
   call test_copies()
 #if BINDING == 3
   call test_sections()
+#ifdef LARGE_COUNTS
+  call test_large_counts()
+#endif
 #endif
 #include "support.inc"
 
@@ -231,6 +234,26 @@
     call took('bcast')
     call check_numbers(numbers(1::2), value_of(ranks - 1, 0, indices()), 'bcast of a section')
     call check(all(numbers(2::2) == -7), 'bcast of a section: between')
+  end subroutine
+#endif
+
+#ifdef LARGE_COUNTS
+  ! By the names of the others, as mpi_f08 has it: functions of their own, as in C.
+  subroutine test_large_counts()
+    integer(MPI_COUNT_KIND), parameter :: many = n
+    integer, asynchronous :: mine(n), sums(n)
+    HANDLE(MPI_Request) :: request
+    mine = merge(value_of(0, 9, indices()), -1, rank == 0)
+    call MPI_Bcast(mine, many, MPI_INTEGER, 0, comm)
+    call took('bcast')
+    call check_numbers(mine, value_of(0, 9, indices()), 'bcast of a large count')
+    mine = value_of(rank, 0, indices())
+    sums = -1
+    call MPI_Iallreduce(mine, sums, many, MPI_INTEGER, MPI_SUM, comm, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    call see(sums)
+    call took('iallreduce')
+    call check_numbers(sums, sum_of(ranks - 1, indices()), 'iallreduce of a large count')
   end subroutine
 #endif
 
