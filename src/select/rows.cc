@@ -23,7 +23,8 @@ constexpr std::int32_t kLaneNodes = 64;  // each rank of which has a message for
 constexpr bool kByModel = true;
 
 // The row for teams of at most or at least so many nodes, of nodes none of which has one rank where
-// another has more than eight, of as many ranks on each, or of at most so many.
+// another has more than eight, of as many ranks on each, of at most so many, or of nodes one of
+// which has so many times the ranks of another.
 constexpr Row on_few_nodes(std::int32_t most, Row row) {
   row.max_nodes = most;
   return row;
@@ -42,6 +43,10 @@ constexpr Row on_even_nodes(Row row) {
 }
 constexpr Row on_small_nodes(Rank most, Row row) {
   row.max_ppn = most;
+  return row;
+}
+constexpr Row on_skewed_nodes(Rank least, Row row) {
+  row.min_skew = least;
   return row;
 }
 
@@ -84,7 +89,7 @@ constexpr std::array kRows = {
     Row{kSingles, kFewRanks, kAnyBytes, "bcast.chain:segment=16384"},
     Row{kSingles, kAnyRanks, 8 * kKiB, "bcast.knomial:k=3"},
     Row{kSingles, 32, kAnyBytes, "bcast.scatter_direct:segment=8192"},
-    Row{kSingles, 1024, 16 * kKiB, "bcast.scatter_bruck:k=3"},
+    Row{kSingles, 1024, 20 * kKiB, "bcast.scatter_bruck:k=3"},
     Row{kSingles, 40, kAnyBytes, "bcast.scatter_direct:segment=8192"},
     Row{kSingles, 1024, 32 * kKiB, "bcast.scatter_bruck:k=3"},
     Row{kSingles, 64, kAnyBytes, "bcast.scatter_direct:segment=8192"},
@@ -134,6 +139,8 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=flat_blocks"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "reduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_gather"},
+    Row{kSingles, 2, kAnyBytes, "reduce.flat:segment=16384"},
+    Row{kSingles, 3, 4 * kKiB, "reduce.flat"},
     Row{kSingles, 8, 1 * kKiB, "reduce.flat"},
     Row{kSingles, 17, 128, "reduce.flat"},
     // As many children as make it two levels, and as few.
@@ -164,7 +171,13 @@ constexpr std::array kRows = {
         .min_bytes = 2 * kKiB + 1},
     on_few_nodes(kLaneNodes, on_like_nodes(Row{kNodes, kAnyRanks, kAnyBytes, "reduce.lanes"})),
     // One of few ranks on a node would have a message for each rank of others.
-    on_few_nodes(4, Row{kNodes, kAnyRanks, 4 * kKiB, "reduce.hierarchical:node=circulant"}),
+    on_few_nodes(2, on_small_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB,
+                                           "reduce.hierarchical:node=flat_blocks"})),
+    on_few_nodes(2, Row{kNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=circulant"}),
+    on_few_nodes(2, on_skewed_nodes(16, Row{kNodes, kAnyRanks, kAnyBytes, "reduce.flat_blocks"})),
+    on_few_nodes(4, on_small_nodes(16, Row{kNodes, kAnyRanks, 8 * kKiB,
+                                           "reduce.hierarchical:node=flat_blocks"})),
+    on_few_nodes(4, Row{kNodes, kAnyRanks, 8 * kKiB, "reduce.hierarchical:node=circulant"}),
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "reduce.lanes"}),
     // More nodes than may all exchange with one another, nodes whose ranks do not follow one
     // another, and operators that do not commute.
@@ -186,7 +199,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, 5, 1 * kKiB, "reduce.flat"},
     Row{kAnywhere, 8, 128, "reduce.flat"},
     Row{kAnywhere, 8, 512, "reduce.degree_k:k=4"},
-    Row{kAnywhere, kFewRanks, 512, "reduce.degree_k:k=3"},
+    Row{kAnywhere, kFewRanks, 768, "reduce.degree_k:k=3"},
     Row{kAnywhere, kFewRanks, 512, "reduce.flat"},  // reproducible sums
     Row{.where = kAnywhere,
         .max_ranks = 64,
@@ -194,6 +207,11 @@ constexpr std::array kRows = {
         .choice = "reduce.circulant",
         .min_bytes = 256 * kKiB},
     Row{kAnywhere, kFewRanks, kAnyBytes, "reduce.flat_blocks"},
+    Row{.where = kAnywhere,
+        .max_ranks = 24,
+        .max_bytes = 1 * kKiB,
+        .choice = "reduce.degree_k:k=3",
+        .min_bytes = 513},
     Row{kAnywhere, 40, 1 * kKiB, "reduce.degree_k:k=4"},
     Row{kAnywhere, kAnyRanks, 1 * kKiB, "reduce.degree_k:k=3"},
     Row{kAnywhere, 18, kAnyBytes, "reduce.flat_blocks"},
@@ -201,6 +219,7 @@ constexpr std::array kRows = {
     Row{kAnywhere, 24, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, 256, 16 * kKiB, "reduce.circulant"},
     Row{kAnywhere, 40, kAnyBytes, "reduce.flat_blocks"},
+    Row{kAnywhere, 64, kAnyBytes, "reduce.circulant"},
     Row{kAnywhere, kAnyRanks, 8 * kKiB, "reduce.reduce_scatter_gather"},
     Row{kAnywhere, 64, kAnyBytes, "reduce.flat_blocks"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.reduce_scatter_gather"},
@@ -220,7 +239,7 @@ constexpr std::array kRows = {
     Row{kSingles, kAnyRanks, 4 * kKiB, "allreduce.recursive_multiplying:k=3"},
     Row{kSingles, 24, kAnyBytes, "allreduce.flat_blocks"},
     Row{kSingles, 256, 16 * kKiB, "allreduce.circulant"},
-    Row{kSingles, 32, kAnyBytes, "allreduce.flat_blocks"},
+    Row{kSingles, 40, kAnyBytes, "allreduce.flat_blocks"},
     Row{kSingles, 256, 64 * kKiB, "allreduce.circulant"},
     Row{kSingles, 64, kAnyBytes, "allreduce.flat_blocks"},
     Row{kSingles, 256, 128 * kKiB, "allreduce.circulant"},
@@ -230,7 +249,7 @@ constexpr std::array kRows = {
     Row{kNodes, kAnyRanks, 512,
         "allreduce.hierarchical:node=degree_k,leaders=recursive_multiplying,k=4"},
     Row{.where = kNodes,
-        .max_ranks = 7,
+        .max_ranks = 6,
         .max_bytes = kAnyBytes,
         .choice = "allreduce.flat_blocks",
         .min_bytes = 2 * kKiB + 1},
@@ -291,9 +310,12 @@ constexpr std::array kRows = {
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
     Row{kSingles, 13, kAnyBytes, "allgather.flat"},
-    // Six such blocks, and then one of up to 56 bytes, go as a request's payload.
+    // Six or seven such blocks, and then one of up to 56 bytes, go as a request's payload.
+    Row{kSingles, 15, 56, "allgather.bruck:k=5"},
+    Row{kSingles, 36, 9, "allgather.bruck:k=6"},
+    Row{kSingles, 49, 8, "allgather.bruck:k=7"},
     Row{kSingles, kAnyRanks, 9, "allgather.bruck:k=6"},
-    Row{kSingles, 36, 56, "allgather.bruck:k=8"},
+    Row{kSingles, 40, 56, "allgather.bruck:k=8"},
     Row{kSingles, 18, kAnyBytes, "allgather.flat"},
     Row{kSingles, kAnyRanks, 1 * kKiB, "allgather.bruck:k=3"},
     Row{kSingles, 32, 2 * kKiB, "allgather.bruck:k=3"},
@@ -303,11 +325,11 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
     on_few_nodes(8, Row{kNodes, kAnyRanks, 16, "allgather.hierarchical:leaders=flat"}),
     Row{kNodes, 7, 64 * kKiB, "allgather.flat"},
-    on_few_nodes(12, on_like_nodes(Row{.where = kNodes,
+    on_few_nodes(16, on_like_nodes(Row{.where = kNodes,
                                        .max_ranks = kAnyRanks,
                                        .max_bytes = kAnyBytes,
                                        .choice = "allgather.lanes",
-                                       .min_bytes = 17})),
+                                       .min_bytes = 9})),
     on_few_nodes(4, Row{kNodes, kAnyRanks, 128, "allgather.hierarchical:leaders=flat"}),
     Row{kNodes, kAnyRanks, 32, "allgather.hierarchical:leaders=bruck,k=4"},
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "allgather.lanes"}),
@@ -336,7 +358,8 @@ constexpr std::array kRows = {
     on_small_nodes(8, Row{kNodes, kAnyRanks, 256, "gather.node_tree:k=16"}),
     Row{kNodes, kAnyRanks, 32, "gather.node_tree:k=6"},
     Row{kNodes, 12, kAnyBytes, "gather.flat"},
-    on_small_nodes(4, Row{kNodes, kAnyRanks, 8 * kKiB, "gather.node_tree:k=16"}),
+    on_small_nodes(4, Row{kNodes, kAnyRanks, 4 * kKiB, "gather.node_tree:k=16"}),
+    on_small_nodes(4, Row{kNodes, kAnyRanks, 8 * kKiB, "gather.node_tree:k=6"}),
     Row{kNodes, kFewRanks, kAnyBytes, "gather.flat"},
     Row{kNodes, 64, 2 * kKiB, "gather.knomial:k=8"},
     Row{kNodes, kAnyRanks, 1 * kKiB, "gather.knomial:k=16"},
@@ -364,9 +387,10 @@ constexpr std::array kRows = {
     Row{kSingles, kAnyRanks, 4 * kKiB, "scatter.knomial:k=12"},
     Row{kNodes, kAnyRanks, 64, "scatter.node_tree:k=8"},
     on_small_nodes(4, Row{kNodes, kAnyRanks, 512, "scatter.node_tree:k=8"}),
+    Row{kNodes, 8, 64 * kKiB, "scatter.knomial:k=8"},
     on_small_nodes(4, Row{kNodes, kAnyRanks, 4 * kKiB, "scatter.node_tree:k=16"}),
-    Row{kNodes, 24, 4 * kKiB, "scatter.knomial:k=4"},
-    Row{kNodes, 64, 4 * kKiB, "scatter.knomial:k=8"},
+    Row{kNodes, 24, 8 * kKiB, "scatter.knomial:k=4"},
+    Row{kNodes, 64, 8 * kKiB, "scatter.knomial:k=8"},
     Row{kNodes, kAnyRanks, 4 * kKiB, "scatter.knomial:k=16"},
     Row{kNodes, kAnyRanks, kAnyBytes, "scatter.flat"},
     Row{kCrowded, kFewRanks, kAnyBytes, "scatter.flat"},
@@ -388,11 +412,27 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, 40, 16 * kKiB, "reduce_scatter_block.flat"},  // does not commute
     Row{kSingles, 20, 56, "reduce_scatter_block.pairwise"},
     Row{kSingles, 20, kAnyBytes, "reduce_scatter_block.flat"},
+    Row{kSingles, 256, 16, "reduce_scatter_block.through_all"},
+    Row{kSingles, 28, 56, "reduce_scatter_block.pairwise"},
     Row{kSingles, 256, 512, "reduce_scatter_block.circulant"},
     Row{kSingles, 32, kAnyBytes, "reduce_scatter_block.flat"},
     Row{kSingles, 256, 1 * kKiB, "reduce_scatter_block.circulant"},
     Row{kSingles, 256, kAnyBytes, "reduce_scatter_block.flat"},
-    Row{kNodes, 7, kAnyBytes, "reduce_scatter_block.flat"},
+    Row{kNodes, 6, kAnyBytes, "reduce_scatter_block.flat"},
+    on_skewed_nodes(3, Row{kNodes, 7, kAnyBytes, "reduce_scatter_block.flat"}),
+    on_few_nodes(2, on_even_nodes(Row{kNodes, 8, 256, "reduce_scatter_block.recursive_halving"})),
+    on_few_nodes(
+        2, on_even_nodes(Row{kNodes, kFewRanks, 64, "reduce_scatter_block.recursive_halving"})),
+    on_few_nodes(6, on_small_nodes(8, on_even_nodes(Row{kNodes, kAnyRanks, 16,
+                                                        "reduce_scatter_block.through_all"}))),
+    on_few_nodes(8, on_small_nodes(4, on_even_nodes(Row{kNodes, kAnyRanks, 8,
+                                                        "reduce_scatter_block.through_all"}))),
+    on_few_nodes(6, on_even_nodes(Row{kNodes, kAnyRanks, 8, "reduce_scatter_block.through_all"})),
+    // To ranks of small nodes lanes send a message from each of full ones.
+    on_few_nodes(6, on_small_nodes(8, on_skewed_nodes(4, Row{kNodes, kAnyRanks, 16,
+                                                             "reduce_scatter_block.through_all"}))),
+    on_few_nodes(
+        5, on_skewed_nodes(5, Row{kNodes, kAnyRanks, 16, "reduce_scatter_block.through_all"})),
     on_many_nodes(16,
                   on_small_nodes(4, on_even_nodes(Row{kNodes, kAnyRanks, 16,
                                                       "reduce_scatter_block.recursive_halving"}))),
@@ -457,13 +497,46 @@ constexpr std::array kRows = {
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise", kByModel},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
 
-    Row{kAnywhere, 3, kAnyBytes, "scan.chain"},
+    // Chains, whose segments are the shorter the more ranks and the fewer bytes.
+    Row{kCrowded, 3, kAnyBytes, "scan.chain"},
+    Row{kCrowded, kAnyRanks, 4 * kKiB, "scan.recursive_doubling"},
+    Row{kCrowded, kAnyRanks, kAnyBytes, "scan.chain:segment=16384"},
+    Row{kAnywhere, 2, kAnyBytes, "scan.chain"},
+    Row{kAnywhere, 3, 2 * kKiB, "scan.chain"},
     Row{kAnywhere, kAnyRanks, 4 * kKiB, "scan.recursive_doubling"},
-    Row{kAnywhere, kAnyRanks, kAnyBytes, "scan.chain:segment=16384"},
+    Row{kSingles, 12, 8 * kKiB, "scan.recursive_doubling"},
+    Row{kSingles, 24, 12 * kKiB, "scan.recursive_doubling"},
+    Row{kSingles, 24, 64 * kKiB, "scan.chain:segment=2048"},
+    Row{kSingles, kAnyRanks, 32 * kKiB, "scan.recursive_doubling"},
+    on_many_nodes(8, Row{kNodes, kAnyRanks, 8 * kKiB, "scan.recursive_doubling"}),
+    on_many_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB, "scan.recursive_doubling"}),
+    Row{kNodes, 12, 16 * kKiB, "scan.chain:segment=2048"},
+    Row{kNodes, kAnyRanks, 32 * kKiB, "scan.chain:segment=1024"},
+    Row{kAnywhere, kAnyRanks, 16 * kKiB, "scan.chain:segment=512"},
+    Row{kNodes, 24, 64 * kKiB, "scan.chain:segment=2048"},
+    Row{kAnywhere, kAnyRanks, 64 * kKiB, "scan.chain:segment=1024"},
+    Row{kAnywhere, 24, kAnyBytes, "scan.chain:segment=4096"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "scan.chain:segment=2048"},
 
-    Row{kAnywhere, 3, kAnyBytes, "exscan.chain"},
+    Row{kCrowded, 3, kAnyBytes, "exscan.chain"},
+    Row{kCrowded, kAnyRanks, 4 * kKiB, "exscan.recursive_doubling"},
+    Row{kCrowded, kAnyRanks, kAnyBytes, "exscan.chain:segment=16384"},
+    Row{kAnywhere, 2, kAnyBytes, "exscan.chain"},
+    Row{kAnywhere, 3, 2 * kKiB, "exscan.chain"},
     Row{kAnywhere, kAnyRanks, 4 * kKiB, "exscan.recursive_doubling"},
-    Row{kAnywhere, kAnyRanks, kAnyBytes, "exscan.chain:segment=16384"},
+    Row{kSingles, 12, 8 * kKiB, "exscan.recursive_doubling"},
+    Row{kSingles, 24, 12 * kKiB, "exscan.recursive_doubling"},
+    Row{kSingles, 24, 64 * kKiB, "exscan.chain:segment=2048"},
+    Row{kSingles, kAnyRanks, 32 * kKiB, "exscan.recursive_doubling"},
+    on_many_nodes(8, Row{kNodes, kAnyRanks, 8 * kKiB, "exscan.recursive_doubling"}),
+    on_many_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB, "exscan.recursive_doubling"}),
+    Row{kNodes, 12, 16 * kKiB, "exscan.chain:segment=2048"},
+    Row{kNodes, kAnyRanks, 32 * kKiB, "exscan.chain:segment=1024"},
+    Row{kAnywhere, kAnyRanks, 16 * kKiB, "exscan.chain:segment=512"},
+    Row{kNodes, 24, 64 * kKiB, "exscan.chain:segment=2048"},
+    Row{kAnywhere, kAnyRanks, 64 * kKiB, "exscan.chain:segment=1024"},
+    Row{kAnywhere, 24, kAnyBytes, "exscan.chain:segment=4096"},
+    Row{kAnywhere, kAnyRanks, kAnyBytes, "exscan.chain:segment=2048"},
 
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allgatherv.pairwise"},
 

@@ -28,6 +28,7 @@ struct Row {
   Rank max_ppn = Rule::kAnyRanks;
   bool even_only = false;
   bool alike_only = false;
+  Rank min_skew = 1;
   std::int32_t max_nodes = INT32_MAX;
 };
 

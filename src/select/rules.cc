@@ -23,6 +23,7 @@ Rules built_in() {
                            .max_ppn = row.max_ppn,
                            .even_only = row.even_only,
                            .alike_only = row.alike_only,
+                           .min_skew = row.min_skew,
                            .max_nodes = row.max_nodes,
                            .choice = choice,
                            .by_model = row.by_model});
