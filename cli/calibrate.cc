@@ -8,6 +8,7 @@
 #include <ctime>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "calibrate/measure.h"
 #include "calibrate/on_cluster.h"
@@ -15,13 +16,14 @@
 #include "machine/sheet.h"
 #include "support/failure.h"
 #include "support/options.h"
+#include "support/sheet_json.h"
 
 namespace carillon::cli {
 namespace {
 
 struct Options {
   std::string output, title;
-  bool cluster = false;
+  bool cluster = false, json = false;
 };
 
 std::string today() {
@@ -43,13 +45,17 @@ int measure(const Options& options, const std::vector<pid_t>& cluster) {
   measured.where = (options.title.empty() ? "this machine" : options.title) + ", " + today();
   const std::string text = machine::calibrated_file(measured);
   // What cannot be read again is no use.
-  value_or_fail(machine::parse_sheet(text, options.output, "calibrated"));
-  if (options.output.empty()) {
+  const machine::Sheet sheet =
+      value_or_fail(machine::parse_sheet(text, options.output, "calibrated"));
+  if (options.json) {
+    std::printf("%s\n", sheet_json(sheet).dump(2).c_str());
+  } else if (options.output.empty()) {
     std::printf("%s", text.c_str());
-    return 0;
   }
+  if (options.output.empty()) return 0;
   std::ofstream file(options.output);
   if (!(file << text << std::flush)) fail("cannot write {}", options.output);
+  if (options.json) return 0;
   const bool is_path = options.output.find('/') != std::string::npos;
   std::printf("try carillon sim bcast --machine %s%s\n", is_path ? "" : "./",
               options.output.c_str());
@@ -70,6 +76,9 @@ Action define_calibrate(CLI::App& app) {
   app.add_option("--title", options->title, "what the machine is");
   app.add_flag("--cluster", options->cluster,
                "ping-pongs between nodes are those of a virtual cluster");
+  app.add_flag("--json", options->json,
+               "print JSON, as carillon model --numbers does; the file is written where --output "
+               "asks for it");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -13,6 +13,7 @@
 #include "machine/sheet.h"
 #include "predict/predict.h"
 #include "support/failure.h"
+#include "support/sheet_json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
@@ -25,6 +26,7 @@ struct Options {
   std::string machine = "edr";
   Rank ranks = 16;
   std::int64_t bytes = 8;
+  std::int64_t slot_bytes = 0;  // 0: the library's
   bool best_k = false, list = false, numbers = false, json = false;
 };
 
@@ -42,43 +44,27 @@ void list_machines(bool as_json) {
 }
 
 void print_numbers(const machine::Sheet& sheet, bool as_json) {
-  Json list = Json::array();
+  if (as_json) {
+    std::printf("%s\n", sheet_json(sheet).dump(2).c_str());
+    return;
+  }
   Table table({"number", ">value", ">least", ">most", "where from"});
   for (const machine::Number& number : sheet.numbers) {
-    list.push_back({{"name", number.field->name()},
-                    {"value", number.value},
-                    {"min", number.min},
-                    {"max", number.max},
-                    {"estimate", number.estimate},
-                    {"source", number.source},
-                    {"meaning", number.field->meaning}});
     table.add({number.field->name(), fmt::format("{}", number.value), fmt::format("{}", number.min),
                fmt::format("{}", number.max),
                (number.estimate ? "estimate: " : "") + number.source});
   }
-  Json levels = Json::array();
+  std::size_t levels = 0;
   for (const machine::Level& level : sheet.machine.topology.levels) {
-    const machine::LevelSource& from = sheet.level_sources[levels.size()];
-    const std::string name = fmt::format("topology.levels {}", levels.size() + 1);
+    const machine::LevelSource& from = sheet.level_sources[levels];
+    const std::string name = fmt::format("topology.levels {}", ++levels);
     const double over = static_cast<double>(level.oversubscription_permille) / 1000;
-    levels.push_back({{"radix", level.radix},
-                      {"oversubscription", over},
-                      {"estimate", from.estimate},
-                      {"source", from.source}});
     const std::string where = (from.estimate ? "estimate: " : "") + from.source;
     table.add({name + ", radix", fmt::format("{}", level.radix), "", "", where});
     table.add({name + ", oversubscription", fmt::format("{}", over), "", "", where});
   }
-  if (as_json) {
-    const Json json{{"machine", sheet.machine.name},
-                    {"title", sheet.title},
-                    {"numbers", list},
-                    {"levels", levels}};
-    std::printf("%s\n", json.dump(2).c_str());
-  } else {
-    std::printf("%s: %s\n\n%s", sheet.machine.name.c_str(), sheet.title.c_str(),
-                table.text().c_str());
-  }
+  std::printf("%s: %s\n\n%s", sheet.machine.name.c_str(), sheet.title.c_str(),
+              table.text().c_str());
 }
 
 struct Row {
@@ -87,7 +73,13 @@ struct Row {
 };
 
 Row evaluate(const Options& options, const machine::Machine& machine, AlgorithmChoice choice) {
-  const machine::ModelCall call = predict::model_call({choice, options.ranks, options.bytes});
+  const machine::ModelCall call = predict::model_call(
+      {.choice = choice,
+       .ranks = options.ranks,
+       .bytes = options.bytes,
+       .slot_bytes = options.slot_bytes > 0
+                         ? options.slot_bytes
+                         : predict::slot_bytes(*predict::even_nodes(options.ranks, 1))});
   const machine::ModelRow* const model = machine::find_model(call.algorithm);
   Row row{.formula = model == nullptr ? "" : std::string(model->formula)};
   if (options.best_k && choice.algorithm->k.max > 0) {
@@ -196,6 +188,9 @@ Action define_model(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--machine,-m", options->machine, "a machine's name, or the path of its file")
       ->capture_default_str();
+  app.add_option("--slot-bytes", options->slot_bytes,
+                 "largest piece of a message; default: what teams have")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_flag("--best-k", options->best_k, "with the k that takes the least time");
   app.add_flag("--list", options->list, "list the machines");
   app.add_flag("--numbers", options->numbers, "print the machine's numbers and their sources");

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -53,6 +54,10 @@ std::vector<std::string> assumptions(const Paper& paper, const Reproduction& rep
   return list;
 }
 
+std::string assumed_text(const Paper& paper, const Reproduction& reproduction) {
+  return fmt::format("{}", fmt::join(assumptions(paper, reproduction), "; "));
+}
+
 double rounded(double value) { return std::round(value * 100) / 100; }
 
 Json row_json(const Figure& figure, const Reproduced& row, bool has_grid,
@@ -84,10 +89,7 @@ bool has_grid(const Paper& paper, const Figure& figure) {
 }
 
 void print_json(const Paper& paper, const Reproduction& reproduction) {
-  std::string assumed;
-  for (const std::string& each : assumptions(paper, reproduction)) {
-    assumed += (assumed.empty() ? "" : "; ") + each;
-  }
+  const std::string assumed = assumed_text(paper, reproduction);
   Json rows = Json::array();
   for (std::size_t i = 0; i < paper.figures.size(); ++i) {
     rows.push_back(row_json(paper.figures[i], reproduction.figures[i],
@@ -146,13 +148,42 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
       paper.machine.c_str());
 }
 
+// A figure as the closest of the candidates has it; least and most are those of all of them.
+Json candidates_row(const Paper& paper, const Reproduction& reproduction, std::size_t figure_at,
+                    const std::string& assumed) {
+  const Figure& figure = paper.figures[figure_at];
+  std::vector<double> ours;
+  ours.reserve(reproduction.tried.size());
+  for (const predict::Tried& tried : reproduction.tried) ours.push_back(tried.ours[figure_at]);
+  const auto [least, most] = std::minmax_element(ours.begin(), ours.end());
+  const predict::Candidate& closest = paper.candidates[reproduction.closest];
+  return {
+      {"what", figure.what},
+      {"published", figure.published},
+      {"published_by", figure.measured ? "measurement" : "model"},
+      {"ours", rounded(ours[reproduction.closest])},
+      {"ours_min", rounded(*least)},
+      {"ours_max", rounded(*most)},
+      {"unit", predict::unit_of(figure.quantity)},
+      {"model", nullptr},
+      {"deviation", rounded(predict::deviation(figure, ours[reproduction.closest]))},
+      {"assumed", fmt::format("{}; of {} combinations the closest: {}, {}, {} ranks on a node",
+                              assumed, ours.size(), closest.algorithm, closest.way, closest.ppn)},
+      {"source", figure.source}};
+}
+
 // Of a paper that does not say enough: by each of its candidates, and which comes closest.
 void print_candidates_json(const Paper& paper, const Reproduction& reproduction) {
+  const std::string assumed = assumed_text(paper, reproduction);
   Json rows = Json::array();
+  for (std::size_t i = 0; i < paper.figures.size(); ++i) {
+    rows.push_back(candidates_row(paper, reproduction, i, assumed));
+  }
+  Json combinations = Json::array();
   for (std::size_t i = 0; i < paper.candidates.size(); ++i) {
     const predict::Candidate& candidate = paper.candidates[i];
     const predict::Tried& tried = reproduction.tried[i];
-    Json row{{"algorithm", candidate.algorithm},
+    Json one{{"algorithm", candidate.algorithm},
              {"way", candidate.way},
              {"base", to_text(candidate.base)},
              {"ours", to_text(candidate.ours)},
@@ -163,19 +194,17 @@ void print_candidates_json(const Paper& paper, const Reproduction& reproduction)
              {"figures", Json::array()}};
     for (std::size_t j = 0; j < paper.figures.size(); ++j) {
       const Figure& figure = paper.figures[j];
-      row["figures"].push_back({{"what", figure.what},
+      one["figures"].push_back({{"what", figure.what},
                                 {"published", figure.published},
                                 {"ours", rounded(tried.ours[j])},
                                 {"unit", predict::unit_of(figure.quantity)},
                                 {"source", figure.source}});
     }
-    rows.push_back(std::move(row));
+    combinations.push_back(std::move(one));
   }
-  const Json json{{"paper", paper.name},
-                  {"title", paper.title},
-                  {"machine", paper.machine},
-                  {"assumed", paper.assumed},
-                  {"rows", rows}};
+  const Json json{
+      {"paper", paper.name},      {"title", paper.title}, {"machine", paper.machine},
+      {"assumed", paper.assumed}, {"rows", rows},         {"combinations", combinations}};
   std::printf("%s\n", json.dump(2).c_str());
 }
 

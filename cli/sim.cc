@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -57,7 +57,7 @@ CLI::Validator is_number() {
           ""};
 }
 
-// Told by a signal; looked at while schedules are emitted and simulated.
+// The signal that has told it to stop, or 0; looked at while schedules are emitted and simulated.
 volatile std::sig_atomic_t g_interrupted = 0;
 
 // The second time it ends the process: where nobody looks, or not for long.
@@ -66,7 +66,11 @@ void on_interrupt(int signal) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
-  g_interrupted = 1;
+  g_interrupted = signal;
+}
+
+void stop_by_signals() {
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, on_interrupt);
 }
 
 class Stopwatch {
@@ -230,6 +234,8 @@ std::vector<std::int64_t> starts_of(const Options& options, Rank ranks) {
 // False: interrupted.
 bool fill(const Options& options, const machine::Machine& machine, Collective collective,
           Progress* progress, Timeline* timeline, SimRow* row) {
+  const double cpu_before = cpu_seconds(usage_so_far());
+  const Stopwatch watch;
   Shared shared = predict::example_problem(collective, row->ranks, row->bytes);
   shared.root = options.root;
   const Limits limits = limits_of(options, machine, row->ranks);
@@ -246,15 +252,13 @@ bool fill(const Options& options, const machine::Machine& machine, Collective co
     progress->show(messages);
     return g_interrupted == 0;
   };
-  const double cpu_before = cpu_seconds(usage_so_far());
-  const Stopwatch watch;
   Result<sim::Report> report = simulate(choice, shared, limits, machine, how);
   if (!report.ok() && report.status().code() == Code::kTimeout) return false;
   row->report = value_or_fail(std::move(report));
   row->wall_s = watch.seconds();
   const rusage usage = usage_so_far();
   row->cpu_s = cpu_seconds(usage) - cpu_before;
-  row->peak_rss_bytes = std::int64_t{usage.ru_maxrss} * 1024;
+  row->peak_rss_bytes = peak_rss_bytes();
   return true;
 }
 
@@ -273,26 +277,29 @@ int run_program(const Options& options) {
   const machine::Machine machine = value_or_fail(machine::load(options.machine));
   Progress progress(1);
   progress.row(0, options.program.file);
-  std::signal(SIGINT, on_interrupt);
-  return simulate_program({.program = options.program,
-                           .machine = machine,
-                           .algorithms = options.algorithms,
-                           .limits = [&](Rank ranks) { return limits_of(options, machine, ranks); },
-                           .slot_bytes = options.slot_bytes,
-                           .skew_us = options.skew_us,
-                           .seed = options.seed,
-                           .timeline = options.timeline,
-                           .path = options.path,
-                           .sweep = program_sizes(options),
-                           .form = options.json  ? Form::kJson
-                                   : options.csv ? Form::kCsv
-                                                 : Form::kText,
-                           .on_progress =
-                               [&](std::int64_t messages) {
-                                 progress.show(messages);
-                                 return g_interrupted == 0;
-                               },
-                           .stops = [] { return g_interrupted != 0; }});
+  stop_by_signals();
+  const bool complete =
+      simulate_program({.program = options.program,
+                        .machine = machine,
+                        .algorithms = options.algorithms,
+                        .limits = [&](Rank ranks) { return limits_of(options, machine, ranks); },
+                        .slot_bytes = options.slot_bytes,
+                        .skew_us = options.skew_us,
+                        .seed = options.seed,
+                        .starts = [&](Rank ranks) { return starts_of(options, ranks); },
+                        .timeline = options.timeline,
+                        .path = options.path,
+                        .sweep = program_sizes(options),
+                        .form = options.json  ? Form::kJson
+                                : options.csv ? Form::kCsv
+                                              : Form::kText,
+                        .on_progress =
+                            [&](std::int64_t messages) {
+                              progress.show(messages);
+                              return g_interrupted == 0;
+                            },
+                        .stops = [] { return g_interrupted != 0; }});
+  return complete ? 0 : 128 + g_interrupted;
 }
 
 int run(const Options& options) {
@@ -311,30 +318,39 @@ int run(const Options& options) {
   if (rows.size() > 1 && options.path) fail("--path is of one call, not of a sweep");
   std::unique_ptr<Timeline> timeline;
   if (!options.timeline.empty()) timeline = std::make_unique<Timeline>(options.timeline);
-  std::signal(SIGINT, on_interrupt);
+  stop_by_signals();
   SimOutput output(
       options.json  ? SimOutput::Form::kJson
       : options.csv ? SimOutput::Form::kCsv
                     : SimOutput::Form::kText,
       {options.collective, machine.name, options.skew_us, options.seed, !options.sweep.empty()});
   std::size_t done = 0;
+  std::optional<Failure> failure;
   {
     Progress progress(rows.size());
     for (SimRow row : rows) {
-      progress.row(done, fmt::format("{} ranks, {} bytes", row.ranks, row.bytes));
-      if (g_interrupted != 0 ||
-          !fill(options, machine, collective, &progress, timeline.get(), &row)) {
+      const std::string name = fmt::format("{} ranks, {} bytes", row.ranks, row.bytes);
+      progress.row(done, name);
+      try {
+        if (g_interrupted != 0 ||
+            !fill(options, machine, collective, &progress, timeline.get(), &row)) {
+          break;
+        }
+      } catch (const Failure& error) {
+        failure =
+            done == 0 && rows.size() == 1 ? error : failed_row(name, error, done, rows.size());
         break;
       }
       output.add(row);
       ++done;
     }
   }
-  output.end();
+  if (!failure || done > 0) output.end();
   if (timeline) timeline->end();
+  if (failure) throw Failure(*failure);
   if (done == rows.size()) return 0;
   std::fprintf(stderr, "carillon: interrupted; %zu of %zu rows are done\n", done, rows.size());
-  return 128 + SIGINT;
+  return 128 + g_interrupted;
 }
 
 void define_validation(CLI::App& app, const std::shared_ptr<Options>& options) {
@@ -433,7 +449,7 @@ Action define_sim(CLI::App& app) {
   app.add_option("--seed", options->seed, "of those times")->capture_default_str();
   auto* const starts = app.add_option(
       "--starts", options->starts, "ranks begin as this file says: so many microseconds for each");
-  starts->excludes("--skew")->excludes(file);
+  starts->excludes("--skew");
   app.add_option("--timeline", options->timeline,
                  "write what each rank did when to this file, for chrome://tracing or Perfetto");
   auto* const path = app.add_flag("--path", options->path, "print the critical path");

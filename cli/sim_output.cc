@@ -2,6 +2,7 @@
 #include "sim_output.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -91,14 +92,28 @@ void print_path(const std::vector<sim::PathStep>& path) {
   }
 }
 
-SimOutput::SimOutput(Form form, SimCommon common) : form_(form), common_(std::move(common)) {
-  if (form_ != Form::kCsv) return;
+std::int64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+Failure failed_row(const std::string& row, const Failure& why, std::size_t done, std::size_t rows) {
+  return Failure(fmt::format("{}: {}; {} of {} rows are done", row, why.what(), done, rows),
+                 why.exit_status);
+}
+
+SimOutput::SimOutput(Form form, SimCommon common) : form_(form), common_(std::move(common)) {}
+
+// Not before a row can be: where none can, nothing is printed.
+void SimOutput::print_csv_head() {
   std::printf(
       "collective,machine,algorithm,ranks,nodes,bytes,latency_us,messages,message_bytes,"
       "send_us,wait_us,copy_us,reduce_us,messages_per_s,wall_s,cpu_s,peak_rss_mb\n");
 }
 
 void SimOutput::add(const SimRow& row) {
+  if (form_ == Form::kCsv && rows_.empty()) print_csv_head();
   rows_.push_back(row);
   if (form_ != Form::kCsv) return;
   const sim::Report& report = row.report;
@@ -113,7 +128,8 @@ void SimOutput::add(const SimRow& row) {
   std::fflush(stdout);
 }
 
-void SimOutput::end() const {
+void SimOutput::end() {
+  if (form_ == Form::kCsv && rows_.empty()) print_csv_head();
   if (form_ == Form::kJson) print_json();
   if (form_ == Form::kText) print_text();
 }

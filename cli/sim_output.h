@@ -11,6 +11,7 @@
 
 #include "sim/replay.h"
 #include "sim/sim.h"
+#include "support/failure.h"
 
 namespace carillon::cli {
 
@@ -24,6 +25,12 @@ struct SimRow {
   double wall_s = 0, cpu_s = 0;
   std::int64_t peak_rss_bytes = 0;  ///< of the process so far
 };
+
+/// Of this process until now.
+std::int64_t peak_rss_bytes();
+
+/// What is said of a sweep's row that cannot be: the rows before it have been printed.
+Failure failed_row(const std::string& row, const Failure& why, std::size_t done, std::size_t rows);
 
 /// What all rows have in common.
 struct SimCommon {
@@ -39,9 +46,10 @@ class SimOutput {
   enum class Form { kText, kJson, kCsv };
   SimOutput(Form form, SimCommon common);
   void add(const SimRow& row);
-  void end() const;
+  void end();
 
  private:
+  void print_csv_head();
   void print_json() const;
   void print_text() const;
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "algorithms/registry.h"
@@ -34,14 +34,20 @@ double us(std::int64_t ps) { return us(static_cast<double>(ps)); }
 // The program's calls, by algorithms that the rules choose.
 class Chooser {
  public:
-  Chooser(Rules rules, Limits limits, std::int64_t slot_bytes)
-      : rules_(std::move(rules)), limits_(std::move(limits)), slot_bytes_(slot_bytes) {}
+  Chooser(Rules rules, Limits limits, const ProgramRequest& request)
+      : rules_(std::move(rules)),
+        limits_(std::move(limits)),
+        machine_(request.machine),
+        slot_bytes_(request.slot_bytes) {}
 
   Result<sim::Job> job_of(const Shared& shared, const std::shared_ptr<const Nodes>& nodes) {
     Limits limits = limits_;
     limits.nodes = nodes;
     limits.slot_bytes = slot_bytes_ > 0 ? slot_bytes_ : predict::slot_bytes(*nodes);
     const AlgorithmChoice choice = select(shared, limits, rules_);
+    if (Status status = predict::check_machine(*choice.algorithm, machine_); !status.ok()) {
+      return status;
+    }
     Result<Call> call =
         prepare(*choice.algorithm, {.shared = shared, .limits = limits, .params = choice.params});
     if (!call.ok()) return call.status();
@@ -59,6 +65,7 @@ class Chooser {
  private:
   Rules rules_;
   Limits limits_;
+  const machine::Machine& machine_;
   std::int64_t slot_bytes_;  // 0: the library's
   std::array<std::set<std::string>, kCollectives> used_;
 };
@@ -116,26 +123,29 @@ Json json_of(const ReplayReport::RankTimes& times) {
 Json json_of(const Done& done) {
   const ReplayReport& report = done.report;
   const Sums sum = sum_of(report);
-  Json json{{"program", done.program.source},
-            {"machine", done.request.machine.name},
-            {"ranks", done.program.ranks},
-            {"nodes", done.nodes},
-            {"skew_us", done.request.skew_us},
-            {"seed", done.request.seed},
-            {"progress", done.request.program.progress},
-            {"compute_scale", done.request.program.compute_scale},
-            {"interrupted", report.interrupted},
-            {"total_us", us(report.total_ps)},
-            {"total_ps", report.total_ps},
-            {"compute_share", done.share(sum.compute_ps)},
-            {"other_share", done.share(sum.other_ps)},
-            {"call_share", done.share(sum.call_ps)},
-            {"other_calls", report.others},
-            {"messages", report.messages},
-            {"message_bytes", report.bytes},
-            {"wall_s", done.wall_s},
-            {"collectives", Json::object()},
-            {"rank_times", Json::array()}};
+  Json json{
+      {"program", done.program.source},
+      {"machine", done.request.machine.name},
+      {"ranks", done.program.ranks},
+      {"nodes", done.nodes},
+      {"skew_us", done.request.skew_us},
+      {"seed", done.request.seed},
+      {"progress", done.request.program.progress},
+      {"compute_scale", done.request.program.compute_scale},
+      {"interrupted", report.interrupted},
+      {"total_us", us(report.total_ps)},
+      {"total_ps", report.total_ps},
+      {"compute_share", done.share(sum.compute_ps)},
+      {"other_share", done.share(sum.other_ps)},
+      {"call_share", done.share(sum.call_ps)},
+      {"other_calls", report.others},
+      {"messages", report.messages},
+      {"message_bytes", report.bytes},
+      {"messages_per_s", done.wall_s > 0 ? static_cast<double>(report.messages) / done.wall_s : 0},
+      {"wall_s", done.wall_s},
+      {"peak_rss_mb", static_cast<double>(peak_rss_bytes()) / (1024 * 1024)},
+      {"collectives", Json::object()},
+      {"rank_times", Json::array()}};
   for (std::size_t i = 0; i < report.kinds.size(); ++i) {
     const ReplayReport::KindTimes& kind = report.kinds.at(i);
     if (kind.starts == 0) continue;
@@ -218,8 +228,9 @@ sim::Progress progress_of(const std::string& name) {
 template <typename Take>
 bool simulate_one(const ProgramRequest& request, const program::Program& program,
                   Timeline* timeline, Take take) {
+  const auto begin = std::chrono::steady_clock::now();
   const Limits limits = request.limits(program.ranks);
-  Chooser chooser(rules_of(request.algorithms), limits, request.slot_bytes);
+  Chooser chooser(rules_of(request.algorithms), limits, request);
   sim::Replay replay{.program = program,
                      .nodes = limits.nodes,
                      .job_of =
@@ -231,6 +242,7 @@ bool simulate_one(const ProgramRequest& request, const program::Program& program
                      .gather_entries = limits.gather_entries};
   sim::Options options{.skew_ps = static_cast<std::int64_t>(request.skew_us * kPsPerUs),
                        .seed = request.seed,
+                       .starts_ps = request.starts(program.ranks),
                        .critical_path = request.path,
                        .on_progress = request.on_progress,
                        .stops = request.stops};
@@ -238,7 +250,6 @@ bool simulate_one(const ProgramRequest& request, const program::Program& program
     options.on_span = [timeline](const sim::Span& span) { timeline->add(span); };
     replay.on_step = [timeline](const sim::StepSpan& span) { timeline->add(span); };
   }
-  const auto begin = std::chrono::steady_clock::now();
   const ReplayReport report = value_or_fail(sim::replay(replay, request.machine, options));
   take(Done{
       .request = request,
@@ -256,7 +267,7 @@ bool simulate_one(const ProgramRequest& request, const program::Program& program
 
 }  // namespace
 
-int simulate_program(const ProgramRequest& request) {
+bool simulate_program(const ProgramRequest& request) {
   using Form = ProgramRequest::Form;
   const program::Program recorded = value_or_fail(program::load(request.program.file));
   const bool sweeps = !request.sweep.empty();
@@ -264,28 +275,38 @@ int simulate_program(const ProgramRequest& request) {
   if (sizes.size() > 1 && !request.timeline.empty()) fail("--timeline is of one size of a program");
   std::unique_ptr<Timeline> timeline;
   if (!request.timeline.empty()) timeline = std::make_unique<Timeline>(request.timeline);
-  if (request.form == Form::kCsv) print_csv_head();
   Json rows = Json::array();
+  std::size_t done = 0;
+  const auto take = [&](const Done& one) {
+    switch (request.form) {
+      case Form::kText: print_text(one); break;
+      case Form::kCsv:
+        if (done == 0) print_csv_head();
+        if (!one.report.interrupted) print_csv(one);
+        break;
+      case Form::kJson: rows.push_back(json_of(one)); break;
+    }
+  };
   bool complete = true;
-  for (const Rank ranks : sizes) {
-    const program::Program program =
-        ranks > 0 ? value_or_fail(program::resized(recorded, ranks)) : recorded;
-    complete = simulate_one(request, program, timeline.get(), [&](const Done& done) {
-      switch (request.form) {
-        case Form::kText: print_text(done); break;
-        case Form::kCsv:
-          if (!done.report.interrupted) print_csv(done);
-          break;
-        case Form::kJson: rows.push_back(json_of(done)); break;
-      }
-    });
-    if (!complete) break;
+  std::optional<Failure> failure;
+  for (auto ranks = sizes.begin(); ranks != sizes.end() && complete && !failure; ++ranks) {
+    try {
+      complete = simulate_one(
+          request, *ranks > 0 ? value_or_fail(program::resized(recorded, *ranks)) : recorded,
+          timeline.get(), take);
+      ++done;
+    } catch (const Failure& error) {
+      failure = sizes.size() == 1
+                    ? error
+                    : failed_row(fmt::format("{} ranks", *ranks), error, done, sizes.size());
+    }
   }
-  if (request.form == Form::kJson) {
+  if (request.form == Form::kJson && !rows.empty()) {
     std::printf("%s\n", (sweeps ? Json{{"rows", rows}} : rows.front()).dump(2).c_str());
   }
   if (timeline) timeline->end();
-  return complete ? 0 : 128 + SIGINT;
+  if (failure) throw Failure(*failure);
+  return complete;
 }
 
 }  // namespace carillon::cli

@@ -28,6 +28,8 @@ struct ProgramRequest {
   std::int64_t slot_bytes = 0;               ///< of each team; 0: what the library's have
   double skew_us = 0;
   std::uint64_t seed = 1;
+  /// When each rank begins; none: all at once, or within the skew.
+  std::function<std::vector<std::int64_t>(Rank ranks)> starts;
   std::string timeline;
   bool path = false;             ///< print the critical path, too
   std::vector<Rank> sweep = {};  ///< sizes to simulate, one after another; empty: one
@@ -36,7 +38,7 @@ struct ProgramRequest {
   std::function<bool()> stops;  ///< true: it was; asked while schedules are emitted
 };
 
-/// Prints what it costs; the exit status.
-int simulate_program(const ProgramRequest& request);
+/// Prints what it costs; false: it was interrupted.
+bool simulate_program(const ProgramRequest& request);
 
 }  // namespace carillon::cli

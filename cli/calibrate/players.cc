@@ -72,6 +72,7 @@ void take_seat(const Seats& seats, int rank, int ranks) {
   if (seats.between_nodes) setenv("CARILLON_NODE_RANKS", "1", 1);
   if (crowded) setenv("CARILLON_CROWDED", "1", 0);
   if (!seats.lending) setenv("CARILLON_LEND_BYTES", "0", 1);
+  if (!seats.multicast) setenv("CARILLON_MULTICAST", "off", 1);
   // NOLINTEND(concurrency-mt-unsafe)
 }
 

@@ -57,7 +57,10 @@ class Comparison {
     } else {
       measured_ = measure_machine(cluster);
       measured_.where = "this machine";
+      machine_ = machine_of(measured_);
     }
+    // What the machine's file says nothing of cannot be predicted.
+    seats_.multicast = machine_.datagram.known && machine_.multicast.known;
   }
 
   // A machine may change from second to second: its messages are measured right before what is

@@ -223,7 +223,7 @@ inline std::int64_t wire_ps(const Machine& m, Transfer transfer, std::int32_t le
   std::int64_t per_byte_fs = m.network.per_byte_fs;
   for (std::int32_t i = 0; i < levels; ++i) {
     const auto level = static_cast<std::size_t>(i);
-    per_byte_fs = per_byte_fs * m.topology.levels[level].oversubscription_permille / 1000;
+    per_byte_fs = thousandths(per_byte_fs, m.topology.levels[level].oversubscription_permille);
   }
   const std::int64_t fragments =
       transfer.bytes == 0 ? 1 : (transfer.bytes - 1) / m.network.fragment_bytes + 1;

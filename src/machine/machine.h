@@ -32,10 +32,15 @@
 
 namespace carillon::machine {
 
-/// `bytes` at `per_byte_fs` femtoseconds each, in picoseconds, rounded to nearest, half up.
+/// So many thousandths of a number, rounded to nearest, half up.
+constexpr std::int64_t thousandths(std::int64_t number, std::int64_t permille) {
+  return number / 1000 * permille + (number % 1000 * permille + 500) / 1000;
+}
+
+/// `bytes` at `per_byte_fs` femtoseconds each, in picoseconds.
 /// Rounded once per thing that takes time: one op's copy, one message's way through one stage.
 constexpr std::int64_t cost(std::int64_t bytes, std::int64_t per_byte_fs) {
-  return bytes / 1000 * per_byte_fs + (bytes % 1000 * per_byte_fs + 500) / 1000;
+  return thousandths(bytes, per_byte_fs);
 }
 
 /// LogGP: what any message between nodes costs.
@@ -127,6 +132,7 @@ struct Datagram {
   /// NIC time at a node, per datagram, for each process attached after the first. The copy itself
   /// crosses the bus, if there is one.
   std::int64_t deliver_ps = 100'000;
+  bool known = true;  ///< false: the machine's file has no such section
 };
 
 /// To a group of nodes at once.
@@ -136,6 +142,7 @@ struct Multicast {
   /// How long a process waits for the one of its node that receives multicasts to nodes, before it
   /// receives them itself.
   std::int64_t patience_ps = 200'000'000;
+  bool known = true;  ///< false: the machine's file has no such section
 };
 
 /// One level of switches, from the nodes upwards.

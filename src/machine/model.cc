@@ -26,6 +26,7 @@ std::int64_t half(const ModelCall& call) {
 
 std::int64_t none(const ModelCall& /*call*/) { return 0; }
 std::int64_t half_of_ranks(const ModelCall& call) { return call.bytes * (call.ranks / 2); }
+std::int64_t half_around(const ModelCall& call) { return block(call) * (call.ranks / 2); }
 // The largest subtree of a binomial tree.
 std::int64_t subtree(const ModelCall& call) {
   const std::int32_t below = power_of_two_below(call.ranks);
@@ -43,12 +44,25 @@ constexpr std::array kModels = {
     ModelRow{"bcast.scatter_allgather",
              "scatter: sum over i of S + F(n/2^i) + R + C(n/2^i); ring: (P-1) (S + F + R + C)(n/P)",
              0, bcast_scatter_allgather_ps, half_of_blocks},
+    ModelRow{"bcast.switch", "as allreduce.switch, where all but one host give packets of nothing",
+             0, bcast_switch_ps, none},
+    ModelRow{"bcast.scatter_bruck",
+             "scatter: as scatter.binomial, of radix 8; sum over i of (k-1) S + F + (k-1) (R + C)"
+             "(k^i n/(P-1))",
+             2, bcast_scatter_bruck_ps, longest_of_scatter_bruck},
+    ModelRow{"allreduce.flat", "(P-1) S + F + (P-1) (R + A)", 0, allreduce_flat_ps, whole},
     ModelRow{
         "allreduce.degree_k",
         "up: sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A; down: bcast.knomial", 1,
         allreduce_degree_k_ps, whole},
     ModelRow{"allreduce.recursive_doubling", "log2(P) (S + F + R + A); folded: 2 more, one with C",
              0, allreduce_recursive_doubling_ps, whole},
+    ModelRow{"allreduce.recursive_multiplying",
+             "ceil(log_k P) ((k-1) (S + R + A) + F); uneven parts: a message more", 2,
+             allreduce_recursive_multiplying_ps, whole},
+    ModelRow{"allreduce.circulant",
+             "sum over i of 2 (S + F + R)(n_i) + A(n_i) + C(n_i), n_i = n/2, n/4, ... of blocks", 0,
+             allreduce_circulant_ps, half_around},
     ModelRow{"allreduce.reduce_scatter_allgather",
              "sum over i of 2 (S + F + R)(n/2^i) + A(n/2^i) + C(n/2^i); folded: 2 more of n", 0,
              allreduce_reduce_scatter_allgather_ps, half},
@@ -56,15 +70,19 @@ constexpr std::array kModels = {
     ModelRow{"allreduce.switch",
              "S + H + L up, per level T and L, down the same; C; + (packets - 1) of the slowest", 0,
              allreduce_switch_ps, none},
+    ModelRow{"barrier.switch", "as allreduce.switch of 0 bytes", 0, barrier_switch_ps, none},
     ModelRow{"barrier.dissemination", "ceil(log2 P) (S + F + R)(0)", 0, barrier_dissemination_ps,
              none},
     ModelRow{"barrier.degree_k", "as allreduce.degree_k of 0 bytes without A and C", 1,
              barrier_degree_k_ps, none},
+    ModelRow{"reduce.switch", "as allreduce.switch", 0, allreduce_switch_ps, none},
     ModelRow{"reduce.degree_k", "sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A", 1,
              reduce_degree_k_ps, whole},
     ModelRow{"allgather.ring", "(P-1) (S + F + R + C) + C", 0, allgather_ring_ps, whole},
     ModelRow{"allgather.recursive_doubling", "sum over i of (S + F + R + C)(2^i n); C", 0,
              allgather_recursive_doubling_ps, half_of_ranks},
+    ModelRow{"allgather.bruck", "sum over i of (k-1) S + F + (k-1) (R + C)(k^i n); C", 2,
+             allgather_bruck_ps, longest_of_bruck},
     ModelRow{"gather.flat", "S + F + (P-1) max(G n + g, R + C), at least 2 C + R", 0,
              gather_flat_ps, whole},
     ModelRow{"gather.binomial", "sum over i of (S + F + R)(2^i n), the last with C", 0,
@@ -118,18 +136,42 @@ Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
   if (row.id == "gather.binomial" && call.two_sided && call.ranks > 2) {
     return refuse(call, "messages that lie side by side go on as one");
   }
-  if (row.id != "alltoall.pairwise") return {};
-  if (call.bytes > call.inline_bytes) {
-    return refuse(
-        call, fmt::format("blocks of {} bytes take turns in being put and waited for", call.bytes));
+  const bool short_ones =
+      row.id == "alltoall.pairwise" || (row.id == "allreduce.flat" && call.ranks > 2);
+  if (short_ones && call.bytes > call.inline_bytes) {
+    return refuse(call, fmt::format("messages of {} bytes take turns in being put and waited for",
+                                    call.bytes));
   }
-  constexpr std::int32_t kMost = 4096;
-  if (call.ranks > kMost) return refuse(call, fmt::format("of more than {} ranks", kMost));
   return {};
 }
 
+bool goes_in_rounds(const ModelRow& row) {
+  return row.id == "allreduce.recursive_multiplying" || row.id == "allreduce.circulant" ||
+         row.id == "bcast.scatter_bruck" || row.id == "allgather.bruck";
+}
+
+// Of those that are computed rank by rank.
+Status check_rounds(const ModelRow& row, const ModelCall& call) {
+  const bool in_rounds = goes_in_rounds(row);
+  constexpr std::int32_t kMost = 4096;
+  if (call.ranks > kMost &&
+      (in_rounds || row.id == "alltoall.pairwise" || row.id == "allreduce.flat")) {
+    return refuse(call, fmt::format("of more than {} ranks", kMost));
+  }
+  if ((row.id == "allreduce.circulant" || row.id == "allreduce.ring") &&
+      !divides(call, call.ranks)) {
+    return refuse(call, "the blocks of the ranks are not equal");
+  }
+  if (row.id == "bcast.scatter_bruck" && call.bytes / call.element_bytes < call.ranks - 1) {
+    return refuse(call, "some ranks have no block");
+  }
+  return {};
+}
+
+bool is_in_switches(std::string_view algorithm) { return algorithm.ends_with(".switch"); }
+
 Status check_switches(const Machine& machine, const ModelCall& call) {
-  if (call.algorithm != "allreduce.switch") return {};
+  if (!is_in_switches(call.algorithm)) return {};
   if (call.two_sided) return refuse(call, "it does not send and receive");
   if (machine.in_switch.ports > 0) {
     const std::int64_t count = packets(machine.in_switch, call.bytes);
@@ -152,7 +194,12 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
   if (call.two_sided && longest > machine.two_sided.eager_bytes) {
     return refuse(call, fmt::format("messages of {} bytes are not eager", longest));
   }
-  const bool in_switch = row.id == "allreduce.switch";
+  const std::int32_t on_host = std::min(call.ranks, machine.node.nodes_per_host);
+  if (machine.node.switch_ps > 0 && on_host > machine.node.cores) {
+    return refuse(
+        call, fmt::format("{} nodes of a host share its {} cores", on_host, machine.node.cores));
+  }
+  const bool in_switch = is_in_switches(row.id);
   const auto& levels = machine.topology.levels;
   if (!in_switch && !levels.empty() && call.ranks > levels[0].radix) {
     return refuse(
@@ -160,21 +207,19 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
   }
   const bool folded = power_of_two_below(call.ranks) != call.ranks;
   const bool is_short = call.bytes <= call.inline_bytes;
-  const bool both_ways = in_switch || row.id == "bcast.scatter_allgather" ||
-                         row.id == "alltoall.pairwise" ||
+  const bool both_ways = in_switch || goes_in_rounds(row) || row.id == "allreduce.flat" ||
+                         row.id == "bcast.scatter_allgather" || row.id == "alltoall.pairwise" ||
                          (row.id == "reduce_scatter_block.pairwise" && is_short) ||
                          (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
                          (row.id.starts_with("allreduce.re") && folded);
   if (machine.bus.half_duplex && both_ways) {
     return refuse(call, "messages in and out wait for one another on the bus");
   }
-  if (row.id == "allreduce.ring" && !divides(call, call.ranks)) {
-    return refuse(call, "the blocks of the ranks are not equal");
-  }
   if (row.id == "allreduce.reduce_scatter_allgather" &&
       !divides(call, power_of_two_below(call.ranks))) {
     return refuse(call, "the blocks of the ranks are not equal");
   }
+  if (Status status = check_rounds(row, call); !status.ok()) return status;
   return check_blocks(row, call, folded);
 }
 
@@ -201,9 +246,16 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
   if (call.k < row->least_k || (row->least_k == 0 && call.k != 0)) {
     return Status(Code::kInvalidArgument, fmt::format("{} cannot have k = {}", row->id, call.k));
   }
+  if (row->id == "allgather.bruck" && call.k > std::max(call.ranks, 2)) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("{} cannot have k = {} with {} ranks", row->id, call.k, call.ranks));
+  }
   if (Status status = check_switches(machine, call); !status.ok()) return status;
   const bool is_barrier = call.algorithm.starts_with("barrier.");
-  if (call.bytes == 0 && !is_barrier) return std::int64_t{0};
+  // Bruck's exchange sends messages of nothing.
+  const bool is_bruck =
+      call.algorithm == "allgather.bruck" || call.algorithm == "bcast.scatter_bruck";
+  if (call.bytes == 0 && !is_barrier && !is_bruck) return std::int64_t{0};
   if (call.ranks == 1) {
     Host host;
     if (is_barrier || call.algorithm.starts_with("bcast.")) return std::int64_t{0};

@@ -24,7 +24,8 @@ struct ModelCall {
   std::int32_t k = 0;                  ///< radix or degree, of an algorithm that has one
   std::int32_t window = 4;             ///< messages in flight per channel
   std::int64_t segment_bytes = 65536;  ///< longest message
-  std::int64_t inline_bytes = 56;      ///< up to here all may be sent before any is received
+  std::int64_t inline_bytes = 56;      ///< up to here all may be sent before any is received,
+  std::int32_t large_slots = 2;        ///< and so many longer ones
   bool two_sided = false;              ///< by send and receive instead of remote write
 };
 

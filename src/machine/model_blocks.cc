@@ -90,6 +90,36 @@ std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call) {
   return send_to_all(way, &root, call);
 }
 
+// A message to each other rank, the next one first, so that it is the same for all ranks when they
+// come; they are taken up in the order of ranks.
+std::int64_t allreduce_flat_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  way.begin(&host, call.bytes);
+  std::vector<std::int64_t> arrivals;
+  for (std::int32_t step = 1; step < call.ranks; ++step) {
+    arrivals.push_back(way.send(&host, call.bytes, From::kInput));
+  }
+  std::vector<std::int64_t> seen{0};  // by how many ranks the sender is in front
+  for (const std::int64_t arrival : arrivals) {
+    seen.push_back(way.arrive(&host, arrival, call.bytes));
+  }
+  std::int64_t last = 0;
+  const std::int64_t sent_ps = host.cpu_ps;
+  for (std::int32_t rank = 0; rank < call.ranks; ++rank) {
+    host.cpu_ps = sent_ps;
+    for (std::int32_t from = 0; from < call.ranks; ++from) {
+      const std::int32_t distance = (rank - from + call.ranks) % call.ranks;
+      if (distance > 0) way.take(&host, seen[static_cast<std::size_t>(distance)], call.bytes);
+      if (from > 0) way.reduce(&host, call.bytes);
+    }
+    last = std::max(last, host.cpu_ps);
+  }
+  host.cpu_ps = last;
+  way.end(&host, call.bytes);
+  return host.cpu_ps;
+}
+
 std::int64_t scatter_flat_ps(const Machine& machine, const ModelCall& call) {
   Way way(machine, call);
   Host root;

@@ -81,30 +81,13 @@ class Folded {
   std::vector<Host> base_;
 };
 
-// Blocks of a vector, one per rank, of whole elements.
-class BlockBytes {
- public:
-  explicit BlockBytes(const ModelCall& call)
-      : each_(call.bytes / call.element_bytes / call.ranks),
-        longer_(call.bytes / call.element_bytes % call.ranks),
-        element_bytes_(call.element_bytes) {}
-  // Blocks first, ..., last-1 together.
-  [[nodiscard]] std::int64_t operator()(std::int64_t first, std::int64_t last) const {
-    return (each_ * (last - first) + std::min(last, longer_) - std::min(first, longer_)) *
-           element_bytes_;
-  }
-
- private:
-  std::int64_t each_, longer_, element_bytes_;
-};
-
 // The scatter down a binomial tree and the ring of bcast.scatter_allgather, rank by rank.
 class ScatterRing {
  public:
   ScatterRing(const Machine& machine, const ModelCall& call)
       : way_(machine, call),
         ranks_(call.ranks),
-        block_(call),
+        block_(call, call.ranks),
         hosts_(static_cast<std::size_t>(call.ranks)),
         spans_(hosts_.size()) {
     for (std::int64_t v = 0; v < ranks_; ++v) {

@@ -4,13 +4,15 @@
 // for. See model.h.
 #pragma once
 
+#include <algorithm>
+
 #include "machine/model.h"
 #include "machine/port.h"
 
 namespace carillon::machine {
 
 /// Where the bytes of a message are read.
-enum class From : std::uint8_t { kInput, kOutput, kSlot, kScratch };
+enum class From : std::uint8_t { kInput, kOutput, kInputAndOutput, kSlot, kScratch };
 
 /// A rank, alone on its node.
 struct Host {
@@ -37,12 +39,17 @@ class Way {
   /// The message leaves, a list of that many entries; when its last byte can be in the reader's
   /// NIC.
   std::int64_t send(Host* host, std::int64_t bytes, From from, std::int32_t entries = 1) const {
-    const bool registered = from == From::kSlot ||
-                            (from == From::kInput && m_.one_sided.stage_input) ||
-                            (from == From::kOutput && m_.one_sided.stage_output);
+    const bool registered =
+        from == From::kSlot || (from == From::kInput && m_.one_sided.stage_input) ||
+        (from == From::kOutput && m_.one_sided.stage_output) ||
+        (from == From::kInputAndOutput && m_.one_sided.stage_input && m_.one_sided.stage_output);
     const Transfer transfer{.bytes = bytes, .entries = entries, .registered = registered};
-    host->cpu_ps = host->queue.room(m_, host->cpu_ps) +
+    const std::int64_t begin_ps = host->cpu_ps;
+    host->cpu_ps = host->queue.room(m_, begin_ps) +
                    (two_sided_ ? send_ps(m_, transfer) : put_ps(m_, transfer));
+    if ((two_sided_ ? send_copy_ps(m_, transfer) : put_copy_ps(m_, transfer)) > 0) {
+      host->cpu_ps = std::max(host->cpu_ps, begin_ps + memory_ps(m_.memory, bytes));
+    }
     const bool gathers = is_gathered(m_, transfer, two_sided_);
     const Injection sent =
         inject(m_, &host->nic, &host->bus, host->cpu_ps, occupancy(m_, transfer, 0, gathers));
@@ -67,18 +74,26 @@ class Way {
     take(host, arrive(host, arrival_ps, bytes), bytes);
   }
 
-  /// Of nothing: no step.
-  void copy(Host* host, std::int64_t bytes) const {
-    if (bytes > 0) host->cpu_ps += copy_ps(m_.memory, bytes);
+  /// Of nothing: no step. Done when both the CPU and the node's memory, which nobody else uses,
+  /// are; so it is with the copies of messages.
+  void copy(Host* host, std::int64_t bytes, std::int32_t runs = 1) const {
+    if (bytes > 0) {
+      host->cpu_ps +=
+          std::max(copy_ps(m_.memory, bytes, runs + 1, runs), memory_ps(m_.memory, bytes));
+    }
   }
   void reduce(Host* host, std::int64_t bytes) const {
-    if (bytes > 0) host->cpu_ps += reduce_ps(m_.memory, bytes);
+    if (bytes > 0) {
+      host->cpu_ps += std::max(reduce_ps(m_.memory, bytes), memory_ps(m_.memory, bytes));
+    }
   }
 
   /// CPU time before a message is waited for, and from when it can be seen.
   [[nodiscard]] std::int64_t expect_ps() const { return two_sided_ ? recv_post_ps(m_) : 0; }
   [[nodiscard]] std::int64_t taken_ps(std::int64_t bytes) const {
-    return two_sided_ ? recv_ps(m_, {.bytes = bytes}) : wait_ps(m_);
+    if (!two_sided_) return wait_ps(m_);
+    const bool copied = recv_copy_ps(m_, {.bytes = bytes}) > 0;
+    return std::max(recv_ps(m_, {.bytes = bytes}), copied ? memory_ps(m_.memory, bytes) : 0);
   }
 
  private:
@@ -90,8 +105,26 @@ class Way {
   bool overtaken_ = false;
 };
 
-// The closed forms (model_tree.cc, model_steps.cc, model_blocks.cc, model_switch.cc). Two ranks
-// and, but for barriers, one byte at least. Negative: messages overtake one another.
+/// Blocks of a vector, or of several, one for each of so many parts, of whole elements.
+class BlockBytes {
+ public:
+  BlockBytes(const ModelCall& call, std::int64_t parts, std::int64_t vectors = 1)
+      : each_(call.bytes / call.element_bytes * vectors / parts),
+        longer_(call.bytes / call.element_bytes * vectors % parts),
+        element_bytes_(call.element_bytes) {}
+  /// Blocks first, ..., last-1 together.
+  [[nodiscard]] std::int64_t operator()(std::int64_t first, std::int64_t last) const {
+    return (each_ * (last - first) + std::min(last, longer_) - std::min(first, longer_)) *
+           element_bytes_;
+  }
+
+ private:
+  std::int64_t each_, longer_, element_bytes_;
+};
+
+// The closed forms (model_tree.cc, model_steps.cc, model_rounds.cc, model_blocks.cc,
+// model_switch.cc). Two ranks and, but for barriers, one byte at least. Negative: messages overtake
+// one another.
 std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call);
@@ -104,7 +137,14 @@ std::int64_t allreduce_degree_k_ps(const Machine& machine, const ModelCall& call
 std::int64_t allreduce_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_reduce_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_ring_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_switch_ps(const Machine& machine, const ModelCall& call);
+std::int64_t barrier_switch_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_switch_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_scatter_bruck_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_circulant_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allgather_bruck_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call);
@@ -115,6 +155,10 @@ std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const Mode
 std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
                                                        const ModelCall& call);
 std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call);
+
+/// The longest messages of those.
+std::int64_t longest_of_bruck(const ModelCall& call);
+std::int64_t longest_of_scatter_bruck(const ModelCall& call);
 
 /// The largest power of two that is not more than n.
 constexpr std::int32_t power_of_two_below(std::int32_t n) {

@@ -36,6 +36,8 @@ class SheetReader {
       read_field(field);
     }
     read_levels();
+    sheet_.machine.datagram.known = root.contains("datagram");
+    sheet_.machine.multicast.known = root.contains("multicast");
     const Node& node = sheet_.machine.node;
     if (node.ranks > node.cores) {
       toml_.fail(line_of_section("node"), "node.ranks is {}, but a node has {} cores", node.ranks,

@@ -16,6 +16,21 @@ Shared problem_of(const Question& question) {
 
 }  // namespace
 
+Status check_machine(const Algorithm& algorithm, const machine::Machine& machine) {
+  const std::string id(algorithm.id);
+  if (algorithm.traits.in_switch && machine.in_switch.ports == 0) {
+    return {Code::kUnsupported, id + " cannot be simulated: machine " + machine.name +
+                                    " has no switches that reduce (section [switch])"};
+  }
+  const bool datagram = machine.datagram.known, multicast = machine.multicast.known;
+  if (!algorithm.traits.multicast || (datagram && multicast)) return {};
+  return {Code::kUnsupported, id + " cannot be simulated: the file of machine " + machine.name +
+                                  " does not say what multicasts cost; it needs section" +
+                                  (datagram    ? " [multicast]"
+                                   : multicast ? " [datagram]"
+                                               : "s [datagram] and [multicast]")};
+}
+
 Result<AlgorithmChoice> algorithm_of(const std::string& collective, const std::string& text) {
   const std::string prefix = collective + ".";
   return parse_choice(text.starts_with(prefix) ? text : prefix + text);
@@ -75,11 +90,7 @@ Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options, const Local& local) {
   const Algorithm& algorithm = *choice.algorithm;
-  if (algorithm.traits.in_switch && machine.in_switch.ports == 0) {
-    return Status(Code::kUnsupported, std::string(algorithm.id) + " cannot be simulated: machine " +
-                                          machine.name +
-                                          " has no switches that reduce (section [switch])");
-  }
+  if (Status status = check_machine(algorithm, machine); !status.ok()) return status;
   Result<Call> call = prepare(
       algorithm, {.shared = shared, .local = local, .limits = limits, .params = choice.params});
   if (!call.ok()) return call.status();
@@ -97,6 +108,7 @@ Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice&
                                       const Shared& shared, const Limits& limits,
                                       const machine::Machine& machine) {
   const Algorithm& algorithm = *choice.algorithm;
+  if (Status status = check_machine(algorithm, machine); !status.ok()) return status;
   Result<Call> call =
       prepare(algorithm, {.shared = shared, .limits = limits, .params = choice.params});
   if (!call.ok()) return call.status();
@@ -112,7 +124,9 @@ Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice&
 
 machine::ModelCall model_call(const Question& question) {
   const AlgorithmChoice& choice = question.choice;
-  const Call call{.shared = problem_of(question), .params = choice.params};
+  const Call call{.shared = problem_of(question),
+                  .limits = {.slot_bytes = question.slot_bytes},
+                  .params = choice.params};
   return {.algorithm = std::string(choice.algorithm->id),
           .ranks = question.ranks,
           .bytes = question.bytes,
@@ -121,6 +135,7 @@ machine::ModelCall model_call(const Question& question) {
           .window = call.limits.window,
           .segment_bytes = call.segment_bytes(),
           .inline_bytes = call.limits.inline_bytes,
+          .large_slots = call.limits.large_slots,
           .two_sided = choice.params.two_sided};
 }
 
@@ -139,7 +154,8 @@ std::int64_t mean_of_punctual_ps(const sim::Report& report, Rank late) {
 }  // namespace
 
 Result<sim::Report> simulated(const machine::Machine& machine, const Question& question) {
-  Limits limits{.gather_entries = question.gather_entries,
+  Limits limits{.slot_bytes = question.slot_bytes,
+                .gather_entries = question.gather_entries,
                 .list_costs = list_costs(machine),
                 .domain_costs = domain_costs(machine),
                 .nodes = even_nodes(question.ranks, question.ppn)};

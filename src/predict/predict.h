@@ -35,6 +35,9 @@ DomainCosts domain_costs(const machine::Machine& machine);
 /// What lists and copies cost there, for algorithms that choose between the two.
 ListCosts list_costs(const machine::Machine& machine);
 
+/// Whether the machine says what the algorithm's switches, or multicasts, cost.
+Status check_machine(const Algorithm& algorithm, const machine::Machine& machine);
+
 /// What the call of `shared` by this algorithm costs; `local` is that of every rank.
 Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
                              const Limits& limits, const machine::Machine& machine,
@@ -50,10 +53,11 @@ Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice&
 struct Question {
   AlgorithmChoice choice;
   Rank ranks = 2;
-  std::int64_t bytes = 8;           ///< of a block
-  Rank ppn = 1;                     ///< ranks on a node
-  std::int32_t gather_entries = 1;  ///< Limits::gather_entries
-  std::int32_t domains = 1;         ///< NUMA domains of a node
+  std::int64_t bytes = 8;                         ///< of a block
+  Rank ppn = 1;                                   ///< ranks on a node
+  std::int32_t gather_entries = 1;                ///< Limits::gather_entries
+  std::int32_t domains = 1;                       ///< NUMA domains of a node
+  std::int64_t slot_bytes = Limits{}.slot_bytes;  ///< Limits::slot_bytes
   /// The first rank of the second node begins so much later than the others, and the time is the
   /// mean of theirs; 0: all begin at once.
   std::int64_t late_ps = 0;

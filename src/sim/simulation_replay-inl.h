@@ -162,7 +162,7 @@ bool Simulation<kFull>::stretch(std::uint32_t rank) {
   if (actor.doing == nullptr || actor.doing->kind != program::StepKind::kCompute) return false;
   std::int64_t& clock = clock_of(rank);
   const std::int64_t busy = network_.memory_busy_ps(node_of(rank), clock) - actor.memory_busy_ps;
-  const std::int64_t longer = busy * machine_.memory.compute_slowdown_permille / 1000;
+  const std::int64_t longer = machine::thousandths(busy, machine_.memory.compute_slowdown_permille);
   const std::int64_t more = longer - std::exchange(actor.stretched_ps, longer);
   clock += more;
   return more > 0;

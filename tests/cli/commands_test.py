@@ -141,7 +141,7 @@ class Model(CliTest):
 
     def test_times(self):
         rows = self.ok("model", "bcast", "-n", 64, "-b", 8, "--json").json["rows"]
-        times = {row["algorithm"]: row["latency_us"] for row in rows}
+        times = {row["algorithm"]: row["latency_us"] for row in rows if "latency_us" in row}
         self.assertLess(times["bcast.binomial"], times["bcast.chain"])
         self.assertIn("us", self.ok("model", "bcast").out)
         row = self.ok("model", "allreduce", "-a", "degree_k:transfer=sendrecv", "--best-k", "-n", 16,
@@ -193,6 +193,24 @@ class Reproduce(CliTest):
     def test_errors(self):
         self.fails("there is no paper \"gupta1812\"; there are gainaru2016, gupta2003", "reproduce", "gupta1812")
 
+    def test_gainaru2016_of_few_ranks(self):
+        text = (Path(__file__).parents[2] / "papers" / "gainaru2016.toml").read_text()
+        path = self.folder / "few.toml"
+        path.write_text(re.sub("(?m)^ranks = .*", "ranks = 48", text))
+        report = self.ok("reproduce", path, "--json").json
+        rows, tried = report["rows"], report["combinations"]
+        self.assertEqual([row["published"] for row in rows], [9.7, 9.1, 40.6, 57.9])
+        closest = [each for each in tried if each["closest"]]
+        self.assertEqual((len(tried), len(closest)), (40, 1))
+        for i, row in enumerate(rows):
+            self.assertLessEqual({"what", "published", "ours", "ours_min", "ours_max", "unit",
+                                  "model", "assumed"}, set(row))
+            ours = [each["figures"][i]["ours"] for each in tried]
+            self.assertEqual((row["ours_min"], row["ours_max"]), (min(ours), max(ours)))
+            self.assertEqual(row["ours"], closest[0]["figures"][i]["ours"])
+            self.assertEqual((row["unit"], row["model"]), ("%", None))
+            self.assertIn(closest[0]["way"], row["assumed"])
+
     def test_kandalla2013_of_few_ranks(self):
         text = (Path(__file__).parents[2] / "papers" / "kandalla2013.toml").read_text()
         path = self.folder / "few.toml"
@@ -215,8 +233,20 @@ class Calibrate(CliTest):
             path = f"{folder}/mine.toml"
             self.assertIn(path, self.ok("calibrate", "--output", path, "--title", "a test").out)
             numbers = self.ok("model", "--machine", path, "--numbers", "--json").json
+            self.assertNotIn("datagram", {name.split(".")[0] for name in self.names(numbers)})
         self.assertIn("a test", numbers["title"])
-        self.assertIn("network.latency_ns", [row["name"] for row in numbers["numbers"]])
+        self.assertIn("network.latency_ns", self.names(numbers))
+
+    @staticmethod
+    def names(report):
+        return [row["name"] for row in report["numbers"]]
+
+    def test_json(self):
+        path = self.folder / "mine.toml"
+        printed = self.ok("calibrate", "--output", path, "--title", "a test", "--json").json
+        read = self.ok("model", "--machine", path, "--numbers", "--json").json
+        self.assertEqual(printed["machine"], "calibrated")
+        self.assertEqual({**printed, "machine": "mine"}, read)
 
     def test_errors(self):
         self.fails("cannot write /nowhere/mine.toml", "calibrate", "-o", "/nowhere/mine.toml")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from support import CARILLON, CliTest, main, may_make_clusters
+from support import CARILLON, CliTest, main, may_make_clusters, run
 
 
 class Output(CliTest):
@@ -210,6 +210,25 @@ class Program(CliTest):
         self.assertEqual(len(times), 6)
         self.fails(":3:|:5:.*does not divide both", *base, "--ranks", 8)
 
+    def test_ranks_begin_as_a_file_says(self):
+        def total(*starts):
+            return self.ok("sim", "--program", self.program(), "--json", "--starts", self.file(
+                "starts", " ".join(map(str, starts)))).json["total_us"]
+        at_once = total(0, 0, 0, 0, 0, 0)
+        self.assertEqual(at_once,
+                         self.ok("sim", "--program", self.program(), "--json").json["total_us"])
+        self.assertGreater(total(0, 0, 0, 0, 0, 1000), at_once + 900)
+        self.fails("says when 2 ranks begin; there are 6", "sim", "--program", self.program(),
+                   "--starts", self.file("starts", "0 1"))
+        self.fails("excludes", "sim", "--program", self.program(), "--starts",
+                   self.file("starts", "0"), "--skew", 1, status=2)
+
+    def test_the_simulator_itself(self):
+        row = self.ok("sim", "--program", self.program(), "--json").json
+        self.assertAlmostEqual(row["messages_per_s"] * row["wall_s"], row["messages"], places=3)
+        self.assertGreater(row["peak_rss_mb"], 1)
+        self.assertLess(row["peak_rss_mb"], 1000)
+
     def test_timeline(self):
         path = self.folder / "trace.json"
         self.ok("sim", "--program", self.program(), "--timeline", path)
@@ -270,6 +289,55 @@ class BadInput(CliTest):
         self.assertEqual(self.ok("sim", "bcast", "-b", "4K", "--json").json["bytes"], 4096)
 
 
+class Large(CliTest):
+    """A million ranks, of which nothing is kept that is not needed: by messages and memory alone."""
+
+    def test_takes_at_most_600_bytes_per_rank(self):
+        ranks = 1 << 20
+        for collective, algorithm, messages in [("allreduce", "recursive_doubling", 20 * ranks),
+                                                ("bcast", "binomial", ranks - 1)]:
+            row = self.ok("sim", collective, "-a", algorithm, "-n", ranks, "--ppn", 1, "--skew", 5,
+                          "--json").json
+            self.assertEqual(row["messages"], messages)
+            self.assertEqual(row["message_bytes"], 8 * messages)
+            self.assertLessEqual(row["peak_rss_mb"] * (1 << 20), 600 * ranks)
+
+
+class FailedRow(CliTest):
+    """A sweep of which a row cannot be: what was done before is printed."""
+    CALL = ["sim", "alltoall", "-a", "bruck_resident:k=9", "--sweep", "ranks=16,32,8,64"]
+    PROGRAM = "carillon-program 1\nranks 4\nteams row blocks 4\ncall a barrier team=row\nrank all\ndo a\n"
+
+    def sweep(self, form, words, row, why):
+        done = run(*words, *form)
+        self.assertEqual(done.status, 1, done.err)
+        self.assertRegex(done.err, f"^carillon: {row}: .*{why}.*; 2 of 4 rows are done\n$")
+        return done
+
+    def check(self, words, row, why):
+        rows = self.sweep(["--json"], words, row, why).json["rows"]
+        table = list(csv.DictReader(io.StringIO(self.sweep(["--csv"], words, row, why).out)))
+        for printed in rows, table:
+            self.assertEqual([int(one["ranks"]) for one in printed], [16, 32])
+        return self.sweep([], words, row, why).out
+
+    def test_of_calls(self):
+        out = self.check(self.CALL, "8 ranks, 8 bytes", "a radix is from 2")
+        self.assertEqual(out.count("bruck_resident"), 2)
+
+    def test_of_programs(self):
+        out = self.check(["sim", "--program", self.file("p", self.PROGRAM, 0o644), "--sweep",
+                          "ranks=16,32,6,64"], "6 ranks", "row")
+        self.assertEqual(out.count("on machine edr"), 2)
+
+    def test_the_first_row(self):
+        for form in ["--json"], ["--csv"], []:
+            self.fails("8 ranks, 8 bytes: .*; 0 of 2 rows are done", "sim", "alltoall", "-a",
+                       "bruck_resident:k=9", "--sweep", "ranks=8,16", *form)
+            self.fails("6 ranks: .*; 0 of 2 rows are done", "sim", "--program",
+                       self.file("p", self.PROGRAM, 0o644), "--sweep", "ranks=6,16", *form)
+
+
 class Validate(CliTest):
     def check(self, *options):
         report = self.ok("sim", "--validate", "--sizes", "8,4K", "--rounds", 1, "--json",
@@ -295,6 +363,15 @@ class Validate(CliTest):
     def test_on_a_virtual_cluster(self):
         self.assertTrue(self.check("-n", 3, "--cluster")["virtual_cluster"])
 
+    @unittest.skipUnless(may_make_clusters(), "needs CAP_NET_ADMIN and CAP_SYS_ADMIN (root)")
+    def test_multicasts_only_where_the_machine_has_numbers_for_it(self):
+        def algorithm_of_bcast(*options):
+            return self.ok("sim", "--validate", "-n", 3, "--cluster", "--sizes", "16K", "--rounds",
+                           1, "--json", *options, CARILLON_MULTICAST="udp").json["rows"][0][
+                               "algorithm"]
+        self.assertNotIn("multicast", algorithm_of_bcast())
+        self.assertEqual(algorithm_of_bcast("-m", "edr"), "bcast.multicast_leader")
+
     def test_bad_input(self):
         self.fails("there is no machine \"nix\"", "sim", "--validate", "-m", "nix")
         self.fails("at most 16 ranks", "sim", "--validate", "-m", "edr", "-n", 17)
@@ -303,22 +380,23 @@ class Validate(CliTest):
 
 class Interrupt(CliTest):
     def test_the_rows_done_stay(self):
-        self.interrupt("-a", "pairwise", "--sweep", "ranks=2,16K")
+        for sent in signal.SIGINT, signal.SIGTERM:
+            self.interrupt("-a", "pairwise", "--sweep", "ranks=2,16K", sent=sent)
 
     def test_while_a_schedule_is_emitted(self):
         self.interrupt("-a", "bruck_inplace", "-n", "1024", "--sweep", "bytes=8,1024M")
 
-    def interrupt(self, *options):
+    def interrupt(self, *options, sent=signal.SIGINT):
         sweep = [CARILLON, "sim", "alltoall", *options]
         process = subprocess.Popen([*sweep, "--csv"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.assertIn("collective", process.stdout.readline())
         self.assertTrue(process.stdout.readline().startswith("alltoall"))  # now the long one
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         out, err = process.communicate(timeout=60)
         self.assertEqual(out, "")
         self.assertIn("1 of 2 rows are done", err)
-        self.assertEqual(process.returncode, 130)
+        self.assertEqual(process.returncode, 128 + sent)
 
     def test_the_rows_done_are_in_json_and_in_the_table(self):
         for form in ["--json"], []:
@@ -358,24 +436,25 @@ class InterruptedProgram(CliTest):
 
     # An interrupted size has no row.
     def test_the_sizes_done_stay(self):
-        self.interrupt("call a barrier\nrank all\nrepeat 2000\ndo a\nend\n", 4096)
+        for sent in signal.SIGINT, signal.SIGTERM:
+            self.interrupt("call a barrier\nrank all\nrepeat 2000\ndo a\nend\n", 4096, sent=sent)
 
     def test_while_a_schedule_is_emitted(self):
         self.interrupt("call a alltoall count=1000000000\nrank all\ndo a\n", 1024,
                        "-a", "alltoall=bruck_inplace")
 
-    def interrupt(self, body, ranks, *options):
+    def interrupt(self, body, ranks, *options, sent=signal.SIGINT):
         path = self.file("p", "carillon-program 1\nranks 2\n" + body)
         process = subprocess.Popen([CARILLON, "sim", "--program", path, "--sweep",
                                     f"ranks=2,{ranks}", "--csv", *options],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertTrue(process.stdout.readline().startswith("program,"))
         self.assertIn(",2,", process.stdout.readline())  # now the long one
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         out, err = process.communicate(timeout=60)
         self.assertEqual(out, "")
         self.assertIn("interrupted after", err)
-        self.assertEqual(process.returncode, 130)
+        self.assertEqual(process.returncode, 128 + sent)
 
 
 if __name__ == "__main__":

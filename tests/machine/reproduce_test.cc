@@ -375,7 +375,7 @@ TEST(Quantities, OfAnyAlgorithm) {
   Paper paper = load_paper("gupta2003").value();
   paper.fitted.clear();
   paper.figures.resize(1);
-  paper.pairs[paper.figures[0].pair].ours = parse_choice("bcast.scatter_bruck").value();
+  paper.pairs[paper.figures[0].pair].ours = parse_choice("bcast.scatter_direct").value();
   const Reproduced row = reproduce(paper).value().figures[0];
   EXPECT_FALSE(row.model);
   EXPECT_GT(row.ours, 40) << "the root sends the vector once, not four times";

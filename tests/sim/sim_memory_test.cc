@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "machine/costs.h"
 #include "support/paper_machine.h"
 #include "support/sim_job.h"
 
@@ -226,6 +227,21 @@ TEST(Levels, EachCostsTwoHopsAndItsShare) {
   EXPECT_EQ(time(1), rest + 100 * kNs);
   EXPECT_EQ(time(3), rest + 300 * kNs + 2 * 40 * kNs);
   EXPECT_EQ(time(4), rest + 450 * kNs + 4 * 40 * kNs);
+}
+
+// By the one rounding rule: to nearest, a half up, level by level.
+TEST(Levels, SharesAreRoundedToNearest) {
+  Machine m = paper();
+  m.topology.levels = {{.radix = 2, .oversubscription_permille = 1005},
+                       {.radix = 2, .oversubscription_permille = 1500}};
+  const auto wire = [&](std::int64_t per_byte_fs, std::int32_t levels) {
+    m.network.per_byte_fs = per_byte_fs;
+    return wire_ps(m, {.bytes = 1000}, levels, false);
+  };
+  EXPECT_EQ(wire(100'000, 1), 100'500);
+  EXPECT_EQ(wire(100'100, 1), 100'601) << "100,600.5 fs";
+  EXPECT_EQ(wire(100'099, 1), 100'599) << "100,599.495 fs";
+  EXPECT_EQ(wire(100'100, 2), 150'902) << "1.5 times 100,601 fs";
 }
 
 // The writer's link is as busy as its farthest reader has it; a copy is made at each level.

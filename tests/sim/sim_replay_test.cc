@@ -318,7 +318,7 @@ TEST(Replay, ComputationIsScaled) {
 TEST(Replay, CopiesStretchComputations) {
   machine::Machine m = edr();
   m.memory.node_byte_fs = 50'000;
-  const auto compute_ns = [&](std::int64_t permille, const std::string& lines, Rank ppn = 3,
+  const auto compute_ps = [&](std::int64_t permille, const std::string& lines, Rank ppn = 3,
                               sim::Progress progress = sim::Progress::kCaller) {
     m.memory.compute_slowdown_permille = permille;
     const program::Program program = parsed(lines);
@@ -326,8 +326,9 @@ TEST(Replay, CopiesStretchComputations) {
     replay.progress = progress;
     const Result<sim::ReplayReport> report = sim::replay(replay, m);
     EXPECT_TRUE(report.ok()) << report.status().message();
-    return report.ok() ? report.value().ranks[0].compute_ps / kPsPerNs : -1;
+    return report.ok() ? report.value().ranks[0].compute_ps : -1;
   };
+  const auto compute_ns = [&](auto... what) { return compute_ps(what...) / kPsPerNs; };
   // 40,000 bytes are put into shared memory and copied out of it: 2 times 2,000 ns of the memory.
   const auto program = [](const std::string& first, const std::string& others) {
     return "ranks 3\nteam pair 1,2\ncall b bcast team=pair count=40000\nrank 0\n" + first +
@@ -337,6 +338,10 @@ TEST(Replay, CopiesStretchComputations) {
   EXPECT_EQ(compute_ns(0, beside), 90'000);
   EXPECT_EQ(compute_ns(500, beside), 92'000);
   EXPECT_EQ(compute_ns(2500, beside), 100'000);
+  m.memory.node_byte_fs = 50'013;
+  EXPECT_EQ(compute_ps(13, beside), 90'000 * kPsPerNs + 52'014) << "13 thousandths of 4,001,040";
+  EXPECT_EQ(compute_ps(12, beside), 90'000 * kPsPerNs + 48'012);
+  m.memory.node_byte_fs = 50'000;
   EXPECT_EQ(compute_ns(500, beside, 1), 90'000) << "on nodes of their own";
   EXPECT_EQ(compute_ns(500, beside, 2), 91'000) << "beside the copy into registered memory";
   EXPECT_EQ(compute_ns(500, program("compute 90000", "compute 90001\ndo b")), 90'000)

@@ -115,6 +115,36 @@ TEST(InSwitch, Hierarchical) {
   EXPECT_GT(latency({0, 0, 0, 1, 2, 2}, 100), latency({0, 0, 0, 1, 2, 2}, 10));
 }
 
+// All leaders take the result of a reduce, of which one keeps it, and of a barrier, of nothing. In
+// a broadcast only the root gives something: 8 bytes are on the wire of one host on the way up.
+TEST(InSwitch, ReduceBcastAndBarrier) {
+  const auto of = [](const char* id, const std::vector<std::int32_t>& node_of) {
+    const Algorithm& algorithm = *find_algorithm(id);
+    const Result<sim::Job> job = sim_job(algorithm,
+                                         {.collective = algorithm.collective,
+                                          .ranks = static_cast<Rank>(node_of.size()),
+                                          .count = 1,
+                                          .element_bytes = 8},
+                                         {.nodes = std::make_shared<Nodes>(node_of)});
+    return simulated(job.value(), paper());
+  };
+  constexpr std::int64_t kNothing =
+      37 * kNs + 2 * kNs + kToSwitch + (47 + 2 * 6 + 3) * kNs + kToSwitch + 41 * kNs;
+  struct Case {
+    const char* id;
+    std::int64_t ps, bytes;
+  };
+  for (const Case& c :
+       {Case{"reduce.switch", kOneSwitch + kTake8, 24},
+        Case{"bcast.switch", kOneSwitch + kTake8, 8}, Case{"barrier.switch", kNothing, 0}}) {
+    const sim::Report report = of(c.id, {0, 1, 2});
+    EXPECT_EQ(report.latency_ps, c.ps) << c.id;
+    EXPECT_EQ(report.messages, 3) << c.id;
+    EXPECT_EQ(report.bytes, c.bytes) << c.id;
+    EXPECT_GT(of(c.id, {0, 0, 1, 2, 2}).latency_ps, c.ps) << c.id;
+  }
+}
+
 // Two hosts far apart: the switches between them have one child each.
 TEST(InSwitch, GoesByPlaces) {
   const Machine m = paper();

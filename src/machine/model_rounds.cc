@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closed forms of exchanges in rounds in which ranks do not all do the same: parts that differ,
+// lists that wrap around. They are computed rank by rank, round by round.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "machine/model_way.h"
+
+namespace carillon::machine {
+namespace {
+
+// The ranks, each at a time of its own. When a rank sees a message depends on all that come to it,
+// and those of a later round may come first. So the whole is gone through again and again, by what
+// was seen before, until nothing changes: a message has its right time once all that is earlier
+// has.
+class Team {
+ public:
+  Team(const Machine& machine, const ModelCall& call)
+      : way_(machine, call),
+        hosts_(static_cast<std::size_t>(call.ranks)),
+        sent_(hosts_.size()),
+        seen_(hosts_.size()) {}
+
+  // body(): everything that ranks do, in the order in which each of them does it. When the last one
+  // has ended; negative if that does not come to an end.
+  template <typename Body>
+  std::int64_t last_ps(Body body) {
+    constexpr int kMostPasses = 200;
+    for (pass_ = 1; pass_ <= kMostPasses; ++pass_) {
+      std::fill(hosts_.begin(), hosts_.end(), Host());
+      body();
+      if (land_all()) continue;
+      std::int64_t last = 0;
+      for (const Host& host : hosts_) last = std::max(last, host.cpu_ps);
+      return last;
+    }
+    return -1;
+  }
+
+  [[nodiscard]] const Way& way() const { return way_; }
+  [[nodiscard]] Host* host(std::int64_t rank) { return &hosts_[static_cast<std::size_t>(rank)]; }
+
+  // Of all ranks.
+  void begin(std::int64_t input_bytes) {
+    for (Host& host : hosts_) way_.begin(&host, input_bytes);
+  }
+  void end(std::int64_t output_bytes) {
+    for (Host& host : hosts_) way_.end(&host, output_bytes);
+  }
+  void send(std::int64_t from, std::int64_t to, std::int64_t bytes, From where,
+            std::int32_t entries = 1) {
+    const std::int64_t arrival = way_.send(host(from), bytes, where, entries);
+    sent_[static_cast<std::size_t>(to)].push_back({arrival, from, bytes});
+  }
+  // The rank waits for the next message of that one.
+  void take(std::int64_t rank, std::int64_t from) {
+    const auto at = static_cast<std::size_t>(rank);
+    if (pass_ == 1) {  // as if it were alone
+      const auto found = std::find_if(sent_[at].rbegin(), sent_[at].rend(),
+                                      [from](const Message& each) { return each.from == from; });
+      if (found != sent_[at].rend()) way_.take(host(rank), found->ps, found->bytes);
+      return;
+    }
+    auto message = std::lower_bound(
+        seen_[at].begin(), seen_[at].end(), from,
+        [](const Message& each, std::int64_t sender) { return each.from < sender; });
+    while (message->taken == pass_) ++message;
+    message->taken = pass_;
+    way_.take(host(rank), message->ps, message->bytes);
+  }
+
+ private:
+  struct Message {
+    std::int64_t ps = 0;  // arrival, then when it can be seen
+    std::int64_t from = 0;
+    std::int64_t bytes = 0;
+    int taken = 0;  // in which pass
+  };
+
+  // What has been sent comes in, at each rank in the order of arrival, of several at once in that
+  // of the senders. Whether anything is seen at another time than before.
+  bool land_all() {
+    bool changed = false;
+    for (std::size_t to = 0; to < hosts_.size(); ++to) {
+      std::vector<Message>& list = sent_[to];
+      std::stable_sort(list.begin(), list.end(), [](const Message& a, const Message& b) {
+        return std::tie(a.ps, a.from) < std::tie(b.ps, b.from);
+      });
+      Host reader;
+      for (Message& each : list) each.ps = way_.arrive(&reader, each.ps, each.bytes);
+      std::stable_sort(list.begin(), list.end(),
+                       [](const Message& a, const Message& b) { return a.from < b.from; });
+      changed = changed || !std::equal(list.begin(), list.end(), seen_[to].begin(), seen_[to].end(),
+                                       [](const Message& a, const Message& b) {
+                                         return a.ps == b.ps && a.from == b.from;
+                                       });
+      seen_[to] = std::exchange(list, {});
+    }
+    return changed;
+  }
+
+  Way way_;
+  std::vector<Host> hosts_;
+  std::vector<std::vector<Message>> sent_;  // by reader, in this pass
+  std::vector<std::vector<Message>> seen_;  // by reader, in the one before; by sender
+  int pass_ = 1;
+};
+
+// Ranks that follow one another, in parts of which the first ones are one rank longer.
+class Group {
+ public:
+  Group(std::int64_t first, std::int64_t size, std::int64_t most)
+      : first_(first), count_(std::min(size, most)), each_(size / count_), longer_(size % count_) {}
+
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] std::int64_t size(std::int64_t part) const {
+    return each_ + (part < longer_ ? 1 : 0);
+  }
+  [[nodiscard]] std::int64_t start(std::int64_t part) const {
+    return first_ + part * each_ + std::min(part, longer_);
+  }
+  [[nodiscard]] std::int64_t part_of(std::int64_t rank) const {
+    const std::int64_t place = rank - first_, shorter = longer_ * (each_ + 1);
+    return place < shorter ? place / (each_ + 1) : longer_ + (place - shorter) / each_;
+  }
+  // Who has the other part's partial result for that rank: who is in its place, or, for the last
+  // rank of a longer part, one of the shorter one by turns.
+  [[nodiscard]] std::int64_t source(std::int64_t rank, std::int64_t part) const {
+    const std::int64_t own = part_of(rank), place = rank - start(own);
+    return start(part) + (place < size(part) ? place : own % size(part));
+  }
+  // In the order in which it sends.
+  [[nodiscard]] std::vector<std::int64_t> readers(std::int64_t rank) const {
+    const std::int64_t own = part_of(rank), place = rank - start(own);
+    std::vector<std::int64_t> list;
+    for (std::int64_t step = 1; step < count_; ++step) {
+      const std::int64_t part = (own + step) % count_;
+      if (place < size(part)) list.push_back(start(part) + place);
+    }
+    for (std::int64_t part = 0; part < count_; ++part) {
+      const std::int64_t end = start(part) + size(part);
+      if (size(part) > size(own) && source(end - 1, own) == rank) list.push_back(end - 1);
+    }
+    return list;
+  }
+
+ private:
+  std::int64_t first_, count_, each_, longer_;
+};
+
+// One round of allreduce.recursive_multiplying, of a rank's group: it puts, then reduces in the
+// order of the parts.
+struct Member {
+  std::int64_t rank = 0;
+  Group group;
+  bool is_first = false;  // round of the rank: it has nothing but its input
+};
+
+// By depth from the whole team on, who is in a group there.
+std::vector<std::vector<Member>> members_by_depth(std::int32_t ranks, std::int64_t most) {
+  std::vector<std::vector<Member>> depths;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    std::int64_t first = 0, size = ranks;
+    for (std::size_t depth = 0; size > 1; ++depth) {
+      const Group group(first, size, most);
+      const std::int64_t own = group.part_of(rank);
+      first = group.start(own);
+      size = group.size(own);
+      if (depths.size() <= depth) depths.emplace_back();
+      depths[depth].push_back({rank, group, size == 1});
+    }
+  }
+  return depths;
+}
+
+// Bruck's exchange among the ranks first, first + 1, ... of a team: blocks go to those before.
+class Bruck {
+ public:
+  Bruck(Team& team, const ModelCall& call, std::int32_t first, const BlockBytes& block)
+      : team_(team), call_(call), first_(first), owners_(call.ranks - first), block_(block) {}
+
+  // `from`: where a rank's own block is at first; it is copied to the output if that is not there.
+  void run(std::int32_t radix, From from) {
+    for (std::int64_t have = 1; have < owners_; have *= radix) {
+      const auto digits = std::min<std::int64_t>(radix - 1, (owners_ - 1) / have);
+      const bool all_at_once = have * block_(0, 1) <= call_.inline_bytes;
+      const auto ahead = std::min<std::int64_t>(digits, all_at_once ? digits : call_.large_slots);
+      for (std::int64_t digit = 1; digit < digits + ahead; ++digit) {
+        if (digit <= digits) put(have, digit, have == 1 ? from : From::kOutput);
+        if (digit >= ahead) take(have, digit - ahead + 1);
+      }
+      if (have > 1 || from == From::kOutput) continue;
+      for (std::int64_t owner = 0; owner < owners_; ++owner) {
+        team_.way().copy(team_.host(first_ + owner), block_(owner, owner + 1));
+      }
+    }
+  }
+  // The most blocks that a message may have.
+  static std::int64_t most_blocks(std::int64_t owners, std::int32_t radix) {
+    std::int64_t have = 1;
+    while (have * radix < owners) have *= radix;
+    return have;
+  }
+
+ private:
+  // The blocks of owner, owner + 1, ... around the ring, in one run or two.
+  struct Run {
+    std::int64_t bytes = 0;
+    std::int32_t entries = 1;
+  };
+  [[nodiscard]] Run run_of(std::int64_t owner, std::int64_t have, std::int64_t digit) const {
+    const std::int64_t end = owner + std::min(have, owners_ - digit * have);
+    if (end <= owners_ || call_.bytes == 0) return {block_(owner, std::min(end, owners_)), 1};
+    return {block_(owner, owners_) + block_(0, end - owners_), 2};
+  }
+  void put(std::int64_t have, std::int64_t digit, From from) {
+    for (std::int64_t owner = 0; owner < owners_; ++owner) {
+      const std::int64_t to = (owner + owners_ - digit * have % owners_) % owners_;
+      const Run run = run_of(owner, have, digit);
+      team_.send(first_ + owner, first_ + to, run.bytes, from, run.entries);
+    }
+  }
+  void take(std::int64_t have, std::int64_t digit) {
+    for (std::int64_t owner = 0; owner < owners_; ++owner) {
+      const std::int64_t from = (owner + digit * have) % owners_;
+      const Run run = run_of(from, have, digit);
+      team_.take(first_ + owner, first_ + from);
+      team_.way().copy(team_.host(first_ + owner), run.bytes, run.entries);
+    }
+  }
+
+  Team& team_;
+  const ModelCall& call_;
+  std::int64_t first_, owners_;
+  const BlockBytes& block_;
+};
+
+// Down a tree of radix 8, a block to each rank but the root.
+constexpr std::int64_t kScatterRadix = 8;
+
+void scatter(Team& team, std::int64_t ranks, const BlockBytes& block) {
+  std::int64_t whole = 1;
+  while (whole < ranks) whole *= kScatterRadix;
+  for (std::int64_t v = 0; v < ranks; ++v) {
+    std::int64_t reach = v == 0 ? whole : 1;
+    while (v != 0 && v % (reach * kScatterRadix) == 0) reach *= kScatterRadix;
+    for (std::int64_t distance = reach / kScatterRadix; distance > 0; distance /= kScatterRadix) {
+      for (std::int64_t each = kScatterRadix - 1; each > 0; --each) {
+        const std::int64_t child = v + each * distance;
+        if (child >= ranks) continue;
+        const std::int64_t bytes = block(child - 1, std::min(child + distance, ranks) - 1);
+        const From from = v == 0 ? From::kInput : From::kOutput;
+        team.send(v, child, bytes, from);
+        team.take(child, v);
+        team.way().copy(team.host(child), bytes);
+      }
+    }
+  }
+}
+
+// Blocks of the ranks first, ..., last - 1 after `rank`, around the ring: in how many runs they
+// lie.
+std::int32_t runs_after(std::int64_t rank, std::int64_t first, std::int64_t last,
+                        std::int64_t ranks) {
+  if (first >= last) return 0;
+  const std::int64_t end = ranks - rank;
+  return (first < std::min(last, end) ? 1 : 0) + (std::max(first, end) < last ? 1 : 0);
+}
+
+// Both halves of allreduce.circulant: of `width` blocks that a rank still has, or is to have, some
+// go to the rank half as far around the ring.
+class Circulant {
+ public:
+  Circulant(const Machine& machine, const ModelCall& call)
+      : team_(machine, call), ranks_(call.ranks), block_(call.bytes / call.ranks) {
+    for (std::int64_t width = ranks_; width > 1; width = half(width)) widths_.push_back(width);
+  }
+
+  std::int64_t last_ps() {
+    const std::int64_t bytes = block_ * ranks_;
+    return team_.last_ps([&] {
+      team_.begin(bytes);
+      reduce_scatter();
+      allgather();
+      team_.end(bytes);
+    });
+  }
+
+ private:
+  void reduce_scatter() {
+    for (const std::int64_t width : widths_) {
+      const std::int64_t kept = half(width), given = width - kept;
+      // Up to there blocks have been reduced, which are in the output; the others are in the input.
+      const std::int64_t reduced = width == ranks_ ? kept : std::clamp(ranks_ / 2, kept, width);
+      const From from = reduced == kept    ? From::kInput
+                        : reduced == width ? From::kOutput
+                                           : From::kInputAndOutput;
+      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+        const std::int32_t entries =
+            runs_after(rank, kept, reduced, ranks_) + runs_after(rank, reduced, width, ranks_);
+        team_.send(rank, (rank + kept) % ranks_, given * block_, from, entries);
+      }
+      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+        team_.take(rank, (rank + ranks_ - kept) % ranks_);
+        const std::int64_t until_end = std::min(given, ranks_ - rank);
+        team_.way().reduce(team_.host(rank), until_end * block_);
+        team_.way().reduce(team_.host(rank), (given - until_end) * block_);
+      }
+    }
+  }
+  void allgather() {
+    for (auto width = widths_.rbegin(); width != widths_.rend(); ++width) {
+      const std::int64_t have = half(*width), given = *width - have;
+      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+        team_.send(rank, (rank + ranks_ - have) % ranks_, given * block_, From::kOutput,
+                   runs_after(rank, 0, given, ranks_));
+      }
+      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+        team_.take(rank, (rank + have) % ranks_);
+        team_.way().copy(team_.host(rank), given * block_, runs_after(rank, have, *width, ranks_));
+      }
+    }
+  }
+  static std::int64_t half(std::int64_t width) { return width - width / 2; }
+
+  Team team_;
+  std::int64_t ranks_, block_;
+  std::vector<std::int64_t> widths_;
+};
+
+}  // namespace
+
+std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call) {
+  const std::int64_t most =
+      call.bytes <= call.inline_bytes ? call.k : std::min(call.k, call.large_slots + 1);
+  const auto depths = members_by_depth(call.ranks, most);
+  Team team(machine, call);
+  return team.last_ps([&] {
+    team.begin(call.bytes);
+    for (auto depth = depths.rbegin(); depth != depths.rend(); ++depth) {
+      for (const Member& each : *depth) {
+        for (const std::int64_t reader : each.group.readers(each.rank)) {
+          team.send(each.rank, reader, call.bytes, each.is_first ? From::kInput : From::kOutput);
+        }
+      }
+      for (const Member& each : *depth) {
+        const std::int64_t own = each.group.part_of(each.rank);
+        for (std::int64_t part = 0; part < each.group.count(); ++part) {
+          if (part != own) team.take(each.rank, each.group.source(each.rank, part));
+          if (part > 0) team.way().reduce(team.host(each.rank), call.bytes);
+        }
+      }
+    }
+    team.end(call.bytes);
+  });
+}
+
+std::int64_t allreduce_circulant_ps(const Machine& machine, const ModelCall& call) {
+  return Circulant(machine, call).last_ps();
+}
+
+std::int64_t bcast_scatter_bruck_ps(const Machine& machine, const ModelCall& call) {
+  const BlockBytes block(call, call.ranks - 1);
+  Team team(machine, call);
+  Bruck exchange(team, call, 1, block);
+  return team.last_ps([&] {
+    team.way().begin(team.host(0), call.bytes);
+    scatter(team, call.ranks, block);
+    exchange.run(std::min(call.k, call.ranks - 1), From::kOutput);
+    for (std::int64_t v = 1; v < call.ranks; ++v) team.way().end(team.host(v), call.bytes);
+  });
+}
+
+std::int64_t allgather_bruck_ps(const Machine& machine, const ModelCall& call) {
+  const BlockBytes block(call, call.ranks, call.ranks);
+  Team team(machine, call);
+  Bruck exchange(team, call, 0, block);
+  return team.last_ps([&] {
+    team.begin(call.bytes);
+    exchange.run(call.k, From::kInput);
+    team.end(call.bytes * call.ranks);
+  });
+}
+
+std::int64_t longest_of_bruck(const ModelCall& call) {
+  return call.bytes * Bruck::most_blocks(call.ranks, call.k);
+}
+
+std::int64_t longest_of_scatter_bruck(const ModelCall& call) {
+  std::int64_t reach = 1;
+  while (reach * kScatterRadix < call.ranks) reach *= kScatterRadix;
+  const std::int64_t owners = call.ranks - 1;
+  return BlockBytes(call, owners)(0, 1) *
+         std::max(reach, Bruck::most_blocks(owners, std::max(call.k, 2)));
+}
+
+}  // namespace carillon::machine
