@@ -2,7 +2,6 @@
 #include "engine/team.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -293,8 +292,6 @@ void Team::fail(Status status) {
   if (!endpoint_) return;
   for (Run* run : runs) run->withdraw_messages();
   endpoint_->give_up(-static_cast<int>(status_.code()));
-  // Before any caller writes to its buffers. partner: the fences in Run::stands and sources_stand
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   wake_readers(*this, shm::Pool::kToAll);
   if (links_) take_memory_back(runs);
 }

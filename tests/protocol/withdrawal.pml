@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Model of messages whose bytes stay in the writer's memory, and of a writer that gives up:
- * Run::lend, fetch_lent, stands, sources_stand, withdraw_messages, Team::fail.
+ * Run::read_lent, stands, sources_stand, withdraw_messages, Endpoint::give_up, Team::fail.
  *
  * The writer tells of MESSAGES messages through W lines. It may give up at any time: then it marks
  * the lines, says that it has given up, and its memory is the caller's again, who overwrites it at
