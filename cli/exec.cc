@@ -40,7 +40,7 @@ int run(const Options& options, const Arguments& program) {
   const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
   if (options.shared_heap) put_first(require_shared_heap().string());
   put_first(require_interposer(abi).string());
-  if (options.stats) setenv("CARILLON_STATS", options.json ? "json" : "1", 1);
+  if (options.stats || options.json) setenv("CARILLON_STATS", options.json ? "json" : "1", 1);
   if (options.check) setenv("CARILLON_CHECK", "1", 1);
   if (!options.trace.empty()) setenv("CARILLON_TRACE", options.trace.c_str(), 1);
   if (!options.record.empty()) setenv("CARILLON_RECORD", options.record.c_str(), 1);
@@ -51,8 +51,8 @@ int run(const Options& options, const Arguments& program) {
 
 Action define_exec(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::Option* const stats = app.add_flag("--stats", options->stats, kStatsHelp);
-  app.add_flag("--json", options->json, kStatsJsonHelp)->needs(stats);
+  app.add_flag("--stats", options->stats, kStatsHelp);
+  app.add_flag("--json", options->json, kStatsJsonHelp);
   app.add_flag("--check", options->check, kCheckHelp);
   app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
   app.add_option("--trace", options->trace, kTraceHelp);

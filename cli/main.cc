@@ -48,7 +48,8 @@ constexpr std::array kCommands = {
             "carillon show allreduce.recursive_doubling --ranks 5 --rank 2 --bytes 64",
             define_show},
     Command{"verify", "prove algorithms correct",
-            "carillon verify --ranks 1-24\n  carillon verify allreduce.degree_k:k=4 --ranks 100",
+            "carillon verify --ranks 1-24\n  carillon verify allreduce.degree_k:k=4 --ranks 100\n"
+            "  carillon verify bcast --ranks 17-32 --roots all",
             define_verify},
     Command{"model", "say by closed forms what a collective costs on a machine",
             "carillon model allreduce --ranks 1024 --bytes 4096 --machine edr --best-k\n"

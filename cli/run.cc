@@ -68,8 +68,8 @@ Action define_run(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
       ->check(ranks_range());
-  CLI::Option* const stats = app.add_flag("--stats", options->stats, kStatsHelp);
-  app.add_flag("--json", options->json, kStatsJsonHelp)->needs(stats);
+  app.add_flag("--stats", options->stats, kStatsHelp);
+  app.add_flag("--json", options->json, kStatsJsonHelp);
   app.add_flag("--check", options->check, kCheckHelp);
   app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
   app.add_option("--trace", options->trace, kTraceHelp);

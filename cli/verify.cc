@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "algorithms/registry.h"
@@ -33,6 +34,7 @@ struct Options {
   std::vector<std::string> ids;
   std::string ranks = "1-16";
   std::string nodes;
+  std::string roots = "some";
   bool json = false;
 };
 
@@ -80,10 +82,10 @@ Status prove(const Case& c) {
   return verify(team, emitter).status;
 }
 
-std::set<Rank> roots_of(const Algorithm& algorithm, Rank ranks) {
+std::set<Rank> roots_of(const Algorithm& algorithm, Rank ranks, bool all) {
   if (!has_root(algorithm.collective)) return {0};
   std::set<Rank> roots = {0, 1 % ranks, ranks / 2, ranks - 1};
-  for (Rank root = 0; ranks <= kAllRootsUpTo && root < ranks; ++root) roots.insert(root);
+  for (Rank root = 0; (all || ranks <= kAllRootsUpTo) && root < ranks; ++root) roots.insert(root);
   return roots;
 }
 
@@ -123,7 +125,8 @@ std::vector<Place> places_of(const Options& options, Rank ranks) {
 
 // Calls body for everything that varies at this number of ranks in that place.
 template <typename Body>
-void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place, Body body) {
+void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place, bool all_roots,
+                   Body body) {
   const Algorithm& algorithm = *choice.algorithm;
   const bool orders = has_reduction(algorithm.collective) && !algorithm.needs_commutative;
   const bool places = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
@@ -131,7 +134,7 @@ void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place
     const bool real_slots = limits == kRealSlots;
     limits.nodes = place.nodes;
     for (const Params& params : params_of(choice)) {
-      for (const Rank root : roots_of(algorithm, ranks)) {
+      for (const Rank root : roots_of(algorithm, ranks, all_roots)) {
         for (const std::int64_t count : counts_of(algorithm, ranks, real_slots)) {
           for (int variant = 0; variant < 4; ++variant) {
             const bool in_place = (variant & 1) != 0, commutative = (variant & 2) == 0;
@@ -147,12 +150,23 @@ void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place
   }
 }
 
+// What is named, or all of a collective that is named; all, if nothing is.
 std::vector<AlgorithmChoice> choices_of(const Options& options) {
   std::vector<AlgorithmChoice> choices;
-  choices.reserve(options.ids.size());
-  for (const std::string& id : options.ids) choices.push_back(value_or_fail(parse_choice(id)));
-  if (!options.ids.empty()) return choices;
-  for (const Algorithm& algorithm : algorithms()) choices.push_back({&algorithm, {}});
+  const auto add_all = [&](std::optional<Collective> of) {
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!of || algorithm.collective == *of) choices.push_back({&algorithm, {}});
+    }
+  };
+  for (const std::string& id : options.ids) {
+    Collective collective = Collective::kBarrier;
+    if (collective_from_name(id, &collective)) {
+      add_all(collective);
+    } else {
+      choices.push_back(value_or_fail(parse_choice(id)));
+    }
+  }
+  if (options.ids.empty()) add_all(std::nullopt);
   return choices;
 }
 
@@ -185,7 +199,9 @@ int run(const Options& options) {
   for (const AlgorithmChoice& choice : choices) {
     for (Rank ranks = range.first; ranks <= range.last; ++ranks) {
       show_progress(choice.algorithm->id, ranks);
-      for (const Place& place : places_of(options, ranks)) for_each_case(choice, ranks, place, one);
+      for (const Place& place : places_of(options, ranks)) {
+        for_each_case(choice, ranks, place, options.roots == "all", one);
+      }
     }
   }
   show_progress("", 0);
@@ -208,14 +224,21 @@ int run(const Options& options) {
 
 Action define_verify(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("ID", options->ids,
-                 "algorithms, e.g. bcast.chain allreduce.degree_k:k=4; default: all");
+  app.add_option(
+      "ID", options->ids,
+      "algorithms, e.g. bcast.chain allreduce.degree_k:k=4, or collectives; default: all");
   app.add_option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100")
       ->capture_default_str();
   app.add_option(
       "--nodes", options->nodes,
       "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
       "default: all one node, and several deals");
+  app.add_option(
+         "--roots", options->roots,
+         "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
+         "the last; all: all of any number")
+      ->check(CLI::IsMember({"some", "all"}))
+      ->capture_default_str();
   app.add_flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }

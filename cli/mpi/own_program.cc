@@ -46,19 +46,21 @@ OwnProgram require_own_program(std::string_view name, Abi abi) {
 
 std::vector<OwnProgram> own_programs(std::string_view name) {
   std::vector<OwnProgram> programs;
+  std::string lost;  // why one that is there cannot be used
   for (const Abi abi : kAbis) {
     const Path file = own_file(name, abi);
-    if (!std::filesystem::exists(file) || !std::filesystem::exists(interposer_path(abi))) continue;
+    if (!std::filesystem::exists(file)) continue;
     try {
       programs.push_back(own_program_at(file));
-    } catch (const Failure&) {
-      continue;  // its library or launcher has gone since it was built
+    } catch (const Failure& failure) {  // its MPI has gone since it was built
+      if (lost.empty()) lost = fmt::format("{}: {}", file.string(), failure.what());
     }
   }
+  if (programs.empty() && !lost.empty()) fail("{}", lost);
   if (programs.empty()) {
     fail(
-        "there is no {}-openmpi, -mpich or -mpiabi with its MPI in {}; install an MPI (Debian: "
-        "apt-get install openmpi-bin libopenmpi-dev) and build carillon again",
+        "there is no {}-openmpi, -mpich or -mpiabi in {}; install an MPI "
+        "(Debian: apt-get install openmpi-bin libopenmpi-dev) and build carillon again",
         name, own_path().parent_path().string());
   }
   return programs;

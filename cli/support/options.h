@@ -41,7 +41,7 @@ inline constexpr const char* kStatsHelp =
     "say at the end, of rank 0, what the calls of each collective on each communicator came to: "
     "how "
     "many, bytes, time, algorithm, and which were left to the MPI, and why";
-inline constexpr const char* kStatsJsonHelp = "--stats as one line of JSON, on stderr, too";
+inline constexpr const char* kStatsJsonHelp = "as --stats, but one line of JSON, on stderr, too";
 
 /// What --shared-heap does, for --help.
 inline constexpr const char* kSharedHeapHelp =

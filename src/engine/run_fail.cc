@@ -54,6 +54,7 @@ bool Run::may_be_read() {
 }
 
 // Readers on this node look at the line again when they have read what is not in the team's memory.
+// The fence behind it is Endpoint::give_up's.
 void Run::withdraw_messages() {
   shm::Endpoint& endpoint = team_->endpoint();
   for (const Reference& one : references_) {
@@ -68,14 +69,12 @@ void Run::withdraw_messages() {
       continue;  // released
     line.header.store(shm::with_kind(header, shm::kWithdrawn), std::memory_order_relaxed);
   }
-  // partner: the fence in Run::stands
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // Was the message still there when its bytes had been read in the writer's memory? Else they may
 // have changed before.
 bool Run::stands(std::uint16_t use, std::uint64_t number) {
-  // partner: the fence in Run::withdraw_messages of the writer
+  // partner: the fence in Endpoint::give_up of the writer
   std::atomic_thread_fence(std::memory_order_acquire);
   const shm::Line& line = incoming_line(plan_->uses[use], number);
   const std::uint64_t header = line.header.load(std::memory_order_relaxed);
@@ -86,7 +85,7 @@ bool Run::stands(std::uint16_t use, std::uint64_t number) {
 
 // Nothing may be passed on that comes of bytes in the heap of a writer that has given up.
 bool Run::sources_stand() {
-  // partner: the fence in Run::withdraw_messages of the writer, which then tells that it gave up
+  // partner: the fence in Endpoint::give_up of the writer
   std::atomic_thread_fence(std::memory_order_acquire);
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     const int writer = plan_->uses[i].peer;

@@ -100,12 +100,30 @@ class Verify(CliTest):
         self.assertRegex(out, r"^[1-9]\d* proofs of 1 algorithms for 6 ranks, 0 failed\n$")
         self.ok("verify", "bcast.hierarchical", "bcast.flat", "--nodes", "rr:3", "--ranks", "4-7")
 
+    def test_of_a_collective(self):
+        def proofs(*ids):
+            return self.ok("verify", *ids, "--ranks", "3", "--json").json["verified"]
+        rows = self.ok("list", "scatter", "--json").json["algorithms"]
+        self.assertEqual(proofs("scatter"), proofs(*(row["id"] for row in rows)))
+        self.assertEqual(proofs("scatter", "bcast.flat"), proofs("scatter") + proofs("bcast.flat"))
+
+    def test_roots(self):
+        def proofs(ranks, *words):
+            answer = self.ok("verify", "bcast.binomial", "--ranks", ranks, "--json", *words).json
+            self.assertEqual(answer["failed"], [])
+            return answer["verified"]
+        self.assertEqual(proofs(16), proofs(16, "--roots", "all"))
+        self.assertEqual(proofs(18), proofs(18, "--roots", "some"))
+        each = proofs(18) // 4  # of the roots 0, 1, 9 and 17
+        self.assertEqual(proofs(18, "--roots", "all"), 18 * each)
+
     def test_errors(self):
         self.fails("which ranks share a node", "verify", "--nodes", "0,1")
         self.fails("no algorithm \"nothing\"", "verify", "nothing")
         self.fails("not a range", "verify", "--ranks", "9-2")
         self.fails("not a range", "verify", "--ranks", "many")
         self.fails("too many", "verify", "--ranks", "1-100000")
+        self.fails("--roots", "verify", "--roots", "none", status=2)
 
     def test_of_a_wrong_algorithm(self):
         """The command with an allreduce.ring that forgets its last op."""

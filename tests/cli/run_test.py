@@ -159,10 +159,15 @@ class Refused(CliTest):
         self.fails("libmpi.so.20.*no interposer for", "run", self.linked_with("libmpi.so.20"))
         self.fails("no MPI \"lam\"; there are openmpi", "run", "--mpi", "lam", "true")
 
+    def lonely(self):
+        """The command, with nothing beside it."""
+        path = self.folder / "bin" / "carillon"
+        path.parent.mkdir()
+        shutil.copy(CARILLON, path)
+        return path
+
     def test_no_interposer(self):
-        lonely = self.folder / "bin" / "carillon"
-        lonely.parent.mkdir()
-        shutil.copy(CARILLON, lonely)
+        lonely = self.lonely()
         for soname in ("libmpi.so.40", "libmpi.so.12", "libmpi_abi.so.0"):
             self.fails("no interposer for .* was not built", "run", self.linked_with(soname),
                        cli=lonely)
@@ -173,14 +178,34 @@ class Refused(CliTest):
                 self.fails("no launcher.*srun -n 4 carillon exec", "run", self.linked_with(soname),
                            PATH=str(self.folder))
 
-    def fails(self, *words, **options):
-        cli = options.pop("cli", CARILLON)
-        if cli == CARILLON:
-            return super().fails(*words, **options)
-        done = run(*words[1:], cli=cli)
-        self.assertNotEqual(done.status, 0)
-        self.assertRegex(done.err, words[0])
-        return done
+    def test_no_mpi_found(self):
+        lonely = self.lonely()
+        for command, name in (("bench", "carillon-bench"), ("demo", "collectives")):
+            self.fails(f"no {name}-openmpi, -mpich or -mpiabi in {lonely.parent}; "
+                       "install an MPI .*apt-get install.* and build", command, cli=lonely)
+            for mpi in ("openmpi", "mpich", "mpiabi"):
+                self.fails(f"{lonely.parent}/{name}-{mpi} was not built for .*; install its "
+                           "compiler wrapper .* and build", command, "--mpi", mpi, cli=lonely)
+
+    def test_mpi_has_gone(self):
+        """Since bench's and demo's programs were built: the launcher, then the library."""
+        lonely = self.lonely()
+        programs = [("bench", "carillon-bench"), ("demo", "collectives")]
+        for command, name in programs:
+            path = lonely.parent / f"{name}-openmpi"
+            shutil.copy(self.linked_with("libmpi.so.40"), path)
+            self.fails("no interposer for .* was not built", command, cli=lonely)
+            self.file("lib/libcarillon_ompi.so")
+            self.fails(f"{path}: no launcher .*apt-get install", command, cli=lonely,
+                       PATH=str(self.folder))
+            (self.folder / "lib/libcarillon_ompi.so").unlink()
+            path.unlink()
+        program = self.linked_with("libmpi_abi.so.99")
+        shutil.rmtree(self.folder / "mpi")
+        for command, name in programs:
+            shutil.copy(program, lonely.parent / f"{name}-mpiabi")
+            self.fails(f"{name}-mpiabi.*loader does not find; add its folder to LD_LIBRARY_PATH",
+                       command, cli=lonely)
 
 
 class Exec(CliTest):

@@ -201,8 +201,17 @@ class Stats(CliTest):
             self.assertNotIn("on each communicator", done.err)
 
     def test_json_alone(self):
-        self.fails("--json requires --stats", "run", "--json", "true", status=2)
-        self.fails("--json requires --stats", "exec", "--json", "true", status=2)
+        """It is of the stats, asked for or not."""
+        for mpi in MPIS:
+            done = self.ok("run", "-n", 2, "--json", PROBES / f"stats_probe-{mpi}")
+            line, = [line for line in done.err.splitlines() if line.startswith("{")]
+            self.assertEqual(json.loads(line)["ranks"], 2)
+            for words in (["--json"], ["--stats", "--json"], ["--json", "--stats"]):
+                said = self.ok("exec", *words, "--mpi", mpi, "printenv", "CARILLON_STATS").out
+                self.assertEqual(said, "json\n")
+            said = self.ok("exec", "--stats", "--mpi", mpi, "printenv", "CARILLON_STATS").out
+            self.assertEqual(said, "1\n")
+            self.assertEqual(run("exec", "--mpi", mpi, "printenv", "CARILLON_STATS").status, 1)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@
  * reader needs it; no reader takes a message for another one; what a lag claims is true; every
  * rank ends (no deadlock), all collectives complete.
  *
- * Smaller than life: W lines a channel instead of 4, tags modulo M instead of 2^32, chunks 1 or 2.
+ * Smaller than life: W lines a channel instead of 8, tags modulo M instead of 2^32, at most 4 chunks.
  * Every fact a writer acts upon (done, ack) only ever grows, so that a guard over several of them
  * is as good as reading one after the other. SC memory: the orderings are argued in the code.
  */

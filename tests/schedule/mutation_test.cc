@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "algorithms/registry.h"
@@ -27,9 +28,10 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// A damaged schedule: the lines of one rank, and what was done to them.
+// A damaged schedule: the lines of a stage of one rank, and what was done to them.
 struct Mutant {
   Rank rank = 0;
+  std::int32_t stage = 0;
   std::string what;
   Lines lines;
 };
@@ -58,10 +60,11 @@ bool is_op(const std::string& line) {
   return line.find('{') == std::string::npos;
 }
 
-// The mutants of one rank's schedule.
+// The mutants of one rank's schedule of a stage.
 class Mutator {
  public:
-  Mutator(Rank rank, const std::string& text) : rank_(rank), lines_(lines_of(text)) {}
+  Mutator(Rank rank, std::int32_t stage, const std::string& text)
+      : rank_(rank), stage_(stage), lines_(lines_of(text)) {}
 
   std::vector<Mutant> all() {
     for (std::size_t i = 1; i < lines_.size(); ++i) {
@@ -74,7 +77,7 @@ class Mutator {
 
  private:
   void add(std::string what, Lines lines) {
-    mutants_.push_back({rank_, std::move(what), std::move(lines)});
+    mutants_.push_back({rank_, stage_, std::move(what), std::move(lines)});
   }
   void add_line(const std::string& what, std::size_t at, std::string line) {
     Lines lines = lines_;
@@ -156,15 +159,18 @@ class Mutator {
   }
 
   Rank rank_;
+  std::int32_t stage_;
   Lines lines_;
   std::vector<Mutant> mutants_;
 };
 
+using EmitOne = std::function<Result<Schedule>(const Call&)>;
+
 // One valid team, whose ranks' schedules are damaged one at a time.
 class Subject {
  public:
-  Subject(std::string name, const test::Case& problem, const Limits& limits)
-      : name_(std::move(name)), problem_(problem) {
+  Subject(std::string name, const test::Case& problem, const Limits& limits, EmitOne emit_one)
+      : name_(std::move(name)), problem_(problem), emit_one_(std::move(emit_one)) {
     call_.shared = problem.shared;
     call_.limits = limits;
     for (Rank rank = 0; rank < ranks(); ++rank) tables_.emplace_back(problem, rank);
@@ -177,36 +183,85 @@ class Subject {
   }
   Subject(const Subject&) = delete;
 
-  template <typename EmitOne>
-  void emit_with(EmitOne emit_one) {
-    for (Rank rank = 0; rank < ranks(); ++rank) {
-      Result<Schedule> schedule = emit_one(Call{.shared = call_.shared,
-                                                .local = call_.local(rank),
-                                                .rank = rank,
-                                                .limits = call_.limits,
-                                                .params = params,
-                                                .stage = 0,
-                                                .learned = {}});
-      ASSERT_TRUE(schedule.ok()) << name_ << ": " << schedule.status().to_string();
-      schedules_.push_back(std::move(schedule.value()));
-    }
+  // Takes down what each rank does in each stage of the valid run.
+  void take_stages() {
+    stages_.assign(static_cast<std::size_t>(ranks()), {});
+    bool runs = true;
+    const Emit recorder = [&](Rank rank, std::int32_t stage,
+                              std::span<const std::int64_t> learned) -> Result<Schedule> {
+      Result<Schedule> schedule = emit_one_(call_of(rank, stage, learned));
+      if (schedule.ok()) {
+        const std::vector<std::int64_t> values(learned.begin(), learned.end());
+        stages_[static_cast<std::size_t>(rank)].push_back({values, schedule.value()});
+      }
+      return schedule;
+    };
+    ASSERT_TRUE(run_is_right(recorder, 0, &runs)) << name_;
   }
 
   [[nodiscard]] Rank ranks() const { return problem_.shared.ranks; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] const Schedule& schedule(Rank rank) const {
-    return schedules_[static_cast<std::size_t>(rank)];
+  [[nodiscard]] std::int32_t stages(Rank rank) const {
+    return static_cast<std::int32_t>(stages_[static_cast<std::size_t>(rank)].size());
   }
-  [[nodiscard]] Emit emit_with_replaced(Rank rank, const Schedule& schedule) const {
-    return [this, rank, schedule](Rank asked, std::int32_t,
-                                  std::span<const std::int64_t>) -> Result<Schedule> {
-      return asked == rank ? schedule : schedules_[static_cast<std::size_t>(asked)];
-    };
+  [[nodiscard]] const Schedule& schedule(Rank rank, std::int32_t stage) const {
+    return stage_of(rank, stage).schedule;
+  }
+  [[nodiscard]] Emit emit_with_replaced(Rank rank, std::int32_t stage,
+                                        const Schedule& schedule) const {
+    return
+        [this, rank, stage, schedule](Rank asked, std::int32_t asked_stage,
+                                      std::span<const std::int64_t> learned) -> Result<Schedule> {
+          if (asked == rank && asked_stage == stage) return schedule;
+          if (asked_stage >= stages(asked)) return Status(Code::kMismatch, "one stage too many");
+          const Stage& valid = stage_of(asked, asked_stage);
+          if (std::ranges::equal(learned, valid.learned)) return valid.schedule;
+          if (!plausible(learned, valid.learned))
+            return Status(Code::kMismatch, "learned nonsense");
+          return emit_one_(call_of(asked, asked_stage, learned));
+        };
   }
   [[nodiscard]] Report verify_with(const Emit& emit) const { return verify(call_, emit); }
 
   // The oracle: true if every run yields what the collective must. *runs: each came to its end.
   [[nodiscard]] bool runs_right(const Emit& emit, bool* runs) const {
+    for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5}) {
+      if (!run_is_right(emit, seed, runs)) return false;
+    }
+    return call_.shared.collective != Collective::kBarrier || holds_back(emit);
+  }
+
+ private:
+  static constexpr std::int64_t kLongestLearned = 1 << 16;
+  struct Stage {
+    std::vector<std::int64_t> learned;  // at its beginning
+    Schedule schedule;
+  };
+
+  [[nodiscard]] const Stage& stage_of(Rank rank, std::int32_t stage) const {
+    return stages_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
+  }
+  [[nodiscard]] Call call_of(Rank rank, std::int32_t stage,
+                             std::span<const std::int64_t> learned) const {
+    return {.shared = call_.shared,
+            .local = call_.local(rank),
+            .rank = rank,
+            .limits = call_.limits,
+            .params = {},
+            .stage = stage,
+            .learned = learned};
+  }
+
+  // Algorithms rely on learning as many values as they asked for, and lengths. What is read before
+  // it is written is none; verify rejects it, the interpreter goes on.
+  static bool plausible(std::span<const std::int64_t> learned,
+                        const std::vector<std::int64_t>& valid) {
+    return learned.size() == valid.size() && std::ranges::all_of(learned, [](std::int64_t value) {
+             return value >= 0 && value <= kLongestLearned;
+           });
+  }
+
+  [[nodiscard]] bool run_is_right(const Emit& emit, std::uint64_t seed, bool* runs) const {
     const auto apply = call_.shared.commutative ? test::apply_sum : test::apply_affine;
     const Operator reduce = [&](std::byte* dst, const std::byte* left, const std::byte* right,
                                 std::int64_t bytes) {
@@ -214,24 +269,18 @@ class Subject {
       apply(left, result.data(), result.size() / 8);
       std::memcpy(dst, result.data(), result.size());
     };
-    for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5}) {
-      const std::byte fill = seed % 2 == 0 ? test::kUntouched : std::byte{0x11};
-      const auto run =
-          interpret(call_, emit, inputs_, reduce, {.run = {.seed = seed}, .fill = fill});
-      *runs = run.ok();
-      if (!run.ok()) return false;
-      for (std::size_t rank = 0; rank < expected_.size(); ++rank) {
-        // Bytes between the blocks keep what was there: known for one of the fills.
-        if (fill == test::kUntouched && run.value().outputs[rank] != expected_[rank]) return false;
-        if (!agrees_where_written(run.value().outputs[rank], expected_[rank])) return false;
-      }
+    const std::byte fill = seed % 2 == 0 ? test::kUntouched : std::byte{0x11};
+    const auto run = interpret(call_, emit, inputs_, reduce, {.run = {.seed = seed}, .fill = fill});
+    *runs = run.ok();
+    if (!run.ok()) return false;
+    for (std::size_t rank = 0; rank < expected_.size(); ++rank) {
+      // Bytes between the blocks keep what was there: known for one of the fills.
+      if (fill == test::kUntouched && run.value().outputs[rank] != expected_[rank]) return false;
+      if (!agrees_where_written(run.value().outputs[rank], expected_[rank])) return false;
     }
-    return call_.shared.collective != Collective::kBarrier || holds_back(emit);
+    return true;
   }
 
-  Params params = {};
-
- private:
   static bool agrees_where_written(const Bytes& got, const Bytes& expected) {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (expected[i] != test::kUntouched && got[i] != expected[i]) return false;
@@ -264,10 +313,10 @@ class Subject {
   TeamCall call_;
   std::vector<test::OwnedTables> tables_;
   std::vector<Bytes> inputs_, expected_;
-  std::vector<Schedule> schedules_;
+  EmitOne emit_one_;
+  std::vector<std::vector<Stage>> stages_;  // of each rank
 };
 
-// Over all subjects of a test.
 struct Tally {
   int mutants = 0;     // that parse and differ from the original
   int killed = 0;      // change meaning and are rejected
@@ -276,20 +325,53 @@ struct Tally {
   int equivalent = 0;  // do not change meaning, accepted
   int strict = 0;      // do not change meaning, but rejected
 
-  ~Tally() {
+  void add(const Tally& other) {
+    mutants += other.mutants;
+    killed += other.killed;
+    by_value += other.by_value;
+    survived += other.survived;
+    equivalent += other.equivalent;
+    strict += other.strict;
+  }
+  void print(const char* of) const {
     std::printf(
-        "%d mutants: %d change meaning, of which %d are killed (%.2f %%; %d that run to "
+        "%s%d mutants: %d change meaning, of which %d are killed (%.2f %%; %d that run to "
         "the end); %d equivalent, of which %d are rejected nevertheless\n",
-        mutants, killed + survived, killed, 100.0 * killed / std::max(killed + survived, 1),
+        of, mutants, killed + survived, killed, 100.0 * killed / std::max(killed + survived, 1),
         by_value, equivalent + strict, strict);
+  }
+};
+
+// Of all tests, said at the end.
+class Total : public testing::Environment {
+ public:
+  void TearDown() override { tally.print("total: "); }
+  Tally tally;
+};
+Total& total() {
+  static auto* const only = new Total;  // which gtest deletes
+  return *only;
+}
+[[maybe_unused]] testing::Environment* const registered =
+    testing::AddGlobalTestEnvironment(&total());
+
+// Over all subjects of a test: prints itself, and adds itself to the total.
+struct TestTally : Tally {
+  TestTally() = default;
+  TestTally(const TestTally&) = delete;
+  ~TestTally() {
+    print("");
+    total().tally.add(*this);
   }
 };
 
 void judge(const Subject& subject, const Mutant& mutant, Tally* tally) {
   const Result<Schedule> schedule = parse_schedule(text_of(mutant.lines));
-  if (!schedule.ok() || schedule.value() == subject.schedule(mutant.rank)) return;
+  if (!schedule.ok() || schedule.value() == subject.schedule(mutant.rank, mutant.stage)) {
+    return;
+  }
   ++tally->mutants;
-  const Emit emit = subject.emit_with_replaced(mutant.rank, schedule.value());
+  const Emit emit = subject.emit_with_replaced(mutant.rank, mutant.stage, schedule.value());
   const Report report = subject.verify_with(emit);
   bool runs = true;
   const bool right = subject.runs_right(emit, &runs);
@@ -308,27 +390,40 @@ void judge(const Subject& subject, const Mutant& mutant, Tally* tally) {
                 << text_of(mutant.lines);
 }
 
-void judge_all(const Subject& subject, Tally* tally) {
-  const Emit valid = subject.emit_with_replaced(0, subject.schedule(0));
+void judge_all(Subject& subject, Tally* tally) {
+  ASSERT_NO_FATAL_FAILURE(subject.take_stages());
+  const Emit valid = subject.emit_with_replaced(0, 0, subject.schedule(0, 0));
   const Report report = subject.verify_with(valid);
   ASSERT_TRUE(report.ok()) << subject.name() << ": " << report.status.to_string();
   bool runs = true;
   ASSERT_TRUE(subject.runs_right(valid, &runs)) << subject.name();
   for (Rank rank = 0; rank < subject.ranks(); ++rank) {
-    const std::string text = to_text(subject.schedule(rank));
-    ASSERT_EQ(parse_schedule(text).value(), subject.schedule(rank)) << text;
-    for (const Mutant& mutant : Mutator(rank, text).all()) {
-      judge(subject, mutant, tally);
-      if (tally->survived > 5) return;
+    for (std::int32_t stage = 0; stage < subject.stages(rank); ++stage) {
+      const std::string text = to_text(subject.schedule(rank, stage));
+      ASSERT_EQ(parse_schedule(text).value(), subject.schedule(rank, stage)) << text;
+      for (const Mutant& mutant : Mutator(rank, stage, text).all()) {
+        judge(subject, mutant, tally);
+        if (tally->survived > 5) return;
+      }
     }
   }
+}
+
+// Slots so small that there are several segments; but alltoallv.bruck_two_phase leaves to others
+// what does not fit in one.
+Limits limits_for(const Algorithm& algorithm) {
+  Limits limits{.slot_bytes = algorithm.traits.stages ? 512 : 24, .inline_bytes = 8};
+  if (algorithm.has_levels() || algorithm.traits.multicast || algorithm.traits.in_switch) {
+    limits.nodes = test::blocked({3, 2}).nodes;
+  }
+  return limits;
 }
 
 class Mutation : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(Mutation, OfAnAlgorithm) {
   const Algorithm& algorithm = *GetParam();
-  Tally tally;
+  TestTally tally;
   for (const bool commutative : {true, false}) {
     if (!commutative && (algorithm.needs_commutative || !has_reduction(algorithm.collective))) {
       continue;
@@ -341,17 +436,15 @@ TEST_P(Mutation, OfAnAlgorithm) {
       if (in_place && !allowed) continue;
       const std::string name = std::string(algorithm.id) + (in_place ? " in place" : "") +
                                (commutative ? "" : " non-commutative");
-      Limits limits{.slot_bytes = 24, .inline_bytes = 8};
-      if (algorithm.has_levels() || algorithm.traits.multicast || algorithm.traits.in_switch)
-        limits.nodes = test::blocked({3, 2}).nodes;
-      Subject subject(name, {shared, in_place}, limits);
-      subject.emit_with([&](const Call& call) { return emit(algorithm, call); });
+      Subject subject(name, {shared, in_place}, limits_for(algorithm),
+                      [&](const Call& call) { return emit(algorithm, call); });
       judge_all(subject, &tally);
+      EXPECT_EQ(subject.stages(0) > 1, algorithm.traits.stages) << name;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(test::one_stage_algorithms()),
+INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(test::all_algorithms()),
                          test::name_of_algorithm);
 
 // What no algorithm does (yet): messages to all, loops that read a message from before the loop,
@@ -380,12 +473,12 @@ TEST(HandMutation, OfHandWrittenSchedules) {
       "repeat 2 {\n"
       "copy output[8+8 by 8] = slot(0 all #1)[0+8 by 8]\n"
       "}\n"};
-  Tally tally;
+  TestTally tally;
   for (const std::string_view text : texts) {
-    Subject subject("hand-written bcast", {{Collective::kBcast, 3, 0, 3, 8, true}, false},
-                    {.slot_bytes = 24, .inline_bytes = 8});
     const Emit emit = test::emit_text(text);
-    subject.emit_with([&](const Call& call) { return emit(call.rank, 0, {}); });
+    Subject subject("hand-written bcast", {{Collective::kBcast, 3, 0, 3, 8, true}, false},
+                    {.slot_bytes = 24, .inline_bytes = 8},
+                    [&](const Call& call) { return emit(call.rank, 0, {}); });
     judge_all(subject, &tally);
   }
 }
