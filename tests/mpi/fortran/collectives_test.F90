@@ -237,7 +237,7 @@
   end subroutine
 #endif
 
-#ifdef LARGE_COUNTS
+#if BINDING == 3 && defined(LARGE_COUNTS)
   ! By the names of the others, as mpi_f08 has it: functions of their own, as in C.
   subroutine test_large_counts()
     integer(MPI_COUNT_KIND), parameter :: many = n
