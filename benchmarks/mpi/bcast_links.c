@@ -7,11 +7,11 @@
  *
  * Each MPI_Bcast stands between two readings of the clock, after a barrier; of a call the slowest
  * rank counts. Rank 0 prints one JSON object a line: the mean and half of its 95 % confidence
- * interval; the mean of a round, barrier included (wires may take a burst at once, and make up for
- * it during the barrier); what the node of the root has sent for a broadcast (less what a barrier
- * sends), and how busy the machine's cores were meanwhile: in all, with programs of lower priority
- * (nice), and with the ranks; and, in as many calls more, with what ranks do beside yielding
- * (yields.h).
+ * interval; the same of a round of rank 0's, barrier included (wires may take a burst at once, and
+ * make up for it during the barrier); what the node of the root has sent for a broadcast (less what
+ * a barrier sends), and how busy the machine's cores were meanwhile: in all, with programs of lower
+ * priority (nice), and with the ranks; and, in as many calls more, with what ranks do beside
+ * yielding (yields.h).
  *
  * With LATE_MS, how long broadcasts take the others when one rank is late: for each one a node is
  * drawn that is not the root's, and by how much its first rank is late, 1 to LATE_MS; with "any",
@@ -146,10 +146,16 @@ static int measure(int rank, int bytes, double seconds) {
   for (int i = 0; i < bytes; ++i) buffer[i] = (char)(rank == 0 ? i % 251 : -1);
   const int calls = plan(buffer, bytes, seconds);
   const double per_barrier = barrier_bytes();
-  double mine[MAX_CALLS], slowest[MAX_CALLS];
+  double mine[MAX_CALLS], slowest[MAX_CALLS], rounds[MAX_CALLS];
   const struct ticks begin = ticks_now();
   const double sent_before = bytes_sent(), cpu_before = cpu_now(), start = MPI_Wtime();
-  for (int i = 0; i < calls; ++i) mine[i] = call(buffer, bytes);
+  double last = start;
+  for (int i = 0; i < calls; ++i) {
+    mine[i] = call(buffer, bytes);
+    const double now = MPI_Wtime();
+    rounds[i] = now - last;
+    last = now;
+  }
   const char* const name = algorithm();
   MPI_Barrier(MPI_COMM_WORLD); /* the last bytes have left */
   const double round = (MPI_Wtime() - start) / calls;
@@ -168,11 +174,13 @@ static int measure(int rank, int bytes, double seconds) {
   if (rank == 0) {
     printf(
         "{\"algorithm\":\"%s\",\"bytes\":%d,\"calls\":%d,\"mean_us\":%.1f,\"half_us\":%.1f,"
-        "\"round_us\":%.1f,\"sent_bytes\":%.0f,\"busy_percent\":%.1f,\"nice_percent\":%.1f,"
+        "\"round_us\":%.1f,\"round_half_us\":%.1f,\"sent_bytes\":%.0f,\"busy_percent\":%.1f,\"nice_"
+        "percent\":%.1f,"
         "\"ranks_percent\":%.1f,\"work_percent\":%.1f,\"right\":%s}\n",
-        name, bytes, calls, is.mean * 1e6, is.half * 1e6, round * 1e6, sent,
-        100 * (1 - (end.idle - begin.idle) / all), 100 * (end.nice - begin.nice) / all,
-        100 * cpus / (round * calls), 100 * work, all_right ? "true" : "false");
+        name, bytes, calls, is.mean * 1e6, is.half * 1e6, round * 1e6,
+        figures_of(rounds, calls).half * 1e6, sent, 100 * (1 - (end.idle - begin.idle) / all),
+        100 * (end.nice - begin.nice) / all, 100 * cpus / (round * calls), 100 * work,
+        all_right ? "true" : "false");
     fflush(stdout);
   }
   free(buffer);

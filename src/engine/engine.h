@@ -254,6 +254,7 @@ class Engine {
   void progress_network();
   void progress_multicasts();
   void wait_for_datagrams(int descriptor);
+  [[nodiscard]] bool datagrams_arrived() const;
   template <typename Body>
   void each_multicast(Body body);
   template <typename Body>
@@ -287,7 +288,8 @@ class Engine {
   MulticastWish multicast_;
   SwitchWish switch_;
   bool multicasts_ = false;
-  UniqueFd multicast_events_;  // readable when a datagram has come for any group
+  UniqueFd multicast_events_;       // readable when a datagram has come for any group
+  bool unheard_datagrams_ = false;  // but for some
   std::int64_t fetch_from_bytes_ = INT64_MAX;
   std::int32_t gather_entries_ = 1;
   std::int64_t gather_from_bytes_ = 1;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -39,7 +40,15 @@ void Engine::wait_for_datagrams(int descriptor) {
   if (!multicast_events_.valid()) multicast_events_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {.events = EPOLLIN, .data = {.fd = descriptor}};
   // It leaves the set when it is closed.
-  (void)epoll_ctl(multicast_events_.get(), EPOLL_CTL_ADD, descriptor, &event);
+  if (epoll_ctl(multicast_events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    unheard_datagrams_ = true;
+  }
+}
+
+// One call of the system instead of two for each group.
+bool Engine::datagrams_arrived() const {
+  epoll_event event;
+  return unheard_datagrams_ || epoll_wait(multicast_events_.get(), &event, 1, 0) != 0;
 }
 
 void Engine::stop_aggregating(const Status& why, bool tells) {
@@ -134,8 +143,12 @@ void Engine::leave_network() {
 }
 
 void Engine::progress_multicasts() {
+  std::optional<bool> arrived;
   for (Team* const team : teams_) {
-    team->progress_multicast();
+    if (team->multicast() != nullptr) {
+      if (!arrived) arrived = datagrams_arrived();
+      team->progress_multicast(*arrived);
+    }
     team->progress_aggregation();
   }
   if (!retired_.empty()) reap_teams();

@@ -327,13 +327,13 @@ void TeamMulticast::each_group(Body body) const {
   body(nodes_->group());
 }
 
-Status TeamMulticast::progress() {
+Status TeamMulticast::progress(bool arrived) {
   Status status;
   const multicast::Nanoseconds time = now();
   each_but_nodes([&](multicast::Group& group) {
-    if (status.ok()) status = group.progress(time);
+    if (status.ok()) status = group.progress(time, arrived);
   });
-  return status.ok() ? reception_->progress(time) : status;
+  return status.ok() ? reception_->progress(time, arrived) : status;
 }
 
 std::vector<int> TeamMulticast::wait_descriptors() const {

@@ -68,8 +68,9 @@ class TeamMulticast {
     return channel == Channel::kLeaders && !singles_ ? *leaders_ : *team_;
   }
   Reception& reception() { return *reception_; }
-  /// An error: a group is broken.
-  Status progress();
+  /// An error: a group is broken. `arrived`: false if none of wait_descriptors() has been seen to
+  /// be readable.
+  Status progress(bool arrived = true);
   /// Whether something has come for this node's other processes since it was asked last.
   bool take_news() { return reception_ && reception_->take_news(); }
   /// To be slept on right after ready_to_wait() has said so, until due() at most.

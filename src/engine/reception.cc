@@ -186,13 +186,13 @@ void Reception::look() {
   if (!std::exchange(stood_back_, true)) streams_.group().stand_back();
 }
 
-Status Reception::progress(multicast::Nanoseconds now) {
-  if (!receives_) return streams_.group().progress(now);
+Status Reception::progress(multicast::Nanoseconds now, bool arrived) {
+  if (!receives_) return streams_.group().progress(now, arrived);
   if (!lock_own()) {
     look();
-    return streams_.group().progress(now);
+    return streams_.group().progress(now, arrived);
   }
-  Status status = streams_.group().progress(now);
+  Status status = streams_.group().progress(now, arrived);
   if (status.ok() && receiving_->done()) status = publish();
   unlock();
   return status;

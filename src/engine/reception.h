@@ -71,7 +71,7 @@ class Reception {
   void release(std::uint64_t number);
 
   /// Moves the group on, and what this process receives for the node.
-  Status progress(multicast::Nanoseconds now);
+  Status progress(multicast::Nanoseconds now, bool arrived = true);
   /// Stands back if another process has become the owner.
   void look();
   /// Whether something was published since it was asked last.

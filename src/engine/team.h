@@ -50,7 +50,8 @@ class Team {
   /// Moves the agreement on.
   void progress_agreement();
   /// And its multicasts; what others lack of this rank's comes again only here.
-  void progress_multicast();
+  /// Of multicast(), which there is: as its own progress().
+  void progress_multicast(bool arrived);
   /// Null: it has none, or none yet: what is still being set up has no groups.
   [[nodiscard]] TeamMulticast* multicast() {
     return state() == State::kReady && !joining_ ? multicast_.get() : nullptr;

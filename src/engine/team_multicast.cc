@@ -127,9 +127,8 @@ void Team::leave_multicast() {
   multicast_.reset();
 }
 
-void Team::progress_multicast() {
-  if (multicast() == nullptr) return;
-  if (const Status status = multicast_->progress(); !status.ok()) {
+void Team::progress_multicast(bool arrived) {
+  if (const Status status = multicast_->progress(arrived); !status.ok()) {
     const bool idle = in_flight_.empty();
     fail(about_groups(status,
                       idle ? std::nullopt : std::optional(in_flight_.front()->collective())));

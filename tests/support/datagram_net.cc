@@ -42,6 +42,7 @@ class DatagramNet::End final : public multicast::Carrier {
     return true;
   }
   Status receive(multicast::CarrierListener& listener) override {
+    ++net_.ends_[self_].reads;
     auto& queue = net_.ends_[self_].queue;
     while (!queue.empty()) {
       const Bytes bytes = std::move(queue.front());
@@ -50,6 +51,7 @@ class DatagramNet::End final : public multicast::Carrier {
     }
     return {};
   }
+  [[nodiscard]] bool tells_at_any_time() const override { return true; }
 
  private:
   DatagramNet& net_;

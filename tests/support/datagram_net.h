@@ -55,6 +55,8 @@ class DatagramNet {
   /// Puts the clock forward, and packets that have arrived by then into the members' queues.
   void advance_to(multicast::Nanoseconds time);
   [[nodiscard]] bool has_arrivals(std::size_t member) const { return !ends_[member].queue.empty(); }
+  /// How often its carrier was asked for what has arrived.
+  [[nodiscard]] std::uint64_t reads(std::size_t member) const { return ends_[member].reads; }
   bool drawn(double share) { return share > 0 && shares_(random_) < share; }
   /// Packets that found a full queue, and sends that were refused.
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
@@ -66,6 +68,7 @@ class DatagramNet {
   struct Queue {
     std::deque<Bytes> queue;
     bool cut_off = false, deaf = false;
+    std::uint64_t reads = 0;
   };
   struct Arrival {
     std::size_t to;

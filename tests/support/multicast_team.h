@@ -26,9 +26,10 @@ inline void set_environment(const char* algorithm, const std::string& multicast)
 
 inline std::string id_of(const char* algorithm) { return "bcast." + std::string(algorithm); }
 
-// `rounds` broadcasts from all roots in turn, of different lengths.
-inline void broadcast_rounds(crl_team_h team, int rounds) {
+// `rounds` broadcasts from all roots in turn, of different lengths; how many bytes those were.
+inline std::size_t broadcast_rounds(crl_team_h team, int rounds) {
   const int rank = crl_team_rank(team);
+  std::size_t bytes = 0;
   for (int round = 0; round < rounds; ++round) {
     const int root = round % crl_team_size(team);
     const std::size_t count = std::size_t{1} << (round * 5 % 17);
@@ -36,8 +37,10 @@ inline void broadcast_rounds(crl_team_h team, int rounds) {
     std::vector<std::int64_t> data = rank == root ? expected : std::vector<std::int64_t>(count);
     expect_ok(crl_bcast(team, data.data(), count * sizeof data[0], root), "bcast");
     EXPECT_EQ(data, expected) << "round " << round << ", rank " << rank;
-    if (testing::Test::HasFailure()) return;
+    if (testing::Test::HasFailure()) break;
+    bytes += count * sizeof data[0];
   }
+  return bytes;
 }
 
 // A barrier in which the library goes on: others may still need something of this rank.

@@ -16,6 +16,7 @@
 
 #include "support/datagram_net.h"
 #include "support/multicast_play.h"
+#include "transport/wrap/fault_carrier.h"
 
 namespace carillon::multicast {
 namespace {
@@ -72,7 +73,7 @@ class Stage {
       bool moved = false;
       for (std::size_t i = 0; i < parts_.size(); ++i) {
         if (!awake(i) || parts_[i]->failed()) continue;
-        (void)parts_[i]->group().progress(net_.now());
+        (void)parts_[i]->group().progress(net_.now(), net_.has_arrivals(i));
         moved = parts_[i]->step() || moved;
       }
       if (moved) continue;
@@ -395,6 +396,49 @@ TEST(MulticastProtocol, AMessageThatDoesNotFitIsAnErrorAndTheNextOneArrives) {
   EXPECT_EQ(receivings[1].received_bytes(), 1000U);
   EXPECT_FALSE(groups[1]->receive(1, enough, receivings[1]).ok()) << "from itself";
   EXPECT_FALSE(groups[1]->receive(2, enough, receivings[1]).ok());
+}
+
+// Where nothing has arrived, nothing is read. Asks are sent all the same, and what a layer of
+// faults holds back comes.
+TEST(MulticastProtocol, OnlyWhatHasArrivedIsRead) {
+  DatagramNet net({});
+  std::vector<std::unique_ptr<Carrier>> carriers;
+  for (int i = 0; i < 2; ++i) carriers.push_back(net.carrier());
+  carriers[1] = wrap::with_faults(std::move(carriers[1]), Faults{.delay = 0.9});
+  std::vector<std::unique_ptr<Group>> groups;
+  for (Member i = 0; i < 2; ++i) {
+    groups.push_back(std::make_unique<Group>(
+        Config{.member = i, .members = 2, .window = 16, .payload_bytes = 400},
+        std::move(carriers[i])));
+  }
+  const std::vector<std::byte> sent(4000, std::byte{7});
+  std::vector<std::byte> data(4000);
+  wire::Operation sending;
+  Receiving receiving;
+  ASSERT_TRUE(groups[0]->post(sent, sending).value());
+  ASSERT_TRUE(groups[1]->receive(0, data, receiving).value());
+
+  net.advance_to(net.now() + 100 * kMicrosecond);
+  EXPECT_TRUE(net.has_arrivals(1));
+  ASSERT_TRUE(groups[1]->progress(net.now(), false).ok());
+  EXPECT_EQ(net.reads(1), 0U);
+  ASSERT_TRUE(groups[1]->progress(net.now(), true).ok());
+  EXPECT_EQ(net.reads(1), 1U);
+  EXPECT_FALSE(receiving.done()) << "some are held back";
+  for (int i = 0; i < 20 && !receiving.done(); ++i) {
+    ASSERT_TRUE(groups[1]->progress(net.now(), false).ok());
+  }
+  EXPECT_TRUE(receiving.done());
+  EXPECT_EQ(data, sent);
+  const std::uint64_t reads = net.reads(1);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(groups[1]->progress(net.now(), false).ok());
+  EXPECT_EQ(net.reads(1), reads) << "nothing is held back any more";
+
+  net.advance_to(net.now() + 2 * kMillisecond);
+  EXPECT_EQ(net.next_arrival(), kNever);
+  ASSERT_TRUE(groups[0]->progress(net.now(), false).ok());
+  EXPECT_NE(net.next_arrival(), kNever) << "an ask";
+  EXPECT_EQ(net.reads(0), 0U);
 }
 
 TEST(MulticastProtocol, WhatIsReplayedOrOfAnotherKeyChangesNothing) {

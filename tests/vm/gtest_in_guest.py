@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gtest_in_guest.py PROGRAM FILTER [NAME=VALUE ...]: runs tests that need RDMA devices in a virtual
-# machine, with these variables (CARILLON_TEST_DEVICES: and so many devices); none of them may be
-# skipped. Status 77, and one line, if this machine can have no guest.
+# machine, with these variables (CARILLON_TEST_DEVICES: and so many devices; CARILLON_TEST_DOMAINS: so
+# many NUMA domains of two cores); none of them may be skipped. Status 77, and one line, if this machine can have no guest.
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +34,9 @@ def main(program, only, *settings):
         argv += ["--env", setting]
         if setting.startswith("CARILLON_TEST_DEVICES="):
             argv += ["--devs", setting.partition("=")[2]]
+        if setting.startswith("CARILLON_TEST_DOMAINS="):
+            count = setting.partition("=")[2]
+            argv += ["--domains", count, "--cpus", str(2 * int(count))]
     argv += ["--", str(Path(program).resolve()), f"--gtest_filter={only}"]
     passed = skipped = 0
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, errors="replace") as process:

@@ -131,11 +131,24 @@ class Guest:
             qemu(), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
             "-name", f"carillon-vm-{self.number}", "-machine", "q35",
             "-accel", "tcg,thread=multi", "-cpu", "max",
-            "-smp", str(options.cpus), "-m", str(options.memory),
+            "-smp", str(options.cpus), *self.memory(),
             "-kernel", str(self.folder / "kernel"), "-initrd", first_files.path,
             "-append", " ".join(KERNEL_ARGUMENTS), "-serial", f"file:{self.console.path}",
             "-device", "virtio-serial-pci,id=serial,max_ports=4",
         ]
+
+    def memory(self):
+        """In so many NUMA domains, each with as many cores, but for the last."""
+        count = self.options.domains
+        if count == 1:
+            return ["-m", str(self.options.memory)]
+        each, cores = self.options.memory // count, self.options.cpus // count
+        arguments = ["-m", str(each * count)]
+        for i in range(count):
+            last = self.options.cpus - 1 if i == count - 1 else (i + 1) * cores - 1
+            arguments += ["-object", f"memory-backend-ram,id=domain{i},size={each}M",
+                          "-numa", f"node,nodeid={i},cpus={i * cores}-{last},memdev=domain{i}"]
+        return arguments
 
     def shared_folders(self):
         arguments = []

@@ -83,6 +83,12 @@ class Command(RxeTest):
         _, err = self.run_rxe("--timeout", 2, "--", "sleep", 1000, status=124)
         self.assertRegex(err, r"rxe: time limit of 2 s: not (booted|ended) on node 0\n")
 
+    def test_cores_and_memory_are_in_domains(self):
+        out, _ = self.run_rxe("--domains", 2, "--cpus", 3, "--", "sh", "-c",
+                              "cd /sys/devices/system/node; cat has_cpu node*/cpulist;"
+                              "awk '/MemTotal/ {print ($4 > 100000)}' node*/meminfo")
+        self.assertEqual(out.decode().split(), ["0-1", "0", "1-2", "1", "1"])
+
 
 class Network(RxeTest):
     def test_nodes_see_each_other(self):

@@ -61,6 +61,8 @@ class Carrier {
   /// To be slept on only right after ready_to_wait() has said so.
   [[nodiscard]] virtual int wait_descriptor() const { return -1; }
   virtual bool ready_to_wait() { return false; }
+  /// That descriptor is readable whenever receive() has something to tell, slept on or not.
+  [[nodiscard]] virtual bool tells_at_any_time() const { return false; }
 };
 
 }  // namespace carillon::multicast

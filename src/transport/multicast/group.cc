@@ -88,12 +88,14 @@ bool Group::on_nack(const Packet& packet) {
   return true;
 }
 
-Status Group::progress(Nanoseconds now) {
+Status Group::progress(Nanoseconds now, bool arrived) {
   if (!broken_.ok()) return broken_;
   now_ = now;
-  if (Status status = carrier_->receive(*this); !status.ok()) {
-    fail(status);
-    return status;
+  if (arrived || !carrier_->tells_at_any_time()) {
+    if (Status status = carrier_->receive(*this); !status.ok()) {
+      fail(status);
+      return status;
+    }
   }
   sender_.progress(now);
   if (!takes_in_) return {};

@@ -56,7 +56,8 @@ class Group final : public CarrierListener {
   Result<bool> receive(Member source, std::span<std::byte> to, Receiving& receiving);
 
   /// Moves everything on. An error means that the carrier is broken, or a member has ended.
-  Status progress(Nanoseconds now);
+  /// `arrived`: false if wait_descriptor() has been seen not to be readable.
+  Status progress(Nanoseconds now, bool arrived = true);
   /// When progress() will have something to do even if nothing arrives.
   [[nodiscard]] Nanoseconds due() const;
   [[nodiscard]] int wait_descriptor() const { return carrier_->wait_descriptor(); }

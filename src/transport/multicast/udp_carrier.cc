@@ -95,6 +95,7 @@ class UdpCarrier final : public Carrier {
   Status receive(CarrierListener& listener) override;
   [[nodiscard]] int wait_descriptor() const override { return events_.get(); }
   bool ready_to_wait() override { return true; }  // the descriptor stays readable
+  [[nodiscard]] bool tells_at_any_time() const override { return true; }
 
  private:
   bool send(const sockaddr_in& to, std::span<const std::byte> packet);

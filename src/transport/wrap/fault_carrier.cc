@@ -35,6 +35,9 @@ class FaultCarrier final : public multicast::Carrier, private CarrierListener {
   Status receive(CarrierListener& listener) override;
   [[nodiscard]] int wait_descriptor() const override { return inner_->wait_descriptor(); }
   bool ready_to_wait() override { return held_.empty() && inner_->ready_to_wait(); }
+  [[nodiscard]] bool tells_at_any_time() const override {
+    return held_.empty() && inner_->tells_at_any_time();
+  }
 
  private:
   struct Held {
