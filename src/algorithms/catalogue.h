@@ -78,6 +78,7 @@ void emit_reduce_scatter_block_recursive_halving(const Call& call, Builder& b);
 void emit_reduce_scatter_block_circulant(const Call& call, Builder& b);
 void emit_reduce_scatter_block_lanes(const Call& call, Builder& b);
 void emit_reduce_scatter_block_through_root(const Call& call, Builder& b);
+void emit_reduce_scatter_block_through_all(const Call& call, Builder& b);
 
 void emit_alltoall_flat(const Call& call, Builder& b);
 void emit_alltoall_pairwise(const Call& call, Builder& b);

@@ -161,6 +161,8 @@ constexpr std::array kAlgorithms = {
               {"reduce_scatter_block.flat", "reduce_scatter_block.circulant", ""}},
     Algorithm{"reduce_scatter_block.through_root", "reduce to rank 0, then scatter",
               kReduceScatterBlock, emit_reduce_scatter_block_through_root, false, {}, true},
+    Algorithm{"reduce_scatter_block.through_all", "allreduce of all blocks, of which each keeps its own",
+              kReduceScatterBlock, emit_reduce_scatter_block_through_all, false, {}, true},
 
     Algorithm{"alltoall.flat", "one message per rank, everybody picks out its blocks", kAlltoall,
               emit_alltoall_flat, false, {}, true},
