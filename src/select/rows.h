@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row of the built-in table says (rows.cc); rules.h says it to everybody else.
+// What a row of the built-in table says (rows.cc, rows_of_blocks.cc); rules.h says it to everybody
+// else.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,13 @@ struct Row {
   Rank max_ppn = Rule::kAnyRanks;
   bool even_only = false;
   bool alike_only = false;
+  Rank min_skew = 1;
   std::int32_t max_nodes = INT32_MAX;
 };
 
-/// In the order in which they are looked at.
-std::span<const Row> built_in_rows();
+/// In the order in which they are looked at, of barrier, bcast, reduce and allreduce, and of the
+/// others.
+std::span<const Row> rows_of_vectors();
+std::span<const Row> rows_of_blocks();
 
 }  // namespace carillon

@@ -6,26 +6,31 @@
 namespace carillon {
 namespace {
 
+Rule rule_of(const Row& row) {
+  // The tables are right: select_rules_test parses every row.
+  const AlgorithmChoice choice = parse_choice(row.choice).value();
+  return {.collective = choice.algorithm->collective,
+          .crowded_only =
+              row.where == kCrowded || row.where == kCrowdedNodes || row.where == kCrowdedSingles,
+          .nodes_only = row.where >= kNodes,
+          .singles_only = row.where >= kSingles,
+          .max_ranks = row.max_ranks,
+          .max_bytes = row.max_bytes,
+          .min_nodes = row.min_nodes,
+          .min_bytes = row.min_bytes,
+          .max_ppn = row.max_ppn,
+          .even_only = row.even_only,
+          .alike_only = row.alike_only,
+          .min_skew = row.min_skew,
+          .max_nodes = row.max_nodes,
+          .choice = choice,
+          .by_model = row.by_model};
+}
+
 Rules built_in() {
   Rules rules;
-  for (const Row& row : built_in_rows()) {
-    // The table above is right: rules_test.cc parses every row.
-    const AlgorithmChoice choice = parse_choice(row.choice).value();
-    rules.rules.push_back({.collective = choice.algorithm->collective,
-                           .crowded_only = row.where == kCrowded || row.where == kCrowdedNodes ||
-                                           row.where == kCrowdedSingles,
-                           .nodes_only = row.where >= kNodes,
-                           .singles_only = row.where >= kSingles,
-                           .max_ranks = row.max_ranks,
-                           .max_bytes = row.max_bytes,
-                           .min_nodes = row.min_nodes,
-                           .min_bytes = row.min_bytes,
-                           .max_ppn = row.max_ppn,
-                           .even_only = row.even_only,
-                           .alike_only = row.alike_only,
-                           .max_nodes = row.max_nodes,
-                           .choice = choice,
-                           .by_model = row.by_model});
+  for (const auto rows : {rows_of_vectors(), rows_of_blocks()}) {
+    for (const Row& row : rows) rules.rules.push_back(rule_of(row));
   }
   return rules;
 }

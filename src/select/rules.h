@@ -31,6 +31,7 @@ struct Rule {
   Rank max_ppn = kAnyRanks;  ///< ranks on the largest node
   bool even_only = false;    ///< only where all nodes have as many ranks
   bool alike_only = false;   ///< only where none has one where another has more than eight
+  Rank min_skew = 1;         ///< only where one has so many times the ranks of another
   std::int32_t max_nodes = INT32_MAX;
   AlgorithmChoice choice;
   /// alltoall: instead of `choice` what alltoall_by_model says; alltoallv: `choice` as long as

@@ -26,13 +26,15 @@ Rank largest(const Nodes& nodes) {
   return static_cast<Rank>(most);
 }
 
-bool are_alike(const Nodes& nodes) {
-  if (largest(nodes) <= 8) return true;
+Rank smallest(const Nodes& nodes) {
+  auto least = static_cast<std::size_t>(nodes.ranks());
   for (std::int32_t node = 0; node < nodes.count(); ++node) {
-    if (nodes.members(node).size() == 1) return false;
+    least = std::min(least, nodes.members(node).size());
   }
-  return true;
+  return static_cast<Rank>(least);
 }
+
+bool are_alike(const Nodes& nodes) { return largest(nodes) <= 8 || smallest(nodes) > 1; }
 
 bool are_even(const Nodes& nodes) {
   return std::int64_t{largest(nodes)} * nodes.count() == nodes.ranks();
@@ -40,11 +42,12 @@ bool are_even(const Nodes& nodes) {
 
 // A rule that is for one node, too, says nothing of nodes.
 bool fits_nodes(const Rule& rule, const Limits& limits) {
-  if (!limits.nodes) return rule.min_nodes <= 1;
+  if (!limits.nodes) return rule.min_nodes <= 1 && rule.min_skew <= 1;
   const Nodes& nodes = *limits.nodes;
   if (nodes.count() < rule.min_nodes || nodes.count() > rule.max_nodes) return false;
   if (rule.even_only && !are_even(nodes)) return false;
   if (rule.alike_only && !are_alike(nodes)) return false;
+  if (rule.min_skew > 1 && largest(nodes) < rule.min_skew * smallest(nodes)) return false;
   return rule.max_ppn == Rule::kAnyRanks || largest(nodes) <= rule.max_ppn;
 }
 

@@ -118,6 +118,40 @@ TEST(Select, SeveralNodesGetLevelsOrPairs) {
   EXPECT_EQ(id(Collective::kBarrier, 1, many), "barrier.multiway_dissemination");
 }
 
+TEST(Select, ShortReduceScattersGoThroughAllWhereNodesAreUnlike) {
+  const auto id = [](std::int64_t count, const test::Shape& shape) {
+    const Limits limits{.nodes = shape.nodes};
+    return select(problem(Collective::kReduceScatterBlock, shape.ranks(), count), limits,
+                  default_rules())
+        .algorithm->id;
+  };
+  for (const test::Shape& shape : {test::blocked({16, 16, 1}), test::blocked({16, 16, 3}),
+                                   test::blocked({4, 4, 1}), test::blocked({1, 15})}) {
+    EXPECT_EQ(id(1, shape), "reduce_scatter_block.through_all") << shape.name;
+    EXPECT_NE(id(100, shape), "reduce_scatter_block.through_all") << shape.name;
+  }
+  for (const test::Shape& shape : {test::blocked({16, 16, 4}), test::blocked({4, 4, 2})}) {
+    EXPECT_EQ(id(1, shape), "reduce_scatter_block.lanes") << shape.name;
+  }
+}
+
+TEST(Select, PrefixesOfLongVectorsGoByChainsOfShortSegments) {
+  for (const Collective collective : {Collective::kScan, Collective::kExscan}) {
+    for (const bool crowded : {false, true}) {
+      const Limits limits{.crowded = crowded};
+      const auto segment = [&](Rank ranks, std::int64_t bytes) {
+        return select(problem(collective, ranks, bytes / 8), limits, default_rules())
+            .params.segment_bytes;
+      };
+      EXPECT_EQ(segment(64, 4096), 0);
+      EXPECT_EQ(segment(64, 8192), crowded ? 16384 : 512);
+      EXPECT_EQ(segment(64, 65536), crowded ? 16384 : 1024);
+      EXPECT_EQ(segment(64, 1 << 20), crowded ? 16384 : 2048);
+      EXPECT_EQ(segment(8, 1 << 20), crowded ? 16384 : 4096);
+    }
+  }
+}
+
 TEST(Select, BroadcastsAreMulticastWhereThatPays) {
   const auto id = [](std::int64_t bytes, const test::Shape& shape, const Limits& like) {
     Limits limits = like;
