@@ -22,6 +22,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/file_size.h"
 #include "pages.h"
 
 namespace carillon::heap {
@@ -161,7 +162,7 @@ bool open_heap() {
   if (high >= 0) close(low);
   void* base = MAP_FAILED;
   void* notes = MAP_FAILED;
-  if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0) {
+  if (fd >= 0 && size_file(fd, bytes) == 0) {
     base = map_aligned(fd, bytes);
     notes = mmap(nullptr, pages * sizeof(Note), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

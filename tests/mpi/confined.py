@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""confined.py one-core|small-shm COMMAND...: runs a job with less than a machine usually gives."""
+"""confined.py one-core|small-shm|small-files COMMAND...: runs a job with less than a machine usually gives."""
 import os
+import resource
 import subprocess
 import sys
 
 SKIPPED = 77
 SHM_MIB = 64
+FILE_BYTES = 32 << 30
 # Run in a mount namespace of its own, whose /dev/shm nobody else sees.
 MOUNT = (f"mount --make-rprivate / && mount -t tmpfs -o size={SHM_MIB}m none /dev/shm && "
          'exec "$0" "$@"')
@@ -35,6 +37,8 @@ def own_file_system():
 def main(how, command):
     if how == "one-core":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    elif how == "small-files":  # ulimit -f
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     elif how == "small-shm":
         command = own_file_system() + command
     else:

@@ -2,7 +2,8 @@
 //
 // A program whose large blocks are in the shared heap: they behave as blocks do, children of fork
 // have copies of their own, and collectives read them where they are. With `full` as its argument,
-// the heap is too small for all of that, which changes nothing but who copies what.
+// the heap has 1 MiB, too little for all of that, with `none` there is no heap: which changes
+// nothing but who copies what.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <numeric>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support.h"
@@ -24,7 +26,8 @@ namespace {
 
 constexpr std::size_t kLarge = 1 << 20;
 
-bool g_full = false;
+bool g_full = false;  // or none
+std::size_t g_heap_bytes = SIZE_MAX;
 
 bool in_heap(const void* memory) {
   using Region = int (*)(void** base, std::size_t* bytes, int* fd);
@@ -35,6 +38,13 @@ bool in_heap(const void* memory) {
   if (region == nullptr || region(&base, &bytes, &fd) != 0) return false;
   const auto* const first = static_cast<const char*>(base);
   return memory >= first && memory < first + bytes;
+}
+
+// Of a heap that has too little room, only what is longer than all of it is surely elsewhere.
+bool is_placed(const void* block, std::size_t bytes) {
+  const bool large = bytes >= 65536;
+  if (!large || bytes > g_heap_bytes) return !in_heap(block);
+  return g_full || in_heap(block);
 }
 
 unsigned char value_at(std::size_t i, int salt) {
@@ -61,7 +71,7 @@ void test_blocks() {
   check(!in_heap(small), "a small block is in the heap");
   std::free(small);
   void* const large = std::malloc(kLarge + 3);
-  check(in_heap(large) != g_full, "a large block's place");
+  check(is_placed(large, kLarge + 3), "a large block's place");
   check(malloc_usable_size(large) >= kLarge + 3, "malloc_usable_size");
   fill(large, kLarge + 3, 1);
   std::free(large);
@@ -69,7 +79,7 @@ void test_blocks() {
   check(is_clear(cleared, 3 * kLarge / 2), "calloc of pages that were used");
   std::free(cleared);
   const std::vector<double> vector(kLarge / 8, 1.5);
-  check(in_heap(vector.data()) != g_full, "operator new");
+  check(is_placed(vector.data(), kLarge), "operator new");
   const volatile std::size_t most = SIZE_MAX / 2;
   check(std::calloc(most, 4) == nullptr, "calloc of more than there is");
 }
@@ -84,7 +94,7 @@ void test_realloc() {
        {kLarge, 2 * kLarge, 7 * kLarge, 3 * kLarge, kLarge / 8, std::size_t{500}}) {
     block = std::realloc(block, bytes);
     check(holds(block, std::min(held, bytes), 2), "realloc to " + std::to_string(bytes));
-    check(in_heap(block) == (bytes >= 65536 && !g_full), "where realloc moves a block");
+    check(is_placed(block, bytes), "where realloc moves a block");
     fill(block, bytes, 2);
     held = bytes;
     between[i++] = std::malloc(kLarge);  // so that not every block can grow where it is
@@ -156,11 +166,15 @@ void test_fork() {
   std::free(block);
 }
 
-std::uint64_t in_place_bytes() {
-  using Counter = unsigned long long (*)();
-  const auto counter =
-      reinterpret_cast<Counter>(dlsym(RTLD_DEFAULT, "carillon_shim_in_place_bytes"));
-  return counter != nullptr ? counter() : 0;
+struct NodeBytes {
+  unsigned long long in_place = 0, copied = 0;
+};
+NodeBytes node_bytes() {
+  using Counter = void (*)(unsigned long long*, unsigned long long*);
+  const auto counter = reinterpret_cast<Counter>(dlsym(RTLD_DEFAULT, "carillon_shim_node_bytes"));
+  NodeBytes bytes;
+  if (counter != nullptr) counter(&bytes.in_place, &bytes.copied);
+  return bytes;
 }
 
 void test_collectives() {
@@ -184,7 +198,8 @@ void test_collectives() {
   for (int from = 0; from < size; ++from) {
     check(holds(all + static_cast<std::size_t>(from) * kLarge, kLarge, 20 + from), "allgather");
   }
-  if (size > 1) check((in_place_bytes() > 0) != g_full, "bytes read where they stood");
+  if (size > 1 && !g_full) check(node_bytes().in_place > 0, "bytes read where they stood");
+  if (g_heap_bytes == 0) check(node_bytes().in_place == 0, "bytes read where they stood");
   std::free(all);
   std::free(block);
   // What is freed may be something else at once.
@@ -197,22 +212,66 @@ void test_collectives() {
   }
 }
 
+// From each rank to each, blocks of other lengths; none is copied that is in the heap.
+void test_alltoallv() {
+  constexpr int kBytes = 128 << 10;
+  const int rank = world_rank(), size = world_size();
+  std::vector<int> send, from, receive, to;
+  for (int other = 0, sent = 0, received = 0; other < size; ++other) {
+    send.push_back(kBytes * (1 + (rank + 2 * other) % 3));
+    receive.push_back(kBytes * (1 + (other + 2 * rank) % 3));
+    from.push_back(std::exchange(sent, sent + send.back()));
+    to.push_back(std::exchange(received, received + receive.back()));
+  }
+  const auto most = static_cast<std::size_t>(3 * kBytes * size);
+  auto* const in = static_cast<unsigned char*>(std::malloc(most));
+  auto* const out = static_cast<unsigned char*>(std::malloc(most));
+  const NodeBytes before = node_bytes();
+  for (const bool starts : {false, true}) {
+    for (std::size_t i = 0; i < send.size(); ++i) {
+      fill(in + from[i], static_cast<std::size_t>(send[i]), 30 + rank + 7 * static_cast<int>(i));
+    }
+    if (starts) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Ialltoallv(in, send.data(), from.data(), MPI_BYTE, out, receive.data(), to.data(),
+                     MPI_BYTE, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Alltoallv(in, send.data(), from.data(), MPI_BYTE, out, receive.data(), to.data(),
+                    MPI_BYTE, MPI_COMM_WORLD);
+    }
+    std::memset(in, 0, most);
+    for (std::size_t i = 0; i < send.size(); ++i) {
+      check(holds(out + to[i], static_cast<std::size_t>(receive[i]),
+                  30 + static_cast<int>(i) + 7 * rank),
+            "alltoallv");
+    }
+    std::memset(out, 0, most);
+  }
+  const NodeBytes after = node_bytes();
+  if (!g_full) check(after.copied == before.copied, "alltoallv copied what is in the heap");
+  if (size > 1 && !g_full) check(after.in_place > before.in_place, "alltoallv in place");
+  std::free(in);
+  std::free(out);
+}
+
 }  // namespace
 }  // namespace mpi_test
 
 int main(int argc, char** argv) {
   using namespace mpi_test;
-  g_full = argc > 1 && std::string(argv[1]) == "full";
+  const std::string heap = argc > 1 ? argv[1] : "";
+  g_full = heap == "full" || heap == "none";
+  if (g_full) g_heap_bytes = heap == "none" ? 0 : 1 << 20;
   begin(argc, argv);
-  if (!g_full) {
-    test_blocks();
-    test_realloc();
-    test_fork();
-  }
+  test_blocks();
+  test_realloc();
+  test_fork();
   test_alignment();
   test_threads();
   test_collectives();
   malloc_trim(0);
   test_collectives();
+  test_alltoallv();
   return end();
 }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -90,6 +91,24 @@ TEST(Confined, NoRightsOverOtherProcesses) {
     use_everything(world, meeting, rank);
   });
   munmap(pid, 4096);
+}
+
+// Less than the node's memory (ulimit -f): the kernel would end a process that asks for more.
+TEST(Confined, FilesMayNotBeLarge) {
+  Meeting world(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    const rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    crl_context_h context = make_context(world, rank);
+    EXPECT_EQ(crl_alloc(context, 8), nullptr);
+    const crl_oob_t oob = meeting.oob(rank);
+    crl_team_h team = nullptr;
+    crl_status_t status = crl_team_create(context, &oob, &team);
+    if (status == CRL_OK) status = settle(team);
+    EXPECT_EQ(status, CRL_ERR_UNSUPPORTED) << crl_last_error();
+    if (team != nullptr) crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
 }
 
 bool write_text(const char* path, const std::string& text) {

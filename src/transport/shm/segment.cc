@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/copy.h"
+#include "base/file_size.h"
 
 namespace carillon::shm {
 namespace {
@@ -74,7 +75,7 @@ Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& 
                                    kHugePageBytes);
   const auto count = static_cast<std::uint64_t>(ranks);
   const std::uint64_t bytes = header_bytes(count) + count * part;
-  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+  if (size_file(fd.get(), bytes) != 0) {
     return system_error("cannot size the node's segment (ulimit -f?)");
   }
   struct stat info = {};
