@@ -152,7 +152,9 @@ CRL_API int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int r
  * node's share is used up. Not collective. What is not freed stays readable by this process when
  * the context is destroyed. */
 CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
-CRL_API void crl_free(crl_context_h context, void* memory);
+/* CRL_ERR_INVALID_ARGUMENT: a collective that is not complete uses it, and the message names that;
+ * the memory is not freed. */
+CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
 
 /* What this process gave to others of its node since the context was made, messages of up to 56
  * bytes aside: each counts once, however many read it. */

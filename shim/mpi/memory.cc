@@ -85,13 +85,16 @@ CARILLON_EXPORT int MPI_Free_mem(void* base) {
   return carillon::shim::release(base) ? MPI_SUCCESS : carillon::shim::host().Free_mem(base);
 }
 
-// For tests: bytes of this process that others of its node have read where they stood.
-CARILLON_EXPORT unsigned long long carillon_shim_in_place_bytes(void) {
+// For tests: bytes that this process gave to others of its node, read where they stood and copied
+// to shared memory.
+CARILLON_EXPORT void carillon_shim_node_bytes(unsigned long long* in_place,
+                                              unsigned long long* copied) {
   const carillon::shim::WorldsStay stay;
   const auto* const world = carillon::shim::g_worlds.load(std::memory_order_acquire);
   crl_traffic_t traffic{};
   if (world != nullptr) crl_context_traffic(world->context, &traffic);
-  return traffic.in_place_bytes;
+  *in_place = traffic.in_place_bytes;
+  *copied = traffic.copied_bytes;
 }
 
 }  // extern "C"

@@ -256,9 +256,12 @@ void* crl_alloc(crl_context_h context, size_t bytes) {
   return memory;
 }
 
-void crl_free(crl_context_h context, void* memory) {
-  const Engine::Lock lock(*context->engine);
-  context->engine->free_heap(memory);
+crl_status_t crl_free(crl_context_h context, void* memory) {
+  return carillon::guarded([&] {
+    const Engine::Lock lock(*context->engine);
+    const carillon::Status freed = context->engine->free_heap(memory);
+    return freed.ok() ? CRL_OK : carillon::report(freed);
+  });
 }
 
 void crl_context_traffic(crl_context_h context, crl_traffic_t* traffic) {

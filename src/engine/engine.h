@@ -223,9 +223,11 @@ class Engine {
   }
   std::uint64_t new_generation() { return generation_ = generation_ % (shm::kGenerations - 1) + 1; }
   void* allocate_heap(std::uint64_t bytes);
-  void free_heap(void* memory);
+  /// Refused while a collective uses the block.
+  Status free_heap(void* memory);
 
  private:
+  [[nodiscard]] const Run* user_of(std::span<const std::byte> memory) const;
   friend class Waiter;
   friend class Servlet;
   // A thread of the program waits: meanwhile it does the servlet's work.

@@ -3,11 +3,26 @@
 // Memory for the callers (crl_alloc): from this rank's heap on the node, registered with the
 // network when that needs it.
 #include <algorithm>
+#include <string>
 
 #include "engine/engine.h"
 #include "engine/team.h"
 
 namespace carillon {
+namespace {
+
+Status still_used(const Run& user) {
+  return {Code::kInvalidArgument,
+          "memory is not freed while a collective uses it: rank " +
+              std::to_string(user.team().rank()) + "'s " + std::string(user.collective_name()) +
+              " on a team of " + std::to_string(user.team().size()) +
+              (user.state() == Run::State::kDeferred
+                   ? ", not begun yet"
+                   : ", its collective " + std::to_string(user.collective()) + " there") +
+              "; complete the request first"};
+}
+
+}  // namespace
 
 void* Engine::allocate_heap(std::uint64_t bytes) {
   if (!joined() || bytes > segment_->header().heap_bytes) return nullptr;
@@ -17,16 +32,27 @@ void* Engine::allocate_heap(std::uint64_t bytes) {
   return segment_->base() + *offset;
 }
 
-void Engine::free_heap(void* memory) {
-  if (memory == nullptr || !joined()) return;
+Status Engine::free_heap(void* memory) {
+  if (memory == nullptr || !joined()) return {};
   const auto offset =
       static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base());
   const auto block = heap_blocks_.find(offset);
   if (block != heap_blocks_.end()) {
+    const Run* const user = user_of({static_cast<std::byte*>(memory), block->second.bytes});
+    if (user != nullptr) return still_used(*user);
     if (block->second.registration) ++heap_changes_;
     heap_blocks_.erase(block);
   }
   heap_->release(offset);
+  return {};
+}
+
+// A collective under way that has a buffer there.
+const Run* Engine::user_of(std::span<const std::byte> memory) const {
+  const auto user = std::find_if(active_.begin(), active_.end(), [&](const Run* run) {
+    return !run->done() && run->has_buffer_in(memory);
+  });
+  return user == active_.end() ? nullptr : *user;
 }
 
 // Its memory stays where it is until it is freed: it is registered once.

@@ -81,6 +81,9 @@ class Run {
   [[nodiscard]] std::string_view collective_name() const { return binding_.collective; }
   [[nodiscard]] const Tables& tables() const { return binding_.tables; }
 
+  /// Are any of the call's bytes there? Of calls that are not planned yet, a buffer counts whole.
+  [[nodiscard]] bool has_buffer_in(std::span<const std::byte> memory) const;
+
   /// Takes the call's buffers (they stay the caller's) and copies of its tables.
   void prepare(Team& team, const Binding& binding);
   void set_plan(const std::shared_ptr<const Plan>& whole);
@@ -258,6 +261,7 @@ class Run {
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
   void fail_unreachable(int rank, const Status& why);
   void fail_given_up(int rank);
+  void fail_freed(int rank);
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
   bool release(std::uint16_t use, std::uint64_t number);

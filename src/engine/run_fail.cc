@@ -29,6 +29,15 @@ void Run::fail_mismatch(const ChannelUse& channel) {
                   "the same sizes, roots and operators?"));
 }
 
+void Run::fail_freed(int rank) {
+  fail(Status(Code::kInvalidArgument,
+              "rank " + std::to_string(rank) + " of a team of " + std::to_string(team_->size()) +
+                  " has no memory any more where its " + std::string(collective_name()) +
+                  " (its collective " + std::to_string(collective_) +
+                  " on the team) has data for rank " + std::to_string(team_->rank()) +
+                  "; was a buffer freed or unmapped before the request was complete?"));
+}
+
 void Run::fail_given_up(int rank) { fail(team_->given_up_by(rank, collective_)); }
 
 // The team's failure follows: it takes the caller's memory back.

@@ -150,6 +150,10 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
   const auto took = Lending::Clock::now() - begin;
   // If it is there no more, the writer may have given up, and then that is why.
   if (!stands(in.use, number)) return false;
+  if (status.code() == Code::kInvalidArgument) {
+    fail_freed(peer);
+    return false;
+  }
   if (!status.ok()) {
     fail_unreachable(peer, status);
     return false;

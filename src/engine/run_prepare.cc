@@ -61,6 +61,26 @@ void Run::set_buffers() {
   }
 }
 
+bool Run::has_buffer_in(std::span<const std::byte> memory) const {
+  const auto* const input = static_cast<const std::byte*>(binding_.input);
+  const auto* const output = static_cast<const std::byte*>(binding_.output);
+  const auto inside = [&](const std::byte* first) {
+    return first >= memory.data() && first < memory.data() + memory.size();
+  };
+  const auto any = [&](const std::byte* base, auto bytes, auto offsets) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] > 0 && inside(base + offsets[i])) return true;
+    }
+    return false;
+  };
+  const Tables& t = binding_.tables;
+  if (!t.send_bytes.empty()) {
+    return any(input, t.send_bytes, t.send_offsets) || any(output, t.recv_bytes, t.recv_offsets);
+  }
+  return ((!planned_ || plan_->input_bytes > 0) && inside(input)) ||
+         ((!planned_ || plan_->output_bytes > 0) && inside(output));
+}
+
 void Run::next_stage(const std::shared_ptr<const Plan>& plan) {
   tell_all();
   team_->note_received(*this);

@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -236,6 +239,39 @@ TEST(Servlet, OfRanksThatAreThreads) {
     crl_context_destroy(context);
   });
   unsetenv("CARILLON_SERVLET");
+}
+
+double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+// Of the process, whose other thread sleeps: less than 0.5 % of a core, after it had work.
+TEST(Servlet, UsesNoCoreWithoutWork) {
+  constexpr int kRanks = 2;
+  constexpr double kIdleS = 2, kMost = 0.005;
+  Meeting world(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_served(world, rank, "on");
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    const auto in = values_of(rank, 1, kCount);
+    for (const Collective& collective : kCollectives) {
+      const auto expected = collective.expected(rank, kRanks);
+      std::vector<std::int64_t> out(expected.size());
+      crl_request_h request = nullptr;
+      expect_ok(collective.start(team, in, out, rank, kRanks, &request), collective.name);
+      expect_ok(crl_request_wait(&request), collective.name);
+      EXPECT_EQ(out, expected) << collective.name;
+    }
+    const double before = cpu_seconds();
+    std::this_thread::sleep_for(std::chrono::duration<double>(kIdleS));
+    const double share = (cpu_seconds() - before) / kIdleS;
+    std::printf("rank %d, idle for %.0f s: %.4f %% of a core\n", rank, kIdleS, 100 * share);
+    EXPECT_LT(share, kMost);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
 }
 
 struct Caller {

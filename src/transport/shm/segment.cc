@@ -236,6 +236,7 @@ Status Segment::read_private(int rank, std::uint64_t address, void* to, std::siz
     const iovec remote{reinterpret_cast<void*>(address + done), bytes - done};
     const ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
     if (got < 0 && errno == ESRCH) return {Code::kPeerDead, "its process has ended"};
+    if (got < 0 && errno == EFAULT) return {Code::kInvalidArgument, "no such memory"};
     if (got <= 0) return system_error("process_vm_readv");
     done += static_cast<std::size_t>(got);
   }
