@@ -8,7 +8,9 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 
+#include "errors.h"
 #include "host.h"
 #include "process.h"
 #include "world.h"
@@ -40,14 +42,14 @@ void* allocate(MPI_Aint bytes) {
   return memory;
 }
 
-// False: it is the host's.
-bool release(void* memory) {
+// Nothing: it is the host's.
+std::optional<crl_status_t> release(void* memory) {
   const std::lock_guard lock(memories().mutex);  // the context stays meanwhile
   const auto found = memories().ours.find(memory);
-  if (found == memories().ours.end()) return false;
-  if (found->second != nullptr) crl_free(found->second, memory);
-  memories().ours.erase(found);
-  return true;
+  if (found == memories().ours.end()) return std::nullopt;
+  const crl_status_t status = found->second != nullptr ? crl_free(found->second, memory) : CRL_OK;
+  if (status == CRL_OK) memories().ours.erase(found);
+  return status;
 }
 
 }  // namespace
@@ -82,7 +84,10 @@ CARILLON_EXPORT int MPI_Alloc_mem(MPI_Aint size, MPI_Info info, void* baseptr) {
 }
 
 CARILLON_EXPORT int MPI_Free_mem(void* base) {
-  return carillon::shim::release(base) ? MPI_SUCCESS : carillon::shim::host().Free_mem(base);
+  const auto status = carillon::shim::release(base);
+  if (!status) return carillon::shim::host().Free_mem(base);
+  if (*status == CRL_OK) return MPI_SUCCESS;
+  return carillon::shim::raise_carillon_error(MPI_COMM_SELF, *status);
 }
 
 // For tests: bytes that this process gave to others of its node, read where they stood and copied

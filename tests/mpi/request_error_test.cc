@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Requests that end with an error, here because the ranks give different counts: alone and among
-// others that end well, through every function that completes requests.
+// others that end well, through every function that completes requests. And memory that is to be
+// freed while a request uses it.
+#include <algorithm>
 #include <functional>
 
 #include "support.h"
@@ -186,6 +188,28 @@ void try_way(const Way& way, bool persistent, bool looks) {
   MPI_Errhandler_free(&handler);
 }
 
+// The root waits until rank 0 has tried, so that nothing can have ended.
+void free_in_use() {
+  constexpr int kBytes = 70000;
+  const int rank = world_rank(), root = world_size() - 1;
+  if (root == 0) return;
+  char* memory = nullptr;
+  MPI_Alloc_mem(kBytes, MPI_INFO_NULL, &memory);
+  std::fill_n(memory, kBytes, rank == root ? 'r' : '-');
+  char go = 0;
+  if (rank == root) MPI_Recv(&go, 1, MPI_CHAR, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(memory, kBytes, MPI_CHAR, root, MPI_COMM_WORLD, &request);
+  if (rank == 0) {
+    g_handled = 0;
+    check(MPI_Free_mem(memory) != MPI_SUCCESS && g_handled == 1, "freed while a request uses it");
+    MPI_Send(&go, 1, MPI_CHAR, root, kTag, MPI_COMM_WORLD);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(std::all_of(memory, memory + kBytes, [](char byte) { return byte == 'r'; }), "bcast");
+  check(MPI_Free_mem(memory) == MPI_SUCCESS, "freed when the request is complete");
+}
+
 void run() {
   MPI_Errhandler handler{};
   MPI_Comm_create_errhandler(handle, &handler);
@@ -195,6 +219,7 @@ void run() {
     for (const bool persistent : {false, true}) try_way(way, persistent, false);
     try_way(way, false, true);
   }
+  free_in_use();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
