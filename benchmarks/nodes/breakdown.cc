@@ -14,7 +14,8 @@
 // fourth on. With the time go, per call and rank: messages sent from where they stood ("gathered"),
 // in so many posts ("posts") of so many entries, messages' heads not among them ("entries"), and
 // the bytes that puts and sends copied to send them to other nodes ("sent_copied_bytes"), and all
-// bytes that were copied, packing among them ("copied_bytes").
+// bytes that were copied, packing among them ("copied_bytes"); and of what is placed, receives
+// ("placed") and their entries ("placed_entries").
 #include "engine/breakdown.h"
 
 #include <cstdio>
@@ -28,8 +29,8 @@ namespace carillon::bench {
 namespace {
 
 constexpr int kWarmUp = 3;
-constexpr std::array kCountNames = {"gathered", "posts", "entries", "sent_copied_bytes",
-                                    "copied_bytes"};
+constexpr std::array kCountNames = {"gathered",     "posts",  "entries",       "sent_copied_bytes",
+                                    "copied_bytes", "placed", "placed_entries"};
 constexpr std::size_t kCounts = kCountNames.size();
 
 struct Options {
@@ -78,8 +79,14 @@ void Job::measure(crl_team_h team, const std::string& algorithm, std::size_t byt
   const auto counted = [&]() -> std::array<std::uint64_t, kCounts> {
     if (engine.network() == nullptr) return {};
     const net::Counters& c = engine.network()->counters();
-    return {c.gathered, c.gathered_posts, c.gathered_entries, c.sent_copied_bytes,
-            c.copied_bytes + engine.network()->wire().counters().copied_bytes};
+    const wire::Counters& w = engine.network()->wire().counters();
+    return {c.gathered,
+            c.gathered_posts,
+            c.gathered_entries,
+            c.sent_copied_bytes,
+            c.copied_bytes + w.copied_bytes,
+            w.placed,
+            w.placed_entries};
   };
   const auto before = counted();
   engine.start_breakdown();

@@ -145,6 +145,7 @@ bool Lifetimes::overwrites(std::size_t op, std::size_t put) const {
 
 std::vector<std::size_t> Lifetimes::overwriters(std::size_t put) const {
   std::vector<std::size_t> found;
+  if (schedule_.ops[put].src_count == 0) return found;  // a recv
   bool waited = false;  // the strand has, after the put and its loop
   for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
     const bool same_strand = places_[i].strand == places_[put].strand;

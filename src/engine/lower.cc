@@ -219,7 +219,7 @@ class Lowering {
   }
 
   // Puts to other nodes whose bytes the network may take from where they stand, and what must wait
-  // until it has.
+  // until it has; and recvs from there, whose places it may fill.
   void find_gathers() {
     if (call_.limits.gather_entries <= 1) return;
     for (std::size_t i = 0; i < schedule_.ops.size(); ++i) {
@@ -238,12 +238,13 @@ class Lowering {
   }
 
   [[nodiscard]] bool may_gather(const Op& op) const {
-    if (op.kind != OpKind::kPut && op.kind != OpKind::kSend) return false;
+    if (op.kind != OpKind::kPut && op.kind != OpKind::kSend && op.kind != OpKind::kRecv)
+      return false;
     if (is_shared(op.message.channel)) return false;
     if (call_.limits.share_node(schedule_.rank, op.message.peer)) return false;
     std::int64_t length = 0;
     bool by_table = false;
-    for (const Buffer& buffer : schedule_.src(op)) {
+    for (const Buffer& buffer : data(op)) {
       length += buffer.range.length;
       by_table = by_table || buffer.table != Table::kNone;
     }

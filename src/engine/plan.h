@@ -51,6 +51,7 @@ struct Instruction {
   Work work = Work::kRotate;  ///< copy: which kind of copy
   std::uint16_t use = 0;      ///< index into Plan::uses
   /// put, send: which of Plan::gathers, counted from 1; 0: the bytes are copied when it is done.
+  /// recv: the same of where they go.
   std::uint16_t gather = 0;
   std::int32_t index = 0;  ///< message number on the channel, within the collective
   std::int32_t index_stride = 0;
@@ -71,7 +72,8 @@ struct PlanPiece {
 };
 
 /// A put or send to another node whose bytes the network may take from where they stand: what
-/// overwrites them later has a kFlush before it, and so has what releases a message they are of.
+/// overwrites them later has a kFlush before it, and so has what releases a message they are of. Or
+/// a recv from there, whose places the network may fill.
 struct PlanGather {
   std::uint32_t first_run = 0;  ///< into Plan::pieces
   std::uint32_t run_count = 0;

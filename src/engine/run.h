@@ -205,6 +205,8 @@ class Run {
   bool end();
   bool write_list(const Instruction& in, shm::Peer& peer, const Part& part, net::GatheredPut& put);
   net::GatheredPut* gathered(const Instruction& in, const Strand& strand, const Part& part);
+  bool list_of(const Instruction& in, const Strand& strand, const Part& part,
+               std::vector<wire::Piece>& to);
   bool make_list(const Instruction& in, const Strand& strand, const Part& part,
                  net::GatheredPut& put);
   bool find_registration(const Operand& memory, std::span<std::byte> bytes, const Strand& strand,
@@ -228,8 +230,6 @@ class Run {
                                            const Part& part);
   Result<wire::Piece> fetch_to(const Landing& to, std::size_t place, std::uint64_t length,
                                bool* in_place);
-  bool fetch_to_list(const Instruction& in, const Strand& strand, const Part& part,
-                     std::vector<wire::Piece>& to);
   template <typename Clock>
   bool write_placed(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
                     Clock& clock);

@@ -60,35 +60,6 @@ Result<wire::Piece> Run::fetch_to(const Landing& to, std::size_t place, std::uin
   return fetches().landing(place, length);
 }
 
-// To where a recv has its bytes, as the network fills places. False: they are to be copied there.
-bool Run::fetch_to_list(const Instruction& in, const Strand& strand, const Part& part,
-                        std::vector<wire::Piece>& to) {
-  const Engine& engine = team_->engine();
-  const std::uint32_t runs = std::max(in.piece_count, 1U);
-  if (team_->limits().gather_entries <= 1 ||
-      run_bytes(length_of(in.dst, in.length), runs, part.length) < engine.gather_from_bytes()) {
-    return false;
-  }
-  const auto add = [&](const Operand& memory, std::int64_t start, std::int64_t run) {
-    const std::span bytes(at(memory, strand) + start, static_cast<std::size_t>(run));
-    const wire::Registration* registration = nullptr;
-    if (!find_registration(memory, bytes, strand, part.length, &registration)) return false;
-    const bool touches = !to.empty() && to.back().data + to.back().bytes == bytes.data() &&
-                         to.back().registration == registration;
-    if (touches) {
-      to.back().bytes += bytes.size();
-    } else {
-      to.push_back({bytes.data(), bytes.size(), registration});
-    }
-    return true;
-  };
-  const bool known = in.piece_count == 0
-                         ? add(in.dst, part.offset, part.length)
-                         : for_each_run(pieces_of(in), part.offset, part.length, whole_length, add);
-  if (!known) to.clear();
-  return known;
-}
-
 // Posts as many places as one get takes, then the next ones. False: not all are filled yet.
 Result<bool> Run::fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch) {
   const auto most = std::min(team_->engine().network()->wire().capabilities().max_pieces,
@@ -119,7 +90,7 @@ bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t numbe
   net::Exposure exposure;
   std::memcpy(&exposure, received->exposure, sizeof exposure);
   const bool has_list = in.action == Action::kRecv && in.piece_count > 0;
-  if (fetch.to.empty() && has_list && fetch_to_list(in, strand, to.part, fetch.to)) {
+  if (fetch.to.empty() && has_list && list_of(in, strand, to.part, fetch.to)) {
     fetch.start(true);
     net::Counters& counters = team_->engine().network()->counters();
     ++counters.scattered;

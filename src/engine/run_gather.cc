@@ -2,7 +2,8 @@
 //
 // Lists that reach the network: a put to another node whose bytes lie where the network can read
 // them is posted as the list it is. Until the network has read them, what overwrites them waits
-// (Action::kFlush), and so does the end of the run.
+// (Action::kFlush), and so does the end of the run. Where the network fills places, a recv has its
+// list from here, too.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -119,12 +120,13 @@ bool Run::make_list(const Instruction& in, const Strand& strand, const Part& par
   return true;
 }
 
-// The put, with its list, if that is to be posted. Null: its bytes are to be copied.
+// The put or recv, with its list, if that is to be posted. Null: its bytes are to be copied.
 net::GatheredPut* Run::gathered(const Instruction& in, const Strand& strand, const Part& part) {
   const Engine& engine = team_->engine();
   const PlanGather& gather = plan_->gathers[in.gather - 1U];
+  const Operand& one = in.action == Action::kRecv ? in.dst : in.a;
   if (part.length <= static_cast<std::int64_t>(shm::kInlineBytes) ||
-      run_bytes(length_of(in.a, in.length), gather.run_count, part.length) <
+      run_bytes(length_of(one, in.length), gather.run_count, part.length) <
           engine.gather_from_bytes()) {
     return nullptr;
   }
@@ -132,6 +134,15 @@ net::GatheredPut* Run::gathered(const Instruction& in, const Strand& strand, con
   net::GatheredPut& put = gathers_->put(in.gather - 1U);
   if (gather.fixed && put.made_for == gathers_->buffers()) return &put;
   return make_list(in, strand, part, put) ? &put : nullptr;
+}
+
+// To where a recv has its bytes, as the network fills places. False: they are to be copied there.
+bool Run::list_of(const Instruction& in, const Strand& strand, const Part& part,
+                  std::vector<wire::Piece>& to) {
+  const net::GatheredPut* const list = in.gather != 0 ? gathered(in, strand, part) : nullptr;
+  if (list == nullptr) return false;
+  to.assign(list->list.begin() + 1, list->list.end());  // without a head
+  return true;
 }
 
 bool Run::write_list(const Instruction& in, shm::Peer& peer, const Part& part,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "engine/engine.h"
@@ -70,9 +71,9 @@ Status Run::begin_placed(const Instruction& in, const Strand& strand, const Part
   net::Pair& pair = *team_->endpoint().peer(plan_->uses[in.use].peer).remote;
   net::Announcement announcement;
   std::memcpy(&announcement, received.announcement, sizeof announcement);
-  bool in_place = fetch_to_list(in, strand, part, placed.to);
-  auto parts = net::cut(placed.to, pair.most_placed());
-  in_place = in_place && parts.has_value();
+  std::optional<net::Parts> parts;
+  if (list_of(in, strand, part, placed.to)) parts = pair.parts_to_fill(placed.to);
+  const bool in_place = parts.has_value();
   if (!in_place) {
     const auto index = static_cast<std::size_t>(&strand - strands_.data());
     const auto piece = fetches().landing(plan_->slot_bases + index, announcement.bytes);

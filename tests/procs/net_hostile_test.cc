@@ -4,58 +4,16 @@
 // of random bytes. The other end goes on, and reads nothing outside of what is its own (the
 // sanitizers would tell).
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <random>
 
-#include "support/calls.h"
-#include "team/bootstrap.h"
-#include "transport/fabric/fabric.h"
+#include "support/hostile.h"
 #include "transport/net/exposure.h"
-#include "transport/net/network.h"
 
 namespace carillon::test {
 namespace {
-
-constexpr int kVictim = 0;
-constexpr int kHostile = 1;
-constexpr int kIds = 4;  // of the victim's team; the hostile process has the one of its number
-constexpr int kNoNetwork = 77;
-constexpr std::uint64_t kGeneration = 7;
-constexpr std::uint64_t kSlotBytes = 4096;
-
-std::unique_ptr<net::Network> open(Meeting& meeting, int rank) {
-  auto wire = fabric::open_wire({});
-  if (!wire.ok()) {
-    std::printf("%s\n", wire.status().to_string().c_str());
-    std::fflush(stdout);
-    _exit(kNoNetwork);
-  }
-  auto network = net::Network::create(std::move(wire.value()), 2, rank, kSlotBytes);
-  EXPECT_TRUE(network.ok()) << network.status().to_string();
-  auto contacts = exchange(meeting.oob(rank), network.value()->contact(), 20);
-  EXPECT_TRUE(contacts.ok());
-  EXPECT_TRUE(network.value()->meet(contacts.value()->all()).ok());
-  return std::move(network.value());
-}
-
-// What the victim has of the hostile process: a pair, as a team would have it.
-struct Target {
-  shm::Peer peer;
-  net::Pair pair;
-  explicit Target(net::Network& network, std::uint32_t id = kHostile)
-      : pair(network, {.process = kHostile,
-                       .id = id,
-                       .peer_id = 0,
-                       .generation = kGeneration,
-                       .peer_generation = kGeneration,
-                       .slot_bytes = kSlotBytes}) {
-    pair.attach(peer);
-  }
-};
 
 void be_victim(net::Network& network, Meeting& meeting) {
   network.take_ids(kIds, kGeneration);
@@ -169,75 +127,24 @@ TEST(Hostile, RandomBytesOnTheNetwork) {
   expect_all_ok(exits);
 }
 
-// Messages that say where their bytes are. The last word of an exposure is its length.
-struct Claim {
-  std::uint64_t length;  // of the message
-  std::uint64_t bytes;   // it says there are
-  bool is_long;
+// Messages that say where their bytes are.
+struct Exposed {
+  Message message;
+  net::Exposure payload;
   bool accepted;
 };
-constexpr std::array kClaims = {
-    Claim{sizeof(net::Exposure), kSlotBytes, false, true},
-    Claim{sizeof(net::Exposure), kSlotBytes + 1, false, false},
-    Claim{sizeof(net::Exposure) - 1, 8, false, false},
-    Claim{sizeof(net::Exposure), 8, true, false},
-};
-
-void send_claim(net::Network& network, const Claim& claim, std::uint32_t id,
-                wire::RemoteMemory to) {
-  const net::Block block = network.memory().allocate(128).value();
-  const std::uint64_t header = shm::make_header(0, 0, shm::kExposed, 0);
-  const net::Exposure exposure{.at = {}, .bytes = claim.bytes};
-  std::memcpy(block.data, &claim.length, sizeof claim.length);
-  std::memcpy(block.data + 8, &header, sizeof header);
-  std::memcpy(block.data + net::Pair::kHeadBytes, &exposure, sizeof exposure);
-  const std::array piece = {block.piece(0, net::Pair::kHeadBytes + sizeof exposure)};
-  const auto kind = claim.is_long ? net::Network::Kind::kLong : net::Network::Kind::kShort;
-  const net::BlockLayout layout{kSlotBytes};
-  wire::Operation operation;
-  for (;;) {
-    const auto posted = network.wire().put(network.peer_of(kVictim).value(), piece,
-                                           to.at(layout.message(0, claim.is_long)),
-                                           net::Network::immediate(kind, 0, id), operation);
-    ASSERT_TRUE(posted.ok()) << posted.status().to_string();
-    if (posted.value()) break;
-    (void)network.progress();
-  }
-  while (!operation.done()) (void)network.progress();
-}
 
 TEST(Hostile, PlacesOfBytesAreChecked) {
-  Meeting contacts(2), meeting(2);
-  const auto exits = run_processes(2, [&](int rank) {
-    auto network = open(contacts, rank);
-    std::vector<std::unique_ptr<Target>> targets;
-    std::array<wire::RemoteMemory, kClaims.size()> blocks{};
-    network->take_ids(kClaims.size(), kGeneration);
-    for (std::uint32_t id = 0; id < kClaims.size(); ++id) {
-      targets.push_back(std::make_unique<Target>(*network, id));
-      ASSERT_TRUE(targets.back()->pair.allocate_block());
-      blocks[id] = targets.back()->pair.block();
-    }
-    const auto told = exchange(meeting.oob(rank), blocks, 20);
-    ASSERT_TRUE(told.ok());
-    for (std::uint32_t id = 0; id < kClaims.size(); ++id) {
-      if (rank == kHostile) {
-        send_claim(*network, kClaims[id], id, told.value()->all()[kVictim][id]);
-        continue;
-      }
-      const Target& target = *targets[id];
-      const Stopwatch watch;
-      const auto arrived = [&] { return target.peer.in_lines[0].header.load(); };
-      while (arrived() == 0 && target.pair.status().ok() && watch.seconds() < 20) {
-        ASSERT_TRUE(network->progress().ok());
-      }
-      EXPECT_EQ(target.pair.status().ok(), kClaims[id].accepted) << id;
-      EXPECT_EQ(arrived() != 0, kClaims[id].accepted) << id;
-    }
-    meeting.barrier(rank);
+  const auto exposed = [](std::uint64_t length, std::uint64_t bytes, bool is_long, bool accepted) {
+    return Exposed{{length, shm::kExposed, is_long}, {.at = {}, .bytes = bytes}, accepted};
+  };
+  constexpr std::uint64_t kLength = sizeof(net::Exposure);
+  expect_judged(std::array{
+      exposed(kLength, kSlotBytes, false, true),
+      exposed(kLength, kSlotBytes + 1, false, false),
+      exposed(kLength - 1, 8, false, false),
+      exposed(kLength, 8, true, false),
   });
-  if (exits[0] == kNoNetwork) GTEST_SKIP() << "there is no network here";
-  expect_all_ok(exits);
 }
 
 }  // namespace

@@ -227,6 +227,42 @@ TEST_P(Lists, ThatAreTooLongAreCopied) {
   });
 }
 
+std::size_t times(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (auto from = text.find(what); from != text.npos; from = text.find(what, from + 1)) ++count;
+  return count;
+}
+
+// Each longer list than one post takes is told of, once, by either end.
+TEST_P(Lists, LongerOnesAreTold) {
+  set("CARILLON_LOG", "debug");
+  run(kRanks, "", [](const Member& member) {
+    const std::int64_t limit = limit_of(member);
+    testing::internal::CaptureStderr();
+    for (const std::int64_t count : {12, 15, 24}) {
+      for (const Runs& from : {Runs{count}, Runs{2}}) {
+        Turn turn(member, from, from.count == 2 ? Runs{count} : Runs{2});
+        for (int round = 0; round < 2; ++round) turn.run(round);
+      }
+    }
+    const std::string told = testing::internal::GetCapturedStderr();
+    for (const std::int64_t count : {2, 12, 15, 24}) {
+      const std::int64_t parts = (count + limit - 1) / limit;
+      const std::string list = "a list of " + std::to_string(count) + " entries ";
+      const auto rank_of = [&](int on) { return std::to_string((member.rank + on) % kRanks); };
+      const std::string sent = list + "for process " + rank_of(1) + " of the job is ",
+                        received = list + "from process " + rank_of(kRanks - 1) + " of the job is ",
+                        in_parts = " in " + std::to_string(parts) + " parts",
+                        copied = "copied: it takes more than 7 parts";
+      const bool is_copied = parts > 7;
+      EXPECT_EQ(times(told, list), parts > 1 ? 2 : 0) << told;
+      if (parts == 1) continue;
+      EXPECT_EQ(times(told, sent + (is_copied ? copied : "placed" + in_parts)), 1) << told;
+      EXPECT_EQ(times(told, received + (is_copied ? copied : "filled" + in_parts)), 1) << told;
+    }
+  });
+}
+
 // What is overwritten by the very message that comes in its place is copied to be sent: nobody
 // would ask for it, all waiting for each other.
 TEST_P(Lists, ToPlacesOfWhatIsSent) {
@@ -280,9 +316,9 @@ class Layouts : public ListJob {
   }
   static constexpr std::int64_t kBlock = 120;
   // What a rank's alltoalls of blocks do, answers checked; entries that receives have, bytes
-  // copied.
+  // copied; lists that the first call makes, and the others.
   struct Counts {
-    std::uint64_t receives, entries, sent_copied, copied;
+    std::uint64_t receives, entries, sent_copied, copied, first_lists, more_lists;
   };
   static Counts count(const Member& member, int ranks) {
     const auto bytes = static_cast<std::size_t>(ranks * kBlock);
@@ -291,6 +327,7 @@ class Layouts : public ListJob {
     wire::Counters wire;
     net::Counters before;
     std::uint64_t copied_before = 0;
+    const std::uint64_t lists_before = member.counters().lists_made;
     for (int round = 0; round <= kRounds; ++round) {
       for (int to = 0; to < ranks; ++to) {
         for (std::int64_t i = 0; i < kBlock; ++i)
@@ -312,7 +349,9 @@ class Layouts : public ListJob {
     return {(now.placed - wire.placed) / kRounds,
             (now.placed_entries - wire.placed_entries) / kRounds,
             (member.counters() - before).sent_copied_bytes / kRounds,
-            (copied(member) - copied_before) / kRounds};
+            (copied(member) - copied_before) / kRounds,
+            before.lists_made - lists_before,
+            (member.counters() - before).lists_made};
   }
 };
 
@@ -328,6 +367,8 @@ TEST_F(Layouts, ZerocopyCopiesNothing) {
           EXPECT_EQ(counts.copied, kBlock);
           EXPECT_GT(counts.entries, counts.receives);
           EXPECT_GE(counts.receives, ranks == 4 ? 2 : 3);
+          EXPECT_EQ(counts.first_lists, ranks == 4 ? 2 + 2 : 3 + 3);
+          EXPECT_EQ(counts.more_lists, 0);
         });
     if (HasFailure()) return;
   }
@@ -347,6 +388,8 @@ TEST_F(Layouts, OthersAreReceivedInPlace) {
       EXPECT_EQ(counts.sent_copied, stays ? 0 : kSent);
       const std::uint64_t rotated = (std::string(layout) == "inplace" ? 2 : 1) * kEight * kBlock;
       EXPECT_EQ(counts.copied - counts.sent_copied, rotated);
+      EXPECT_EQ(counts.first_lists, stays ? 3 + 3 : 3);  // what is copied to be sent has none
+      EXPECT_EQ(counts.more_lists, 0);
     });
     if (HasFailure()) return;
   }

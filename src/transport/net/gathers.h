@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one run puts to other nodes from where it stands: the lists, kept for the next call with the
-// same buffers, and the posts under way, until which the memory must stay as it is.
+// same buffers, and the posts under way, until which the memory must stay as it is. Lists of places
+// that the network fills are kept with them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace carillon::net {
 
-/// One put of a plan.
+/// One put of a plan, or one recv, which has no posts here.
 struct GatheredPut {
   std::vector<wire::Piece> list;  ///< the first place is the message's head's
   std::uint64_t made_for = 0;     ///< which buffers: Gathers::buffers(); 0: good for one message

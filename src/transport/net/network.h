@@ -63,7 +63,7 @@ struct Counters {
   std::uint64_t gathered = 0;           ///< messages that were sent from where they stood,
   std::uint64_t gathered_posts = 0;     ///< in so many posts
   std::uint64_t gathered_entries = 0;   ///< of so many entries, messages' heads not among them
-  std::uint64_t lists_made = 0;         ///< for them
+  std::uint64_t lists_made = 0;         ///< for them, and for what is received in place
   std::uint64_t scattered = 0;          ///< messages that were got to the places of a list,
   std::uint64_t scattered_entries = 0;  ///< of so many entries
 };

@@ -21,6 +21,11 @@ Status nonsense(int process) {
                                " of the job awaits what nobody sends to it"};
 }
 
+// No receive is of two turns.
+bool overlap(const Turn& one, const Turn& other) {
+  return other.first - one.first < one.count || one.first - other.first < other.count;
+}
+
 }  // namespace
 
 // Who is told of turns need not hear of them in their order.
@@ -28,7 +33,7 @@ void Network::take_turn(int process, const Turn& turn) {
   Process& other = processes_[static_cast<std::size_t>(process)];
   if (!other.trouble.ok()) return;
   const bool taken = std::any_of(other.turns.begin(), other.turns.end(),
-                                 [&](const Turn& one) { return one.first == turn.first; });
+                                 [&](const Turn& one) { return overlap(one, turn); });
   if (taken || turn.first - other.turn > kMostAhead) {
     give_up_on(process, nonsense(process));
     return;
@@ -48,7 +53,7 @@ void Network::answer_unsent(std::uint32_t id, unsigned line) {
   if (!ready.answers(message->number)) return;
   const Unsent one = *message;
   unsent_.erase(message);
-  if (ready.is_of(one.bytes)) {
+  if (ready.is_of(one.bytes, {})) {
     take_turn(one.process,
               {.first = ready.first, .line = line, .tag = one.tag, .count = ready.count});
   } else {

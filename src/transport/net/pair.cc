@@ -302,8 +302,7 @@ void Pair::on_message(std::uint32_t number, bool is_long) {
     Announcement announced;
     if (is_long || length != sizeof announced) return on_garbage();
     std::memcpy(&announced, payload, sizeof announced);
-    const bool fits = announced.bytes <= place_.slot_bytes;
-    if (!fits || !announced.parts().are_of(announced.bytes, kMostCuts)) return on_garbage();
+    if (!announced.is_sound(place_.slot_bytes)) return on_garbage();
     kind = shm::kAnnounced;
   }
   if (!is_long) {

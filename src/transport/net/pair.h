@@ -26,9 +26,11 @@
 // the other where it is (network.h, Note). Nothing is allocated or registered after that.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -94,8 +96,8 @@ class Pair {
   /// May message `number` be announced now? False as above.
   bool may_announce(std::uint64_t number);
   /// Does a list go as it is?
-  [[nodiscard]] bool takes_placed(std::span<const wire::Piece> list) const {
-    return cut(list, most_placed()).has_value();
+  [[nodiscard]] bool takes_placed(std::span<const wire::Piece> list) {
+    return told_cut(ListUse::kPlace, list).has_value();
   }
   /// Tells of the message; its bytes stay in the list's places until the operation of what
   /// `under_way` gets is done. That is `packed` if not null, the list being of that buffer alone.
@@ -110,9 +112,11 @@ class Pair {
   Result<bool> send_part(unsigned line, std::uint32_t part, std::uint64_t tag);
   /// Ends what has been sent. False: there may be more.
   bool settle_placed();
-  /// Entries of a part.
-  [[nodiscard]] std::size_t most_placed() const;
   // Reading it.
+  /// The parts in which a list can be filled; none: it is to be copied to.
+  std::optional<Parts> parts_to_fill(std::span<const wire::Piece> list) {
+    return told_cut(ListUse::kFill, list);
+  }
   /// Fills the list with message `number`, which was announced. False: not all is there yet.
   Result<bool> receive_placed(std::uint64_t number, Placed& placed);
 
@@ -203,7 +207,9 @@ class Pair {
   bool status_under_way();
   void write_head(std::uint64_t header);
   Result<Buffer*> take_to_lend();
-  void tell_of_parts(std::size_t entries, std::size_t posts);
+  enum class ListUse : std::uint8_t { kPut, kPlace, kFill, kUses };
+  void tell_of_list(ListUse use, std::size_t entries, std::size_t parts);
+  std::optional<Parts> told_cut(ListUse use, std::span<const wire::Piece> list);
   Result<bool> put_list(std::uint64_t number, std::span<const wire::Piece> list,
                         std::uint64_t offset, wire::Operation& operation);
   Result<bool> send_list(std::uint64_t number, std::span<const wire::Piece> list,
@@ -219,6 +225,7 @@ class Pair {
   void hold(Placing& placing, Buffer* buffer);
   void end_placing(Placing& placing, const Status& status);
   void leave_announced();
+  [[nodiscard]] std::size_t most_placed() const;  // entries of a part
   Result<bool> post_receives(std::uint64_t number, Placed& placed);
   Result<bool> tell_ready(std::uint64_t number, Placed& placed);
   [[nodiscard]] BlockLayout layout() const { return {place_.slot_bytes}; }
@@ -244,7 +251,8 @@ class Pair {
     std::size_t left = 0;     // pieces to post, from the first on
     std::uint64_t bytes = 0;  // of these
   } parts_;
-  std::size_t told_entries_ = 0;   // of the longest list in parts that was told of
+  // Of the longest list that was told of, as one that does not go in one post.
+  std::array<std::size_t, static_cast<std::size_t>(ListUse::kUses)> told_entries_ = {};
   Buffer* last_status_ = nullptr;  // where it must end before something else
   struct Receive {
     Buffer* buffer = nullptr;
@@ -265,7 +273,7 @@ class Pair {
     std::vector<wire::Piece> list;
     Buffer* holder = nullptr;  // whose operation is done when the list is free
     bool packed = false;       // the list is of that buffer
-    Parts parts;
+    Parts parts;               // where it must be cut, and then, where it is
     std::uint32_t posted = 0;
     std::array<wire::Operation, kMostParts> operations;
   };

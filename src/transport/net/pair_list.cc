@@ -41,12 +41,17 @@ Result<bool> Pair::put_list(std::uint64_t number, std::span<const wire::Piece> l
 }
 
 // Once, and again of a longer list.
-void Pair::tell_of_parts(std::size_t entries, std::size_t posts) {
-  if (entries <= told_entries_) return;
-  told_entries_ = entries;
-  log(LogLevel::kDebug, "a list of " + std::to_string(entries) + " entries for process " +
-                            std::to_string(place_.process) + " of the job is put in " +
-                            std::to_string(posts) + " parts");
+void Pair::tell_of_list(ListUse use, std::size_t entries, std::size_t parts) {
+  std::size_t& told = told_entries_[static_cast<std::size_t>(use)];
+  if (entries <= told) return;
+  told = entries;
+  const bool comes = use == ListUse::kFill;
+  const std::string done = use == ListUse::kPut ? "put" : comes ? "filled" : "placed";
+  log(LogLevel::kDebug,
+      "a list of " + std::to_string(entries) + " entries " + (comes ? "from" : "for") +
+          " process " + std::to_string(place_.process) + " of the job is " +
+          (parts > 0 ? done + " in " + std::to_string(parts) + " parts"
+                     : "copied: it takes more than " + std::to_string(kMostCuts) + " parts"));
 }
 
 bool Pair::post_list(const Listed& message, std::vector<wire::Piece>& list,
@@ -61,7 +66,8 @@ bool Pair::post_list(const Listed& message, std::vector<wire::Piece>& list,
   if (is_sent && !may_send()) return false;
   if (!parts_.begun || parts_.number != message.number) {
     parts_ = {true, message.number, list.size(), kHeadBytes + message.length};
-    if (list.size() > most) tell_of_parts(list.size() - 1, (list.size() + most - 1) / most);
+    if (list.size() > most)
+      tell_of_list(ListUse::kPut, list.size() - 1, (list.size() + most - 1) / most);
   }
   while (parts_.left > 0) {
     const bool is_last = parts_.left <= most;

@@ -21,6 +21,12 @@ std::size_t Pair::most_placed() const {
   return std::min(network_.wire().capabilities().max_pieces, place_.gather_entries);
 }
 
+std::optional<Parts> Pair::told_cut(ListUse use, std::span<const wire::Piece> list) {
+  auto parts = cut(list, most_placed());
+  if (!parts || parts->count > 1) tell_of_list(use, list.size(), parts ? parts->count : 0);
+  return parts;
+}
+
 bool Pair::may_announce(std::uint64_t number) {
   if (state_ != State::kOpen) {
     open();
@@ -56,6 +62,7 @@ bool Pair::announce(const Listed& message, std::span<const wire::Piece> list, Bu
   placing->bytes = message.length;
   placing->list.assign(list.begin(), list.end());
   placing->packed = packed != nullptr;
+  placing->parts = *parts;
   placing->posted = 0;
   hold(*placing, holder.value());
   under_way->push_back(placing->holder);
@@ -141,7 +148,7 @@ void Pair::on_ready(unsigned line) {
   Ready ready;
   std::memcpy(&ready, block_.data + BlockLayout::ready(line), sizeof ready);
   if (!awaited || !ready.answers(placing.number)) return;  // told again
-  if (!ready.is_of(placing.bytes)) return on_garbage();
+  if (!ready.is_of(placing.bytes, placing.parts)) return on_garbage();
   const bool withdrawn = placing.state == Placing::State::kWithdrawn;
   placing.parts = ready.parts();
   placing.posted = 0;

@@ -15,6 +15,11 @@ bool Parts::are_of(std::uint64_t bytes, std::uint32_t most) const {
   return true;
 }
 
+bool Parts::suit(const Parts& cuts) const {
+  return std::includes(ends.begin(), ends.begin() + count, cuts.ends.begin(),
+                       cuts.ends.begin() + cuts.count);
+}
+
 Parts Parts::with(const Parts& other) const {
   Parts all;
   const auto mine = std::span(ends).first(count);

@@ -41,6 +41,8 @@ struct Parts {
   }
   /// Told by others: anything.
   [[nodiscard]] bool are_of(std::uint64_t bytes, std::uint32_t most) const;
+  /// Do parts end wherever these do?
+  [[nodiscard]] bool suit(const Parts& cuts) const;
   [[nodiscard]] Parts with(const Parts& other) const;
 };
 
@@ -66,6 +68,10 @@ struct Announcement {
   std::uint32_t cuts[kMostCuts] = {};
 
   [[nodiscard]] Parts parts() const;
+  /// Told by others: anything. `most_bytes`: of a message.
+  [[nodiscard]] bool is_sound(std::uint64_t most_bytes) const {
+    return count <= kMostCuts && bytes <= most_bytes && parts().are_of(bytes, kMostCuts);
+  }
 };
 static_assert(sizeof(Announcement) <= shm::kInlineBytes);
 
@@ -81,8 +87,9 @@ struct Ready {
   [[nodiscard]] bool answers(std::uint64_t message) const {
     return number == static_cast<std::uint32_t>(message);
   }
-  [[nodiscard]] bool is_of(std::uint64_t bytes) const {
-    return count <= kMostParts && parts().are_of(bytes, kMostParts);
+  /// Of a message of so many bytes, whose writer has to cut it there?
+  [[nodiscard]] bool is_of(std::uint64_t bytes, const Parts& cuts) const {
+    return count <= kMostParts && parts().are_of(bytes, kMostParts) && parts().suit(cuts);
   }
 };
 static_assert(sizeof(Ready) == 64);
