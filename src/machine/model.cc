@@ -145,6 +145,8 @@ Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
   return {};
 }
 
+// Each k takes long for those.
+constexpr std::int32_t kMostTriedInRounds = 64;
 bool goes_in_rounds(const ModelRow& row) {
   return row.id == "allreduce.recursive_multiplying" || row.id == "allreduce.circulant" ||
          row.id == "bcast.scatter_bruck" || row.id == "allgather.bruck";
@@ -280,6 +282,7 @@ Result<BestK> best_k(const Machine& machine, ModelCall call, std::int32_t most) 
   const std::int32_t first = row == nullptr ? 0 : row->least_k;
   // A radix of P and more is the flat tree of radix P, a degree one less.
   const std::int32_t flat = std::max(first, call.ranks - 1 + (first > 1 ? 1 : 0));
+  if (row != nullptr && goes_in_rounds(*row)) most = std::min(most, kMostTriedInRounds);
   BestK best;
   for (call.k = first; call.k <= std::min(flat, most); ++call.k) {
     const Result<std::int64_t> time = model_ps(machine, call);

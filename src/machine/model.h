@@ -52,7 +52,8 @@ struct BestK {
   std::int64_t time_ps = 0;
 };
 /// The k that takes the least time, the smallest of them, of those up to `most` that make a
-/// difference. Of an algorithm without a parameter: k 0.
+/// difference; up to 64 of algorithms that are computed rank by rank. Of one without a parameter:
+/// k 0.
 Result<BestK> best_k(const Machine& machine, ModelCall call, std::int32_t most = 1024);
 
 }  // namespace carillon::machine

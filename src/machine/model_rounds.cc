@@ -22,6 +22,7 @@ class Team {
       : way_(machine, call),
         hosts_(static_cast<std::size_t>(call.ranks)),
         sent_(hosts_.size()),
+        sorted_(hosts_.size()),
         seen_(hosts_.size()) {}
 
   // body(): everything that ranks do, in the order in which each of them does it. When the last one
@@ -55,19 +56,20 @@ class Team {
     const std::int64_t arrival = way_.send(host(from), bytes, where, entries);
     sent_[static_cast<std::size_t>(to)].push_back({arrival, from, bytes});
   }
-  // The rank waits for the next message of that one.
+  // The rank waits for the next message of that one; in the first pass as if nothing else came, and
+  // for nothing that has not been sent.
   void take(std::int64_t rank, std::int64_t from) {
     const auto at = static_cast<std::size_t>(rank);
-    if (pass_ == 1) {  // as if it were alone
-      const auto found = std::find_if(sent_[at].rbegin(), sent_[at].rend(),
-                                      [from](const Message& each) { return each.from == from; });
-      if (found != sent_[at].rend()) way_.take(host(rank), found->ps, found->bytes);
-      return;
+    std::vector<Message>& list = pass_ == 1 ? sent_[at] : seen_[at];
+    if (pass_ == 1 && sorted_[at] != list.size()) {
+      sort_by_sender(list);
+      sorted_[at] = list.size();
     }
     auto message = std::lower_bound(
-        seen_[at].begin(), seen_[at].end(), from,
+        list.begin(), list.end(), from,
         [](const Message& each, std::int64_t sender) { return each.from < sender; });
-    while (message->taken == pass_) ++message;
+    while (message != list.end() && message->taken == pass_) ++message;
+    if (message == list.end() || message->from != from) return;
     message->taken = pass_;
     way_.take(host(rank), message->ps, message->bytes);
   }
@@ -80,6 +82,10 @@ class Team {
     int taken = 0;  // in which pass
   };
 
+  static void sort_by_sender(std::vector<Message>& list) {
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Message& a, const Message& b) { return a.from < b.from; });
+  }
   // What has been sent comes in, at each rank in the order of arrival, of several at once in that
   // of the senders. Whether anything is seen at another time than before.
   bool land_all() {
@@ -91,8 +97,7 @@ class Team {
       });
       Host reader;
       for (Message& each : list) each.ps = way_.arrive(&reader, each.ps, each.bytes);
-      std::stable_sort(list.begin(), list.end(),
-                       [](const Message& a, const Message& b) { return a.from < b.from; });
+      sort_by_sender(list);
       changed = changed || !std::equal(list.begin(), list.end(), seen_[to].begin(), seen_[to].end(),
                                        [](const Message& a, const Message& b) {
                                          return a.ps == b.ps && a.from == b.from;
@@ -105,6 +110,7 @@ class Team {
   Way way_;
   std::vector<Host> hosts_;
   std::vector<std::vector<Message>> sent_;  // by reader, in this pass
+  std::vector<std::size_t> sorted_;         // how many of them were there when they were sorted
   std::vector<std::vector<Message>> seen_;  // by reader, in the one before; by sender
   int pass_ = 1;
 };

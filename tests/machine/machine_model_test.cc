@@ -311,6 +311,17 @@ TEST(Model, SaysWhyNot) {
               HasSubstr("whole number of elements"));
 }
 
+TEST(BestK, OfRanksOneByOne) {
+  const Machine machine = load("edr").value();
+  ModelCall call{.algorithm = "allreduce.recursive_multiplying", .ranks = 200, .bytes = 8};
+  const BestK best = best_k(machine, call).value();
+  for (call.k = 2; call.k <= 64; ++call.k) {
+    EXPECT_LE(best.time_ps, model_ps(machine, call).value()) << call.k;
+  }
+  EXPECT_GT(best.k, 2);
+  EXPECT_LE(best.k, 64);
+}
+
 TEST(BestK, IsTheBest) {
   const Machine machine = load("clan_via").value();
   ModelCall call{.algorithm = "allreduce.degree_k", .ranks = 16, .bytes = 4};
