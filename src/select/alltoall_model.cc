@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 namespace carillon {
@@ -41,6 +40,7 @@ constexpr std::array kLayouts = {
 struct Message {
   double bytes = 0, runs = 1;  // of the list that is put
   double landing_runs = 1;
+  double writers = 1;  // of the node, all at once, to other nodes
 };
 
 class Model {
@@ -119,8 +119,7 @@ class Model {
   [[nodiscard]] double digits_of(Rank radix, double weight) const {
     return std::min<double>(radix - 1, std::ceil(ranks_ / weight) - 1);
   }
-  // All messages of the round as if they were as long as that of digit 1, the longest; but the
-  // farther they go, the more ranks of a node have theirs for another one.
+  // All messages of the round as if they were like that of digit 1, the longest.
   [[nodiscard]] double round_ns(const Layout& layout, Rank radix, double weight, int round,
                                 Way way) const {
     const double digits = digits_of(radix, weight);
@@ -136,43 +135,36 @@ class Model {
     const Message message{
         .bytes = blocks * block_ / segments,
         .runs = std::max(1.0, runs / segments),
-        .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments)};
+        .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments),
+        .writers = std::min({node_, weight, ranks_ - weight})};
     const bool near = way == Way::kWithinNodes;
     const double put = near ? near_put_ns(message) : put_ns(message);
-    std::vector<double> nic;
-    for (double digit = 1; digit <= digits; ++digit) {
-      const double distance = digit * weight;
-      const double writers = std::min({node_, distance, ranks_ - distance});
-      nic.push_back(near ? 0 : writers * nic_ns(message));
-    }
+    const double nic = near ? 0 : message.writers * nic_ns(message);
     const double latency = near ? kLocalLatencyNs : kLatencyNs;
     const double take =
         (near ? kLocalNs / 2 : kTakeNs) + copy_ns(message.bytes, message.landing_runs);
     const bool is_short = message.bytes <= limits_.inline_bytes;
+    const double one_after_another = put + nic + latency + take;
     // Segments take turns with those that come, of one digit after another.
-    if (segments > 1) {
-      const double all_nic = std::accumulate(nic.begin(), nic.end(), 0.0);
-      return segments * (digits * (put + latency + take) + all_nic);
-    }
+    if (segments > 1) return digits * segments * one_after_another;
     // All short ones are put before the first is taken; those of many ranks of a node hold up one
     // another then, by about as much as is saved.
     const auto count = static_cast<Rank>(digits);
     const bool at_once = is_short && (near || node_ <= 4);
     const Rank ahead = at_once ? count : std::min<Rank>(count, limits_.large_slots);
-    return exchange_ns(put, nic, latency, take, ahead);
+    return exchange_ns(put, nic, latency, take, count, ahead);
   }
 
-  // As many messages as the NIC has times for are put and taken, up to `ahead` of them put before
-  // the first is taken. All ranks do the same: a message comes when the rank's own one arrives.
-  [[nodiscard]] static double exchange_ns(double put, const std::vector<double>& nic,
-                                          double latency, double take, Rank ahead) {
-    const auto count = static_cast<Rank>(nic.size());
+  // So many messages that are put and taken, up to `ahead` of them put before the first is taken.
+  // All ranks do the same: a message comes when the rank's own one arrives.
+  [[nodiscard]] static double exchange_ns(double put, double nic, double latency, double take,
+                                          Rank count, Rank ahead) {
     double now = 0, nic_free = 0;
     std::vector<double> arrivals;
     for (Rank i = 0; i < count + ahead - 1; ++i) {
       if (i < count) {
         now += put;
-        nic_free = std::max(nic_free, now) + nic[static_cast<std::size_t>(i)];
+        nic_free = std::max(nic_free, now) + nic;
         arrivals.push_back(nic_free + latency);
       }
       const Rank taken = i - ahead + 1;
@@ -225,13 +217,13 @@ double alltoall_model_ns(const AlgorithmChoice& choice, const Shared& shared,
 }
 
 AlgorithmChoice alltoall_by_model(const Shared& shared, const Limits& limits) {
-  constexpr Rank kMostRadix = 16;
+  constexpr Rank kMostRadix = 8;
   const Model model(shared, limits);
   AlgorithmChoice best{.algorithm = find_algorithm("alltoall.pairwise")};
   double least = model.pairwise_ns();
   for (const Layout& layout : kLayouts) {
     AlgorithmChoice choice{.algorithm = find_algorithm(layout.id)};
-    for (Rank radix = 2; radix <= kMostRadix && radix <= shared.ranks; ++radix) {
+    for (Rank radix = 2; radix <= kMostRadix && radix < shared.ranks; ++radix) {
       choice.params.k = radix;
       const double ns = model.bruck_ns(layout, radix);
       if (ns >= least) continue;

@@ -12,8 +12,8 @@ namespace carillon {
 /// Of alltoall.pairwise and alltoall.bruck_*, in nanoseconds.
 double alltoall_model_ns(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits);
 
-/// The one of them that takes the least time; of Bruck's with radixes up to 16 and the number of
-/// ranks, which is an exchange with each, too, but in another order.
+/// The one of them that takes the least time; of Bruck's with radixes up to 8 and less than the
+/// number of ranks, which would be a pairwise exchange.
 AlgorithmChoice alltoall_by_model(const Shared& shared, const Limits& limits);
 
 }  // namespace carillon

@@ -79,11 +79,10 @@ TEST_P(AlltoallSelection, IsWithinATenthOfTheBestNearlyAlways) {
       }
     }
   }
-  std::printf("%d ranks on a node, lists of up to %d: %d of %d picks within a tenth%s\n%s",
-              GetParam().ppn, GetParam().gather_entries, near, points,
-              misses.empty() ? "" : "; the others:", misses.c_str());
+  std::printf("%d ranks on a node, lists of up to %d: %d of %d picks within a tenth\n",
+              GetParam().ppn, GetParam().gather_entries, near, points);
   EXPECT_EQ(points, 60);
-  EXPECT_GE(near, 58);
+  EXPECT_GE(near * 10, points * 9) << near << " of " << points << "; the others:\n" << misses;
 }
 
 // Messages of 16 KiB and more, which slots of 6 KiB take in segments, one after another.
