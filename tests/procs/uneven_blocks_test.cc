@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -147,7 +146,7 @@ void exchange(crl_team_h team, crl_context_h context, const Exchange& what, bool
   for (std::size_t i = 0; i < kAtOnce; ++i) {
     expect_ok(crl_request_wait(&requests[i]));
     const auto round = static_cast<std::int64_t>(i);
-    std::memset(in[i]->data(), 0xEE, what.sent(round).size() * 8);
+    std::fill_n(in[i]->data(), what.sent(round).size(), std::int64_t{-1});
     const auto expected = what.received(round);
     EXPECT_EQ(std::vector<std::int64_t>(out[i]->data(), out[i]->data() + expected.size()), expected)
         << testing::PrintToString(what.kind) << ", blocks of " << what.unit;
