@@ -72,6 +72,12 @@ Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int ran
   }
 }
 
+void Endpoint::give_up(int error) {
+  set_done(kDoneMask - static_cast<std::uint64_t>(error));
+  // Before the callers write to their buffers. partner: the fences in Run::stands, sources_stand
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 void Endpoint::refresh_done(Peer& peer) {
   // partner: set_done of the peer; what it read before is not read again
   const std::uint64_t word = peer.progress->done.load(std::memory_order_acquire);

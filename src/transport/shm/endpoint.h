@@ -101,11 +101,7 @@ class Endpoint {
     mine_->done.store(generation_ << kDoneBits | done, std::memory_order_release);
   }
   /// This rank will touch nothing of the team any more; `error` (1..15) is for the others to read.
-  void give_up(int error) {
-    set_done(kDoneMask - static_cast<std::uint64_t>(error));
-    // Before the callers write to their buffers. partner: the fences in Run::stands, sources_stand
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
+  void give_up(int error);
   /// What other nodes are told of `done`.
   [[nodiscard]] std::uint64_t done_word() const { return generation_ << kDoneBits | done_; }
   /// The error with which the member gave up, or 0.
