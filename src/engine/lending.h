@@ -60,7 +60,7 @@ class Lending {
   };
 
   // Shared memory that is used for the first time costs several times as much: the kernel makes its
-  // pages. So many chunks a pool has of them, by default; they are used in turn.
+  // pages. A pool's chunks are used in turn, and by default there are fewer of them than this.
   static constexpr int kFirst = 64;
   std::uint64_t writes_ = 0, takes_ = 0;
   Mean written_;
