@@ -81,7 +81,9 @@ constexpr std::array kRows = {
     Row{kNodes, 1024, kAnyBytes, "bcast.hierarchical:leaders=scatter_direct,segment=8192"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
     Row{kNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=scatter_allgather"},
-    Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=16384"},
+    // Pieces that are lent are read by a call of the system each, or a window of them by one.
+    Row{kAnywhere, 2, 128 * kKiB, "bcast.flat:segment=16384"},
+    Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=65536"},
     // A tree's inner ranks write a copy for each child; to all is written once.
     Row{kCrowded, kFewRanks, kAnyBytes, "bcast.flat"},
     Row{kCrowded, kAnyRanks, 64 * kKiB, "bcast.flat"},
