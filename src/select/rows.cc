@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The built-in table: which algorithm does which problem. Here barrier and what is done to whole
-// vectors; rows_of_blocks.cc has what is done to blocks, and prefixes.
+// vectors; rows_of_blocks.cc has what is done to blocks, rows_of_prefixes.cc prefixes.
 //
 // On one node of 2 ranks, and where ranks share cores, rows stand as they were measured; the others
 // as `carillon sim` compares the algorithms on the machine edr, for 2 to 64 ranks between nodes,
