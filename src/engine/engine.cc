@@ -164,7 +164,7 @@ void Engine::tell_lending() {
 }
 
 Engine::~Engine() {
-  servlet_.reset();
+  end_servlet();
   leave_network();
   retired_.clear();
   if (!joined()) return;

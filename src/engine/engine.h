@@ -254,6 +254,7 @@ class Engine {
   void set_up_memory();
   void tell_lending();
   void set_up_servlet(const NodePlace& place);
+  void end_servlet();
   [[nodiscard]] bool servlet_has_work() const;
   void set_up_gathering();
   Status set_up_network(const crl_oob_t& oob);
@@ -318,7 +319,7 @@ class Engine {
   bool locks_ = false;  // it must be held: changed by the program's threads, with it held
   int waiting_ = 0;     // threads of the program that wait while the servlet is at work
   std::int64_t serves_from_bytes_ = 0;
-  std::unique_ptr<Servlet> servlet_;  // null: there is none
+  std::unique_ptr<Servlet> servlet_;  // null: there is none; changed with the mutex held
   void (*idle_)(void*) = nullptr;
   void* idle_arg_ = nullptr;
   StageSource* stages_ = nullptr;
