@@ -356,13 +356,13 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
   const auto bytes = static_cast<std::uint64_t>(length);
   shm::ChunkRef ref{.offset = 0, .length = bytes};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
-  const bool may_stay = in.stable && length >= kReferenceBytes;
+  const bool may_stay = (in.stable || lasts(in)) && length >= kReferenceBytes;
   if (const auto shared = may_stay ? engine.shared_offset(source, bytes) : std::nullopt) {
     ref.offset = *shared;
     engine.traffic().in_place_bytes += bytes;
     *kind = shm::kReference;
     references_.push_back({in.use, number});
-  } else if (in.lasts && length >= engine.lend_from_bytes(plan_->one_way) &&
+  } else if (lasts(in) && length >= engine.lend_from_bytes(plan_->one_way) &&
              may_lend(in, strand, channel, number)) {
     ref.offset = reinterpret_cast<std::uint64_t>(source);
     *kind = shm::kLent;

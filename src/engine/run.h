@@ -241,6 +241,7 @@ class Run {
   Result<bool> fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch);
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
+  [[nodiscard]] bool lasts(const Instruction& in) const;
   bool may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel,
                 std::uint64_t number) const;
   [[nodiscard]] bool times_taking(const std::byte* data, std::int64_t bytes) const;

@@ -25,11 +25,15 @@ bool is_trial(std::uint64_t number) { return number / kTrialMessages % kTrials =
 
 }  // namespace
 
+// Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
+bool Run::lasts(const Instruction& in) const {
+  return in.lasts && (in.a.base < kBaseSlots || landed_[in.a.base - kBaseSlots] != 0);
+}
+
 // Can all readers of the message read this process's memory, and do they prefer that?
 bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel,
                    std::uint64_t number) const {
   if (in.piece_count != 0) return false;
-  if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return false;
   const Engine& engine = team_->engine();
   shm::Endpoint& endpoint = team_->endpoint();
   bool preferred = engine.settings().lend_bytes > 0;
