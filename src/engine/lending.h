@@ -20,8 +20,10 @@ class Lending {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Is it time to look at the clock for one more message that goes by shared memory?
-  bool is_due() { return ++seen_ % kEvery == 0; }
+  /// Is it time to look at the clock for one more message that goes by shared memory: as it is
+  /// copied there, or as it is taken? Counted apart, since ranks do both in turn.
+  bool write_is_due() { return ++writes_seen_ % kEvery == 0; }
+  bool take_is_due() { return ++takes_seen_ % kEvery == 0; }
   /// Took so long to copy a message, or a stream's piece, to shared memory. (Its reader's sender is
   /// like this process.)
   void note_written(bool streamed, Clock::duration took, std::int64_t bytes) {
@@ -89,7 +91,7 @@ class Lending {
   // that the clock was looked at for.
   static constexpr int kFirst = 16;
   static constexpr std::int64_t kMargin = 16;
-  std::uint64_t seen_ = 0, writes_ = 0, takes_ = 0;
+  std::uint64_t writes_seen_ = 0, takes_seen_ = 0, writes_ = 0, takes_ = 0;
   Mean written_, written_stream_;
   Means shared_, private_;  // by how they are taken
   std::array<bool, shm::kTakenWays> pays_ = {};

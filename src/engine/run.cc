@@ -375,7 +375,7 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
                                             .collective = collective_,
                                             .acknowledged = uses_[in.use].count > shm::kWindow});
     if (ref.offset == 0) return false;
-    const bool times = length >= engine.lend_from_bytes(plan_->one_way) && engine.learns();
+    const bool times = length >= engine.lend_from_bytes(plan_->one_way) && engine.times_write();
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     pack(engine.segment().base() + ref.offset, in, strand, part, clock);
     if (times) engine.learn_written(is_streamed(strand), Lending::Clock::now() - begin, length);

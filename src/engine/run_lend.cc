@@ -68,7 +68,7 @@ shm::Taken Run::how_taken(const Strand& strand) const {
 bool Run::times_taking(const std::byte* data, std::int64_t bytes) const {
   Engine& engine = team_->engine();
   if (bytes < engine.lend_from_bytes(plan_->one_way)) return false;
-  if (engine.segment().contains(data)) return engine.learns();
+  if (engine.segment().contains(data)) return engine.times_take();
   return read_here(data) != nullptr;
 }
 

@@ -106,6 +106,17 @@ TEST(Lending, StaysWithWhatIsHardlyWorse) {
   EXPECT_FALSE(lending.pays(Taken::kCopied));
 }
 
+TEST(Lending, LooksAtTheClockForBothThatComeInTurn) {
+  Lending lending;
+  int writes = 0, takes = 0;
+  for (int i = 0; i < 64; ++i) {
+    writes += lending.write_is_due() ? 1 : 0;
+    takes += lending.take_is_due() ? 1 : 0;
+  }
+  EXPECT_EQ(writes, 16);
+  EXPECT_EQ(takes, 16);
+}
+
 TEST(Lending, ReadersSayWhatTheyPreferForEachUse) {
   EXPECT_FALSE(Reads().can());
   const Reads able = Reads::of_who_can();
