@@ -189,12 +189,6 @@ Environment environment_of(const NodesBench& job) {
   if (job.one_machine) {
     environment.emplace_back("CARILLON_NODE_RANKS", std::to_string(job.ranks_per_node));
   }
-  // A node does not know what others do with the cores.
-  // NOLINTNEXTLINE(concurrency-mt-unsafe)
-  if (std::getenv("CARILLON_CROWDED") == nullptr &&
-      job.nodes * job.ranks_per_node > usable_cores()) {
-    environment.emplace_back("CARILLON_CROWDED", "1");
-  }
   return environment;
 }
 

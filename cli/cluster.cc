@@ -96,10 +96,7 @@ Environment launcher_environment(const Shape& shape) {
   add("PRTE_MCA_plm_ssh_no_tree_spawn", "1");
   add("PRTE_MCA_prte_leave_session_attached", "1");
   add("PRTE_MCA_hwloc_default_binding_policy", "none");
-  if (shape.ranks() > usable_cores()) {
-    add("OMPI_MCA_mpi_yield_when_idle", "1");
-    add("CARILLON_CROWDED", "1");
-  }
+  if (shape.ranks() > usable_cores()) add("OMPI_MCA_mpi_yield_when_idle", "1");
   return environment;
 }
 

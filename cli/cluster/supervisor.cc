@@ -12,6 +12,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/boot_id.h"
 #include "cluster/busy.h"
 #include "cluster/network.h"
 #include "cluster/view.h"
@@ -41,6 +42,9 @@ void write_launcher_files(const Shape& shape, const std::vector<pid_t>& nodes) {
 std::vector<pid_t> start_job(const Job& job, const std::vector<pid_t>& nodes) {
   Spawn what{.command = job.command, .environment = job.environment};
   what.environment.emplace_back("TMPDIR", kNodeTemporary);
+  // Each node has a boot id of its own and takes itself for a machine; the front's stands for the
+  // one whose cores they share.
+  what.environment.emplace_back("CARILLON_MACHINE", boot_id());
   if (!job.on_every_node) {
     what.environment.emplace_back(kNodeProcesses, fmt::format("{}", fmt::join(nodes, ",")));
     return {spawn(what)};

@@ -12,13 +12,13 @@
 #include <fstream>
 #include <random>
 
+#include "base/boot_id.h"
 #include "support/failure.h"
 
 namespace carillon::cli {
 namespace {
 
 constexpr const char* kShared = "/dev/shm";
-constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 void check(int result, const std::string& what) {
   if (result == 0) return;
@@ -88,7 +88,7 @@ void take_own_view(const std::string& host_name, const std::string& hosts) {
   // Files to be put over others need a file system; nobody needs its name any more afterwards.
   mount_fresh("tmpfs", kShared, "size=64k");
   put_file("hosts", hosts, "/etc/hosts");
-  put_file("boot_id", random_boot_id(), kBootId);
+  put_file("boot_id", random_boot_id(), kBootIdFile);
   check(umount2(kShared, MNT_DETACH), "detach a tmpfs");
   mount_fresh("tmpfs", kShared, "mode=1777");
   check(mkdir(kNodeTemporary, 0777), std::string("make ") + kNodeTemporary);

@@ -101,6 +101,10 @@ constexpr std::array kRows = {
         "Ranks of a node that count as one NUMA domain, written like those of CARILLON_NODE_RANKS; "
         "empty: as the system and the ranks' binding say.",
         &Config::domain_ranks, nullptr, 0, 0},
+    Row{"CARILLON_MACHINE", "text",
+        "What machine's cores this rank has, equal on all ranks that share them; carillon cluster "
+        "sets it, whose nodes take themselves for machines. Empty: as the system says.",
+        &Config::machine, nullptr, 0, 0},
     Row{"CARILLON_CROSS_PS", "picoseconds",
         "What a byte read from another NUMA domain takes of the way between the domains; by it "
         "broadcasts between nodes are passed on from domain to domain, or not. 0: they are not.",

@@ -35,6 +35,7 @@ struct Config {
   std::string switch_key;             ///< CARILLON_SWITCH_KEY
   std::string node_ranks;             ///< CARILLON_NODE_RANKS
   std::string domain_ranks;           ///< CARILLON_DOMAIN_RANKS
+  std::string machine;                ///< CARILLON_MACHINE
   std::int64_t cross_ps = 25;         ///< CARILLON_CROSS_PS
   std::string surveys = "auto";       ///< CARILLON_SURVEYS
   std::string servlet = "off";        ///< CARILLON_SERVLET

@@ -10,7 +10,6 @@
 #include <array>
 #include <bitset>
 #include <charconv>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -18,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/boot_id.h"
 #include "base/log.h"
 #include "team/bootstrap.h"
 #include "team/numa.h"
@@ -47,12 +47,6 @@ struct Introduction {
 struct Outcome {
   std::int32_t joined = 0;
 };
-
-std::string boot_id() {
-  std::string text;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
-  return text;
-}
 
 // Processes with equal values reach each other's abstract sockets and are one user's.
 std::uint64_t host_id() {
@@ -227,11 +221,12 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   }
   if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
-  Introduction mine{.world = random_number(),
-                    .machine = std::hash<std::string>()(boot_id()),
-                    .host = host_id() + static_cast<std::uint64_t>(pretended.value()),
-                    .heap_bytes = heap.bytes,
-                    .cores = own_cores()};
+  Introduction mine{
+      .world = random_number(),
+      .machine = std::hash<std::string>()(settings.machine.empty() ? boot_id() : settings.machine),
+      .host = host_id() + static_cast<std::uint64_t>(pretended.value()),
+      .heap_bytes = heap.bytes,
+      .cores = own_cores()};
   if (listener.ok()) mine.exchange_name = listener.value().name();
   auto met = exchange(oob, mine, timeout_s);
   if (!met.ok()) return met.status();

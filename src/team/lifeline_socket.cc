@@ -17,11 +17,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
+
+#include "base/boot_id.h"
 
 namespace carillon::lifeline {
 namespace {
@@ -224,8 +225,7 @@ std::vector<Ip> every_own_address() {
 }
 
 std::uint64_t node_id() {
-  std::string text;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), text);
+  std::string text = boot_id();
   struct stat network = {};
   if (stat("/proc/self/ns/net", &network) == 0) text += " " + std::to_string(network.st_ino);
   return std::hash<std::string>()(text);

@@ -162,6 +162,19 @@ class Nodes(Cluster):
         self.assertTrue(answer["virtual_cluster"])
         self.assertTrue(answer["network"].startswith("fabric"))
 
+    def test_nodes_know_that_they_share_the_cores(self):
+        # A rank that has its node's only core to itself shares it with the other node's all the same.
+        cores = os.sched_getaffinity(0)
+        one_of_two = ["bench", "allreduce", "--nodes", 2, "--sizes", 8, "--degrees", 1, "--compare",
+                      "sendrecv,rdma", "--iterations", 3, "--json"]
+        try:
+            os.sched_setaffinity(0, {min(cores)})
+            self.assertTrue(self.ok(*one_of_two).json["machine"]["crowded"])
+        finally:
+            os.sched_setaffinity(0, cores)
+        if len(cores) > 1:
+            self.assertFalse(self.ok(*one_of_two).json["machine"]["crowded"])
+
     def test_calibrated(self):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/cluster.toml"
