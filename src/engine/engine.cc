@@ -135,6 +135,7 @@ void Engine::set_up_memory() {
   pool_ = std::make_unique<shm::Pool>(*segment_, node_rank_,
                                       static_cast<std::uint64_t>(settings_.slot_bytes),
                                       Limits().large_slots);
+  lending_ = Lending(segment_->ranks());
   if (settings_.lend_bytes != 0) {
     const bool learns = settings_.lend_bytes < 0;
     const std::int64_t from = std::max<std::int64_t>(settings_.lend_bytes, shm::kInlineBytes + 1);

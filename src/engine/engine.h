@@ -92,9 +92,8 @@ class Engine {
   [[nodiscard]] std::int64_t lend_from_bytes(bool one_way) const {
     return one_way ? lend_one_way_from_bytes_ : lend_from_bytes_;
   }
-  /// Is the next one to be timed that goes by shared memory, to there or from there?
-  bool times_write() { return lending_.write_is_due(); }
-  bool times_take() { return lending_.take_is_due(); }
+  [[nodiscard]] Lending& lending() { return lending_; }
+  [[nodiscard]] const Lending& lending() const { return lending_; }
   /// So long it took this process to copy a message of the node to shared memory, or to take one
   /// from there, or from the sender's own, for such a use. Senders are told what it prefers.
   void learn_written(bool streamed, Lending::Clock::duration took, std::int64_t bytes) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "transport/shm/layout.h"
 
@@ -20,10 +21,22 @@ class Lending {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// Of a node with so many ranks.
+  explicit Lending(int ranks = 0) : sent_(static_cast<std::size_t>(ranks) + 1) {}
+
+  /// Does the next message that could be lent to this rank of the node (-1: to several) go the way
+  /// that is not preferred? One in so many does, that its readers learn how that is; several one
+  /// after another, as pieces of a stream that stand side by side are read by one call.
+  [[nodiscard]] bool tries(int reader) const {
+    return sent_[place(reader)] / kTrialMessages % kTrials == 0;
+  }
+  /// One has gone, either way.
+  void note_sent(int reader) { ++sent_[place(reader)]; }
+
   /// Is it time to look at the clock for one more message that goes by shared memory: as it is
-  /// copied there, or as it is taken? Counted apart, since ranks do both in turn.
-  bool write_is_due() { return ++writes_seen_ % kEvery == 0; }
-  bool take_is_due() { return ++takes_seen_ % kEvery == 0; }
+  /// copied there, or as it is taken? All kinds are counted apart, since they may come in turn.
+  bool write_is_due(bool streamed) { return ++writes_seen_[streamed ? 1 : 0] % kEvery == 0; }
+  bool take_is_due(shm::Taken taken) { return ++takes_seen_[index(taken)] % kEvery == 0; }
   /// Took so long to copy a message, or a stream's piece, to shared memory. (Its reader's sender is
   /// like this process.)
   void note_written(bool streamed, Clock::duration took, std::int64_t bytes) {
@@ -49,15 +62,16 @@ class Lending {
 
  private:
   static std::size_t index(shm::Taken taken) { return static_cast<std::size_t>(taken); }
+  static std::size_t place(int reader) { return static_cast<std::size_t>(reader + 1); }
   struct Mean {
-    std::int64_t ps_per_byte = 0;
+    std::int64_t fs_per_byte = 0;  // a byte takes about 20 ps
     void note(Clock::duration took, std::int64_t bytes) {
-      const std::int64_t ns = std::chrono::nanoseconds(took).count();
-      const std::int64_t now = std::max<std::int64_t>(1, ns * 1000 / bytes);
+      const std::int64_t ns = std::min(std::chrono::nanoseconds(took).count(), kLongestNs);
+      const std::int64_t now = std::max<std::int64_t>(1, ns * 1000000 / bytes);
       // One that was interrupted says little.
-      const std::int64_t sample = ps_per_byte == 0 ? now : std::min(now, 4 * ps_per_byte);
-      ps_per_byte =
-          ps_per_byte == 0 ? now : std::max<std::int64_t>(1, (7 * ps_per_byte + sample) / 8);
+      const std::int64_t sample = fs_per_byte == 0 ? now : std::min(now, 4 * fs_per_byte);
+      fs_per_byte =
+          fs_per_byte == 0 ? now : std::max<std::int64_t>(1, (7 * fs_per_byte + sample) / 8);
     }
   };
   struct Means {
@@ -67,19 +81,20 @@ class Lending {
   };
 
   // By shared memory, a message takes the copy to there and then that from there, of a stream the
-  // longer one of both.
+  // longer one of both. The writer is taken to be as quick as this process; one that has written
+  // no streams knows its own part only.
   [[nodiscard]] std::int64_t shared_cost(shm::Taken taken) const {
-    const std::int64_t shared = shared_[taken].ps_per_byte;
-    if (shm::is_stream(taken)) return std::max(written_stream_.ps_per_byte, shared);
-    return shared + std::max(written_.ps_per_byte, shared);
+    const std::int64_t shared = shared_[taken].fs_per_byte;
+    if (shm::is_stream(taken)) return std::max(written_stream_.fs_per_byte, shared);
+    return shared + std::max(written_.fs_per_byte, shared);
   }
 
   // What is preferred stays so until the other is clearly better: to have memory of both ways in
   // the caches is worse than either.
   void compare(shm::Taken taken) {
     const std::int64_t shared = shared_cost(taken);
-    const std::int64_t lent = private_[taken].ps_per_byte;
-    if (shared_[taken].ps_per_byte == 0 || lent == 0) return;
+    const std::int64_t lent = private_[taken].fs_per_byte;
+    if (shared_[taken].fs_per_byte == 0 || lent == 0) return;
     bool& pays = pays_[index(taken)];
     pays = pays ? lent < shared + shared / kMargin : lent + lent / kMargin < shared;
   }
@@ -91,7 +106,12 @@ class Lending {
   // that the clock was looked at for.
   static constexpr int kFirst = 16;
   static constexpr std::int64_t kMargin = 16;
-  std::uint64_t writes_seen_ = 0, takes_seen_ = 0, writes_ = 0, takes_ = 0;
+  static constexpr std::int64_t kLongestNs = 1000000000;
+  static constexpr std::uint64_t kTrials = 64, kTrialMessages = 8;
+  std::vector<std::uint64_t> sent_;
+  std::array<std::uint64_t, 2> writes_seen_ = {};  // whole, streamed
+  std::array<std::uint64_t, shm::kTakenWays> takes_seen_ = {};
+  std::uint64_t writes_ = 0, takes_ = 0;
   Mean written_, written_stream_;
   Means shared_, private_;  // by how they are taken
   std::array<bool, shm::kTakenWays> pays_ = {};

@@ -265,7 +265,7 @@ class Lowering {
     return found == landings_.end() ? nullptr : &schedule_.ops[found->second];
   }
 
-  // Between nodes such bytes need not be copied for the reader.
+  // Such bytes need not be copied for the reader.
   [[nodiscard]] bool lasts(const Op& op, const Buffer& source) const {
     const auto index = static_cast<std::size_t>(&op - schedule_.ops.data());
     if (source.space != Space::kSlot) return lifetimes_.lasts(index, source);
@@ -408,7 +408,6 @@ class Lowering {
     }
     if (runs.size() != 1 || instruction.gather != 0) add_pieces(runs, instruction);
     const bool posts = action == Action::kPut || action == Action::kSend;
-    instruction.stable = posts && runs.size() == 1 && stable(runs[0]);
     instruction.lasts = posts && runs.size() == 1 && lasts(op, runs[0]);
     plan_.code.push_back(instruction);
   }
@@ -449,19 +448,6 @@ class Lowering {
     if (instruction.gather == 0) return;
     PlanGather& gather = plan_.gathers[instruction.gather - 1U];
     gather = {first, count, plan_.uses[instruction.use].peer, fixed, gather.hasty};
-  }
-
-  // Does no op write the source's space? Then a reader may read it where it stands.
-  [[nodiscard]] bool stable(const Buffer& source) const {
-    if (source.space == Space::kScratch || source.space == Space::kSlot) return false;
-    for (const Op& op : schedule_.ops) {
-      for (const Buffer& dst : schedule_.dst(op)) {
-        const bool same = dst.space == source.space;
-        const bool aliased = call_.local.in_place && dst.space != Space::kScratch;
-        if (same || aliased) return false;
-      }
-    }
-    return true;
   }
 
   void fail(std::string_view what) {

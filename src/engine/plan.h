@@ -45,7 +45,6 @@ enum class Action : std::uint8_t {
 
 struct Instruction {
   Action action = Action::kEnd;
-  bool stable = false;  ///< put, send: nothing in the schedule writes the source's space
   /// put, send: the source keeps its value until the end; if it is a message: if that has landed.
   bool lasts = false;
   Work work = Work::kRotate;  ///< copy: which kind of copy

@@ -105,6 +105,9 @@ bool Run::advance_all(int polls, Clock clock) {
 
 // The strands are finished: what else must be before the run is.
 bool Run::end() {
+  // Readers of several messages look as they release each. Who has told all may be of no concern to
+  // a writer that gives up a later call.
+  if (reads_in_place_ && !told_all_ && !sources_stand()) return true;
   if ((!sent_.empty() || gathers_) && !sent()) return false;
   if (references_.empty() || references_released()) {
     if (fetches_) {
@@ -238,7 +241,7 @@ void Run::copy(const Instruction& in, const Strand& strand) {
 
 // Bytes of a message.
 void Run::take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length) {
-  if (!times_taking(from, length)) return copy_bytes(to, from, length);
+  if (!times_taking(strand, from, length)) return copy_bytes(to, from, length);
   const auto begin = Lending::Clock::now();
   copy_bytes(to, from, length);
   learn_taking(strand, from, begin, length);
@@ -251,8 +254,9 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
   const auto count = static_cast<std::size_t>(in.count);
   const Reduction& reduction = binding_.reduction;
   if (reduction.kernel != nullptr) {
-    const bool is_left = in.a.base >= kBaseSlots && times_taking(left, in.length);
-    const bool times = is_left || (in.b.base >= kBaseSlots && times_taking(right, in.length));
+    const bool is_left = in.a.base >= kBaseSlots && times_taking(strand, left, in.length);
+    const bool times =
+        is_left || (in.b.base >= kBaseSlots && times_taking(strand, right, in.length));
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     reduction.kernel(dst, left, right, count);
     if (times) learn_taking(strand, is_left ? left : right, begin, in.length);
@@ -356,14 +360,15 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
   const auto bytes = static_cast<std::uint64_t>(length);
   shm::ChunkRef ref{.offset = 0, .length = bytes};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
-  const bool may_stay = (in.stable || lasts(in)) && length >= kReferenceBytes;
+  const bool may_stay = lasts(in) && length >= kReferenceBytes;
+  const bool is_long = length >= engine.lend_from_bytes(plan_->one_way);
+  const bool could_lend = is_long && lasts(in);
   if (const auto shared = may_stay ? engine.shared_offset(source, bytes) : std::nullopt) {
     ref.offset = *shared;
     engine.traffic().in_place_bytes += bytes;
     *kind = shm::kReference;
     references_.push_back({in.use, number});
-  } else if (lasts(in) && length >= engine.lend_from_bytes(plan_->one_way) &&
-             may_lend(in, strand, channel, number)) {
+  } else if (could_lend && may_lend(in, strand, channel)) {
     ref.offset = reinterpret_cast<std::uint64_t>(source);
     *kind = shm::kLent;
     engine.traffic().lent_bytes += bytes;
@@ -375,7 +380,7 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
                                             .collective = collective_,
                                             .acknowledged = uses_[in.use].count > shm::kWindow});
     if (ref.offset == 0) return false;
-    const bool times = length >= engine.lend_from_bytes(plan_->one_way) && engine.times_write();
+    const bool times = is_long && engine.lending().write_is_due(is_streamed(strand));
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     pack(engine.segment().base() + ref.offset, in, strand, part, clock);
     if (times) engine.learn_written(is_streamed(strand), Lending::Clock::now() - begin, length);
@@ -383,6 +388,8 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
     engine.traffic().copied_bytes += bytes;
     next_chunk_ = {engine.pool().next_offset(bytes), bytes};
   }
+  if (could_lend && *kind != shm::kReference)
+    engine.lending().note_sent(node_rank_of_reader(channel));
   std::memcpy(line.payload, &ref, sizeof ref);
   return true;
 }

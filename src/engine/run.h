@@ -242,9 +242,11 @@ class Run {
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
   [[nodiscard]] bool lasts(const Instruction& in) const;
-  bool may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel,
-                std::uint64_t number) const;
-  [[nodiscard]] bool times_taking(const std::byte* data, std::int64_t bytes) const;
+  [[nodiscard]] bool may_lend(const Instruction& in, const Strand& strand,
+                              const ChannelUse& channel) const;
+  [[nodiscard]] int node_rank_of_reader(const ChannelUse& channel) const;
+  [[nodiscard]] bool times_taking(const Strand& strand, const std::byte* data,
+                                  std::int64_t bytes) const;
   // Are messages pieces of a stream, written by one rank while another takes those before them?
   [[nodiscard]] bool is_streamed(const Strand& strand) const {
     return strand.loop != 0 && plan_->one_way;

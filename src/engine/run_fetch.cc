@@ -39,8 +39,7 @@ std::span<std::byte> Run::extent_of(std::span<std::byte> bytes, const Operand& o
 std::optional<net::Exposure> Run::exposure_of(const Instruction& in, const Strand& strand,
                                               const Part& part) {
   Engine& engine = team_->engine();
-  if (!in.lasts || part.length < engine.fetch_from_bytes()) return std::nullopt;
-  if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return std::nullopt;
+  if (!lasts(in) || part.length < engine.fetch_from_bytes()) return std::nullopt;
   const std::span bytes(at(in.a, strand) + part.offset, static_cast<std::size_t>(part.length));
   const auto where = fetches().regions().expose(bytes, extent_of(bytes, in.a, strand));
   if (where.ok()) return net::Exposure{where.value(), bytes.size()};

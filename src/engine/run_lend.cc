@@ -17,12 +17,6 @@ namespace {
 
 // More readers would wait for each other in the kernel, which shared memory serves at once.
 constexpr int kMostReaders = 2;
-// One message in so many goes the other way, so that readers learn how that is; several after one
-// another, as pieces of a stream that stand side by side are read by one call.
-constexpr std::uint64_t kTrials = 64, kTrialMessages = 8;
-
-bool is_trial(std::uint64_t number) { return number / kTrialMessages % kTrials == 0; }
-
 }  // namespace
 
 // Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
@@ -30,27 +24,36 @@ bool Run::lasts(const Instruction& in) const {
   return in.lasts && (in.a.base < kBaseSlots || landed_[in.a.base - kBaseSlots] != 0);
 }
 
-// Can all readers of the message read this process's memory, and do they prefer that?
-bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel,
-                   std::uint64_t number) const {
+// Can all readers of the message read this process's memory, and is that preferred, or to be tried?
+bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel) const {
   if (in.piece_count != 0) return false;
   const Engine& engine = team_->engine();
   shm::Endpoint& endpoint = team_->endpoint();
-  bool preferred = engine.settings().lend_bytes > 0;
+  bool preferred = false;  // by one
   const auto can = [&](int rank) {
     const shm::Reads reads = engine.segment().reads(endpoint.peer(rank).node_rank);
-    preferred = preferred || reads.prefers(how_taken(strand)) != is_trial(number);
+    preferred = preferred || reads.prefers(how_taken(strand));
     return reads.can();
   };
-  if (!is_shared_out(channel.flow)) return can(channel.peer) && preferred;
-  int readers = 0;
-  for (int rank = 0; rank < endpoint.size(); ++rank) {
-    const shm::Peer& peer = endpoint.peer(rank);
-    if (rank == team_->rank() || peer.remote != nullptr) continue;
-    if (channel.flow == Flow::kOutDomain && !peer.in_domain) continue;
-    if (++readers > kMostReaders || !can(rank)) return false;
+  if (is_shared_out(channel.flow)) {
+    int readers = 0;
+    for (int rank = 0; rank < endpoint.size(); ++rank) {
+      const shm::Peer& peer = endpoint.peer(rank);
+      if (rank == team_->rank() || peer.remote != nullptr) continue;
+      if (channel.flow == Flow::kOutDomain && !peer.in_domain) continue;
+      if (++readers > kMostReaders || !can(rank)) return false;
+    }
+  } else if (!can(channel.peer)) {
+    return false;
   }
-  return preferred;
+  if (engine.settings().lend_bytes > 0) return true;
+  return preferred != engine.lending().tries(node_rank_of_reader(channel));
+}
+
+// -1: there are several.
+int Run::node_rank_of_reader(const ChannelUse& channel) const {
+  if (is_shared_out(channel.flow)) return -1;
+  return team_->endpoint().peer(channel.peer).node_rank;
 }
 
 // What the collective's readers do with most of its messages.
@@ -65,10 +68,10 @@ shm::Taken Run::how_taken(const Strand& strand) const {
 
 // Bytes of a message: has it come by way of shared memory or been read in the sender's, to where it
 // does not stay, and is it so long that it could have come the other way?
-bool Run::times_taking(const std::byte* data, std::int64_t bytes) const {
+bool Run::times_taking(const Strand& strand, const std::byte* data, std::int64_t bytes) const {
   Engine& engine = team_->engine();
   if (bytes < engine.lend_from_bytes(plan_->one_way)) return false;
-  if (engine.segment().contains(data)) return engine.times_take();
+  if (engine.segment().contains(data)) return engine.lending().take_is_due(how_taken(strand));
   return read_here(data) != nullptr;
 }
 

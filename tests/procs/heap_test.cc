@@ -116,6 +116,37 @@ TEST(HeapMemory, EverybodyPutsItsOwn) {
   }
 }
 
+// Blocks that are passed on round the ring are read where the last one has put them.
+TEST(HeapMemory, WhatIsPassedOnStaysWhereItLanded) {
+  constexpr int kRanks = 4;
+  constexpr std::size_t kBlock = 8192;
+  Meeting world(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    setenv("CARILLON_ALGORITHM", "allgather=ring", 1);
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    {
+      Heap in(context, kBlock), out(context, kRanks * kBlock);
+      ASSERT_NE(out.data, nullptr);
+      std::vector<std::int64_t> expected;
+      for (int from = 0; from < kRanks; ++from) {
+        const auto block = values_of(from, 3, kBlock);
+        expected.insert(expected.end(), block.begin(), block.end());
+      }
+      in.fill(rank, 3);
+      crl_traffic_t before, after;
+      crl_context_traffic(context, &before);
+      expect_ok(crl_allgather(team, in.data, out.data, kBlock * 8));
+      crl_context_traffic(context, &after);
+      EXPECT_EQ(out.values(), expected);
+      EXPECT_EQ(after.in_place_bytes - before.in_place_bytes, (kRanks - 1) * kBlock * 8);
+      EXPECT_EQ(after.copied_bytes, before.copied_bytes);
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
 TEST(HeapMemory, OutlivesItsContext) {
   Meeting world(2);
   expect_processes_ok(2, [&](int rank) {

@@ -216,6 +216,29 @@ TEST_P(UnevenBlocks, GoBothWaysUntilItIsKnownWhichIsFaster) {
   });
 }
 
+// What is learned is of the process: teams that end after a few calls do not begin anew.
+TEST(ShortLivedTeams, GoBothWays) {
+  constexpr int kRanks = 2, kTeams = 40, kCalls = 4;
+  constexpr std::size_t kBlock = 65536;
+  Meeting world(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    std::vector<char> in(kRanks * kBlock, 'a'), out(kRanks * kBlock);
+    crl_traffic_t before, after;
+    crl_context_traffic(context, &before);
+    for (int i = 0; i < kTeams; ++i) {
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      for (int call = 0; call < kCalls; ++call) {
+        expect_ok(crl_alltoall(team, in.data(), out.data(), kBlock));
+      }
+      crl_team_destroy(team);
+    }
+    crl_context_traffic(context, &after);
+    EXPECT_GT(after.copied_bytes, before.copied_bytes);
+    crl_context_destroy(context);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, UnevenBlocks, testing::ValuesIn(kKinds),
                          [](const auto& kind) { return testing::PrintToString(kind.param); });
 

@@ -132,6 +132,72 @@ TEST_P(Withdraw, WhoComesLateDoesNotReadWhatTheBufferHoldsNow) {
   EXPECT_EQ(exits, expected);
 }
 
+// What an operator's calls do on this rank.
+struct Operating {
+  int rank = 0;
+  bool last = false;  // is it the call in which the victim dies?
+  Meeting* living = nullptr;
+};
+constexpr int kWriter = 0, kReader = 1, kVictim = 2;
+
+void add(void* arg, const void* left, void* right, std::size_t count) {
+  auto& how = *static_cast<Operating*>(arg);
+  if (how.last && how.rank == kVictim) raise(SIGKILL);
+  if (how.last && how.rank == kReader) {
+    how.living->barrier(kReader);
+    how.last = false;
+  }
+  const auto* const from = static_cast<const std::int64_t*>(left);
+  auto* const to = static_cast<std::int64_t*>(right);
+  for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+// The reader has all that it needs, and works on what stands in the writer's memory, when the
+// writer gives up, since a third one will never have read it.
+TEST(WithdrawWhileRead, WhoHasReadWhatIsNoMoreHasFailed) {
+  constexpr int kRanks = 3;
+  setenv("CARILLON_ALGORITHM", "allreduce=flat", 1);
+  setenv("CARILLON_LEND_BYTES", "0", 1);
+  Meeting world(kRanks), members(kRanks), living(kRanks - 1);
+  const auto exits = run_processes(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 200);
+        crl_team_h team = make_team(context, members.oob(rank));
+        const auto data = values_of(rank, 5, kCount);
+        std::vector<std::int64_t> own(data), sums(kCount);
+        std::int64_t* in = own.data();
+        if (rank == kWriter) {
+          in = static_cast<std::int64_t*>(crl_alloc(context, kBytes));
+          ASSERT_NE(in, nullptr) << crl_last_error();
+          std::copy(data.begin(), data.end(), in);
+        }
+        Operating how{.rank = rank, .living = &living};
+        crl_op_t op = 0;
+        expect_ok(crl_op_create(add, &how, 1, &op));
+        for (int i = 0; i < 3; ++i) {  // all pairs are open, and readers known
+          expect_ok(crl_allreduce(team, in, sums.data(), kCount, CRL_INT64, op));
+          EXPECT_EQ(sums, sums_of(kRanks, 5, kCount));
+        }
+        how.last = true;
+        const crl_status_t status = crl_allreduce(team, in, sums.data(), kCount, CRL_INT64, op);
+        EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+        if (rank == kWriter) {
+          std::fill_n(in, kCount, -2);
+          living.barrier(rank);
+        }
+        meet_serving(context, living.oob(rank));
+        crl_op_free(op);
+        crl_team_destroy(team);
+        if (rank == kWriter) crl_free(context, in);
+        crl_context_destroy(context);
+      },
+      30);
+  unsetenv("CARILLON_ALGORITHM");
+  unsetenv("CARILLON_LEND_BYTES");
+  EXPECT_EQ(exits, (std::vector<int>{0, 0, -SIGKILL}));
+}
+
 // In a NUMA domain of three its head passes on what the root, alone in another one, has written.
 const std::map<std::string, std::string> kHead = {{"CARILLON_DOMAIN_RANKS", "1,3"},
                                                   {"CARILLON_CROSS_PS", "1000000"},

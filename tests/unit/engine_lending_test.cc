@@ -4,6 +4,8 @@
 // it.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "engine/lending.h"
 
 namespace carillon {
@@ -106,15 +108,50 @@ TEST(Lending, StaysWithWhatIsHardlyWorse) {
   EXPECT_FALSE(lending.pays(Taken::kCopied));
 }
 
-TEST(Lending, LooksAtTheClockForBothThatComeInTurn) {
+// However they come in turn, each kind is looked at.
+TEST(Lending, LooksAtTheClockForEachKind) {
   Lending lending;
-  int writes = 0, takes = 0;
+  int whole = 0, streamed = 0;
+  std::array<int, shm::kTakenWays> takes = {};
   for (int i = 0; i < 64; ++i) {
-    writes += lending.write_is_due() ? 1 : 0;
-    takes += lending.take_is_due() ? 1 : 0;
+    whole += lending.write_is_due(false) ? 1 : 0;
+    for (int way = 0; way < shm::kTakenWays; ++way) {
+      takes[static_cast<std::size_t>(way)] += lending.take_is_due(static_cast<Taken>(way)) ? 1 : 0;
+    }
+    streamed += lending.write_is_due(true) ? 1 : 0;
   }
-  EXPECT_EQ(writes, 16);
-  EXPECT_EQ(takes, 16);
+  EXPECT_EQ(whole, 16);
+  EXPECT_EQ(streamed, 16);
+  EXPECT_EQ(takes, (std::array<int, shm::kTakenWays>{16, 16, 16, 16}));
+}
+
+// A byte takes few picoseconds: what is learned is finer than that.
+TEST(Lending, SeesSmallDifferencesOfFastMemory) {
+  Lending lending = warm();
+  const auto learn = [&](std::chrono::nanoseconds lent) {
+    for (int i = 0; i < 300; ++i) {
+      lending.note_written(false, std::chrono::nanoseconds(720), kBytes);
+      lending.note_shared(Taken::kCopied, std::chrono::nanoseconds(720), kBytes);
+      lending.note_private(Taken::kCopied, lent, kBytes);
+    }
+  };
+  learn(std::chrono::nanoseconds(1120));
+  EXPECT_TRUE(lending.pays(Taken::kCopied)) << "1120 ns against 1440";
+  learn(std::chrono::nanoseconds(1580));
+  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "1580 ns against 1440";
+}
+
+TEST(Lending, TriesTheOtherWayWithEachReader) {
+  Lending lending(3);
+  std::array<int, 3> tried = {};
+  for (int message = 0; message < 1024; ++message) {
+    for (const int reader : {-1, 0, 2}) {
+      if (reader == 2 && message % 100 != 0) continue;
+      if (lending.tries(reader)) ++tried[static_cast<std::size_t>(reader == 2 ? 2 : reader + 1)];
+      lending.note_sent(reader);
+    }
+  }
+  EXPECT_EQ(tried, (std::array<int, 3>{16, 16, 8}));
 }
 
 TEST(Lending, ReadersSayWhatTheyPreferForEachUse) {
