@@ -296,11 +296,13 @@ TEST(ServletPlace, IsNearTheNetworkIfNobodyRunsThere) {
   for (const int core : {1, 2, 3, 5}) CPU_SET(core, &allowed);
   Cores near;
   for (const std::size_t core : {0, 1, 2}) near.set(core);
-  EXPECT_TRUE(CPU_ISSET(2, &place_servlet(allowed, used, near).cores));
+  ServletPlace place = place_servlet(allowed, used, near);
+  EXPECT_TRUE(CPU_ISSET(2, &place.cores));
   CPU_SET(2, &used);
-  EXPECT_TRUE(CPU_ISSET(1, &place_servlet(allowed, used, near).cores));
+  place = place_servlet(allowed, used, near);
+  EXPECT_TRUE(CPU_ISSET(1, &place.cores));
   CPU_SET(1, &used);  // a core of its own is worth more than a near one
-  const ServletPlace place = place_servlet(allowed, used, near);
+  place = place_servlet(allowed, used, near);
   EXPECT_TRUE(place.alone && CPU_ISSET(5, &place.cores));
 }
 
