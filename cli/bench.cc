@@ -4,6 +4,8 @@
 // how, stands in docs/performance.md.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -57,17 +59,24 @@ OwnProgram choose_program(const Options& options) {
   return own_programs("carillon-bench").front();
 }
 
-// What is measured only if it is asked for: to carillon itself these are alltoallvs.
-bool is_neighbourhood(std::string_view name) {
-  return name == "neighbor_allgather" || name == "neighbor_alltoall";
+// Of MPI only: to carillon itself these are alltoallvs.
+constexpr std::array<std::string_view, 6> kOfMpi = {"alltoallw",           "neighbor_allgather",
+                                                    "neighbor_allgatherv", "neighbor_alltoall",
+                                                    "neighbor_alltoallv",  "neighbor_alltoallw"};
+
+bool is_of_mpi(std::string_view name) {
+  return std::find(kOfMpi.begin(), kOfMpi.end(), name) != kOfMpi.end();
 }
 
-std::vector<std::string> all_collectives() {
+// All that have non-blocking forms; of the blocking ones those of MPI are measured only if asked
+// for.
+std::vector<std::string> all_collectives(bool overlap) {
   std::vector<std::string> names;
-  names.reserve(kCollectives);
+  names.reserve(kCollectives + kOfMpi.size());
   for (int i = 0; i < kCollectives; ++i) {
     names.emplace_back(collective_name(static_cast<Collective>(i)));
   }
+  if (overlap) names.insert(names.end(), kOfMpi.begin(), kOfMpi.end());
   return names;
 }
 
@@ -183,11 +192,11 @@ void complete(BenchJob& job, const Options& options) {
   job.shared = options.buffer == "shared";
   for (const std::string& name : job.collectives) {
     Collective collective{};
-    if (!is_neighbourhood(name) && !collective_from_name(name, &collective)) {
+    if (!is_of_mpi(name) && !collective_from_name(name, &collective)) {
       fail("there is no collective \"{}\"; carillon list shows all", name);
     }
   }
-  if (job.collectives.empty()) job.collectives = all_collectives();
+  if (job.collectives.empty()) job.collectives = all_collectives(options.overlap);
 }
 
 int run_of_overlap(Options options) {

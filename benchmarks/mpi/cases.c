@@ -35,6 +35,9 @@ FORMS(scatter, Scatter, Iscatter, c->in, c->count, c->type, c->out, c->count, c-
 FORMS(alltoall, Alltoall, Ialltoall, c->in, c->count, c->type, c->out, c->count, c->type)
 FORMS(alltoallv, Alltoallv, Ialltoallv, c->in, c->counts, c->offsets, c->type, c->out, c->counts,
       c->offsets, c->type)
+/* The offsets are in bytes there: so long is an element of what is not reduced. */
+FORMS(alltoallw, Alltoallw, Ialltoallw, c->in, c->counts, c->offsets, c->types, c->out, c->counts,
+      c->offsets, c->types)
 FORMS(scan, Scan, Iscan, c->in, c->out, c->count, c->type, MPI_SUM)
 FORMS(exscan, Exscan, Iexscan, c->in, c->out, c->count, c->type, MPI_SUM)
 FORMS(allgatherv, Allgatherv, Iallgatherv, c->in, c->count, c->type, c->out, c->counts, c->offsets,
@@ -48,6 +51,12 @@ FORMS(neighbor_allgather, Neighbor_allgather, Ineighbor_allgather, c->in, c->cou
       c->count, c->type)
 FORMS(neighbor_alltoall, Neighbor_alltoall, Ineighbor_alltoall, c->in, c->count, c->type, c->out,
       c->count, c->type)
+FORMS(neighbor_allgatherv, Neighbor_allgatherv, Ineighbor_allgatherv, c->in, c->count, c->type,
+      c->out, c->counts, c->offsets, c->type)
+FORMS(neighbor_alltoallv, Neighbor_alltoallv, Ineighbor_alltoallv, c->in, c->counts, c->offsets,
+      c->type, c->out, c->counts, c->offsets, c->type)
+FORMS(neighbor_alltoallw, Neighbor_alltoallw, Ineighbor_alltoallw, c->in, c->counts, c->places,
+      c->types, c->out, c->counts, c->places, c->types)
 
 const struct collective collectives[] = {
     {"barrier", ONE_BLOCK, ONE_BLOCK, 0, run_barrier, start_barrier},
@@ -61,6 +70,7 @@ const struct collective collectives[] = {
      start_reduce_scatter_block},
     {"alltoall", PER_RANK, PER_RANK, 0, run_alltoall, start_alltoall},
     {"alltoallv", PER_RANK, PER_RANK, 0, run_alltoallv, start_alltoallv},
+    {"alltoallw", PER_RANK, PER_RANK, 0, run_alltoallw, start_alltoallw},
     {"scan", ONE_BLOCK, ONE_BLOCK, 1, run_scan, start_scan},
     {"exscan", ONE_BLOCK, ONE_BLOCK, 1, run_exscan, start_exscan},
     {"allgatherv", ONE_BLOCK, PER_RANK, 0, run_allgatherv, start_allgatherv},
@@ -71,6 +81,12 @@ const struct collective collectives[] = {
      start_neighbor_allgather},
     {"neighbor_alltoall", PER_NEIGHBOUR, PER_NEIGHBOUR, 0, run_neighbor_alltoall,
      start_neighbor_alltoall},
+    {"neighbor_allgatherv", ONE_BLOCK, PER_NEIGHBOUR, 0, run_neighbor_allgatherv,
+     start_neighbor_allgatherv},
+    {"neighbor_alltoallv", PER_NEIGHBOUR, PER_NEIGHBOUR, 0, run_neighbor_alltoallv,
+     start_neighbor_alltoallv},
+    {"neighbor_alltoallw", PER_NEIGHBOUR, PER_NEIGHBOUR, 0, run_neighbor_alltoallw,
+     start_neighbor_alltoallw},
 };
 const int collective_count = (int)(sizeof(collectives) / sizeof(collectives[0]));
 
@@ -113,6 +129,23 @@ static size_t blocks_of(enum blocks blocks, int ranks) {
   return blocks == PER_RANK ? (size_t)ranks : 1;
 }
 
+/* One entry for each block, of ranks or of neighbours. */
+static int make_lists(struct call* call, enum blocks blocks) {
+  const size_t entries = blocks_of(blocks, call->ranks);
+  call->counts = calloc(entries, sizeof(int));
+  call->offsets = calloc(entries, sizeof(int));
+  call->types = calloc(entries, sizeof(MPI_Datatype));
+  call->places = calloc(entries, sizeof(MPI_Aint));
+  if (!call->counts || !call->offsets || !call->types || !call->places) return 0;
+  for (size_t i = 0; i < entries; ++i) {
+    call->counts[i] = call->count;
+    call->offsets[i] = (int)i * call->count;
+    call->types[i] = call->type;
+    call->places[i] = (MPI_Aint)i * call->count;
+  }
+  return 1;
+}
+
 int call_create(const struct collective* collective, size_t bytes, int shared, struct call* call) {
   memset(call, 0, sizeof(*call));
   PMPI_Comm_rank(MPI_COMM_WORLD, &call->rank);
@@ -123,19 +156,12 @@ int call_create(const struct collective* collective, size_t bytes, int shared, s
   const int floats = collective->reduces && bytes % sizeof(float) == 0;
   call->type = floats ? MPI_FLOAT : collective->reduces ? MPI_UNSIGNED_CHAR : MPI_CHAR;
   call->count = (int)(floats ? bytes / sizeof(float) : bytes);
-  const size_t ranks = (size_t)call->ranks;
   call->in_bytes = bytes * blocks_of(collective->in_blocks, call->ranks);
   call->out_bytes = bytes * blocks_of(collective->out_blocks, call->ranks);
   call->in = allocate(call->in_bytes, shared);
   call->out = allocate(call->out_bytes, shared);
-  call->counts = calloc(ranks, sizeof(int));
-  call->offsets = calloc(ranks, sizeof(int));
-  if (!call->in || !call->out || !call->counts || !call->offsets) return 0;
-  for (int peer = 0; peer < call->ranks; ++peer) {
-    call->counts[peer] = call->count;
-    call->offsets[peer] = peer * call->count;
-  }
-  return 1;
+  return make_lists(call, on_grid ? PER_NEIGHBOUR : PER_RANK) && call->in != NULL &&
+         call->out != NULL;
 }
 
 void call_free(struct call* call, int shared) {
@@ -143,6 +169,8 @@ void call_free(struct call* call, int shared) {
   release(call->out, shared);
   free(call->counts);
   free(call->offsets);
+  free(call->types);
+  free(call->places);
   if (call->comm != MPI_COMM_WORLD) MPI_Comm_free(&call->comm);
 }
 

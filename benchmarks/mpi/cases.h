@@ -19,7 +19,9 @@ struct call {
   size_t in_bytes, out_bytes;
   int count; /* elements of `type` in a block */
   MPI_Datatype type;
-  int *counts, *offsets; /* of alltoallv */
+  int *counts, *offsets; /* of alltoallv and its like: of each block */
+  MPI_Datatype* types;   /* of alltoallw */
+  MPI_Aint* places;      /* of neighbor_alltoallw: offsets in bytes */
   int rank, ranks;
 };
 

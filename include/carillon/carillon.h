@@ -156,12 +156,15 @@ CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
  * the memory is not freed. */
 CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
 
-/* What this process gave to others of its node since the context was made, messages of up to 56
- * bytes aside: each counts once, however many read it. */
+/* What this process gave to others since the context was made, messages of up to 56 bytes,
+ * multicasts and what switches reduce aside. Within its node, each message counts once, however
+ * many read it; to other nodes, once for each process that it went to. */
 typedef struct crl_traffic {
   uint64_t in_place_bytes; /* read where they stood: in memory of crl_alloc or of config->heap */
   uint64_t lent_bytes;     /* read by the receiver in this process's private memory: one copy */
   uint64_t copied_bytes;   /* copied to shared memory, for the receivers to copy from there */
+  uint64_t sent_in_place_bytes; /* to other nodes: the network read them where they stood */
+  uint64_t sent_copied_bytes;   /* to other nodes: copied to memory that is sent from */
 } crl_traffic_t;
 CRL_API void crl_context_traffic(crl_context_h context, crl_traffic_t* traffic);
 

@@ -95,6 +95,8 @@ void add(crl_traffic_t& sum, const crl_traffic_t& traffic) {
   sum.in_place_bytes += traffic.in_place_bytes;
   sum.lent_bytes += traffic.lent_bytes;
   sum.copied_bytes += traffic.copied_bytes;
+  sum.sent_in_place_bytes += traffic.sent_in_place_bytes;
+  sum.sent_copied_bytes += traffic.sent_copied_bytes;
 }
 
 crl_traffic_t traffic_of(crl_context_h context) {
@@ -118,16 +120,26 @@ crl_traffic_t all_traffic() {
 
 std::string traffic_text() {
   const crl_traffic_t all = all_traffic();
-  if (all.in_place_bytes + all.lent_bytes + all.copied_bytes == 0) return "";
-  return "  to others of the node, bytes: " + std::to_string(all.in_place_bytes) +
-         " read where they stood, " + std::to_string(all.lent_bytes) + " copied once, " +
-         std::to_string(all.copied_bytes) + " through shared memory\n";
+  std::string text;
+  if (all.in_place_bytes + all.lent_bytes + all.copied_bytes > 0) {
+    text = "  to others of the node, bytes: " + std::to_string(all.in_place_bytes) +
+           " read where they stood, " + std::to_string(all.lent_bytes) + " copied once, " +
+           std::to_string(all.copied_bytes) + " through shared memory\n";
+  }
+  if (all.sent_in_place_bytes + all.sent_copied_bytes > 0) {
+    text += "  to other nodes, bytes: " + std::to_string(all.sent_in_place_bytes) +
+            " read where they stood, " + std::to_string(all.sent_copied_bytes) +
+            " copied to be sent\n";
+  }
+  return text;
 }
 
 std::string traffic_json() {
   const crl_traffic_t all = all_traffic();
   return R"("node_bytes":{"in_place":)" + std::to_string(all.in_place_bytes) + R"(,"lent":)" +
-         std::to_string(all.lent_bytes) + R"(,"copied":)" + std::to_string(all.copied_bytes) + "}";
+         std::to_string(all.lent_bytes) + R"(,"copied":)" + std::to_string(all.copied_bytes) +
+         R"(},"network_bytes":{"in_place":)" + std::to_string(all.sent_in_place_bytes) +
+         R"(,"copied":)" + std::to_string(all.sent_copied_bytes) + "}";
 }
 
 // `line`: what begins each row.

@@ -219,6 +219,7 @@ class Run {
   [[nodiscard]] std::uint64_t header_of(std::uint64_t number, std::uint8_t kind) const;
   bool refused(const Instruction& in, const net::Pair& pair);
   void note_sent(shm::Peer& peer, std::uint64_t number);
+  void count_sent(const Part& part, bool in_place);
   /// By send and recv, not by put.
   [[nodiscard]] bool sends(const Instruction& in) const {
     return plan_->two_sided && in.action == Action::kSend;

@@ -153,6 +153,7 @@ bool Run::write_list(const Instruction& in, shm::Peer& peer, const Part& part,
                                   .two_sided = sends(in)};
   if (!peer.remote->post_list(message, put.list, &put.under_way)) return refused(in, *peer.remote);
   note_sent(peer, part.number);
+  count_sent(part, true);
   return true;
 }
 

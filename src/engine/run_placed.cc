@@ -39,6 +39,7 @@ bool Run::write_placed(const Instruction& in, const Strand& strand, shm::Peer& p
     if (pair.takes_placed(list)) {
       if (!pair.announce(message, list, nullptr, &put->under_way)) return refused(in, pair);
       note_sent(peer, part.number);
+      count_sent(part, true);
       return true;
     }
   }
@@ -57,6 +58,7 @@ bool Run::write_placed(const Instruction& in, const Strand& strand, shm::Peer& p
   copied_bytes_ += message.length;
   sent_copied_bytes_ += message.length;
   note_sent(peer, part.number);
+  count_sent(part, false);
   return true;
 }
 
@@ -127,11 +129,17 @@ bool Run::stood_in(std::size_t put) {
   if (flushing_since_ == std::chrono::steady_clock::time_point()) flushing_since_ = now;
   if (now - flushing_since_ < kPatience) return false;
   net::Pair* const pair = team_->endpoint().peer(plan_->gathers[put].peer).remote;
+  const net::Counters& counters = team_->engine().network()->counters();
+  const std::uint64_t copied_before = counters.sent_copied_bytes;
   for (const net::Buffer* const one : gathers_->put(put).under_way) {
     const auto copied = pair->stand_in(*one);
     if (!copied.ok() || copied.value() == nullptr) continue;
     gathers_->copied().push_back(copied.value());
   }
+  // They were counted as read where they stood.
+  const std::uint64_t moved = counters.sent_copied_bytes - copied_before;
+  team_->engine().traffic().sent_in_place_bytes -= moved;
+  team_->engine().traffic().sent_copied_bytes += moved;
   return gathers_->ended(put);
 }
 

@@ -49,6 +49,7 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   if (exposure) references_.push_back({in.use, part.number});
   if (team_->engine().network()->puts_must_end()) sent_.push_back(buffer);
   note_sent(peer, part.number);
+  count_sent(part, exposure.has_value());
   return true;
 }
 
@@ -71,6 +72,14 @@ bool Run::refused(const Instruction& in, const net::Pair& pair) {
 void Run::note_sent(shm::Peer& peer, std::uint64_t number) {
   if (team_->only_in_flight()) peer.remote->told_in_passing();
   shm::Endpoint::use_pair_line(peer, number, collective_);
+}
+
+// As within the node, what fits in a line is nobody's.
+void Run::count_sent(const Part& part, bool in_place) {
+  if (part.length <= static_cast<std::int64_t>(shm::kInlineBytes)) return;
+  crl_traffic_t& traffic = team_->engine().traffic();
+  (in_place ? traffic.sent_in_place_bytes : traffic.sent_copied_bytes) +=
+      static_cast<std::uint64_t>(part.length);
 }
 
 void Run::begin_measuring() {

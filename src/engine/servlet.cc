@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/team.h"
+#include "team/near_network.h"
 #include "transport/shm/doorbell.h"
 
 namespace carillon {
@@ -47,7 +48,7 @@ class SignalsBlocked {
 
 // A launcher that binds each rank to a core binds its threads, too, but the kernel lets a thread
 // take back what only a launcher, and no container, has forbidden.
-void take_place(std::thread& thread, const cpu_set_t& used) {
+void take_place(std::thread& thread, const cpu_set_t& used, const Cores& near) {
   cpu_set_t all, allowed;
   CPU_ZERO(&all);
   for (int core = 0; core < CPU_SETSIZE; ++core) CPU_SET(core, &all);
@@ -56,20 +57,25 @@ void take_place(std::thread& thread, const cpu_set_t& used) {
       pthread_getaffinity_np(handle, sizeof allowed, &allowed) != 0) {
     return;
   }
-  const ServletPlace place = place_servlet(allowed, used);
+  const ServletPlace place = place_servlet(allowed, used, near);
   pthread_setaffinity_np(handle, sizeof place.cores, &place.cores);
 }
 
 }  // namespace
 
-ServletPlace place_servlet(const cpu_set_t& allowed, const cpu_set_t& used) {
+ServletPlace place_servlet(const cpu_set_t& allowed, const cpu_set_t& used, const Cores& near) {
+  const auto is_near = [&](int core) {
+    return static_cast<std::size_t>(core) < near.size() && near[static_cast<std::size_t>(core)];
+  };
+  int best = -1;
   for (int core = CPU_SETSIZE - 1; core >= 0; --core) {
     if (!CPU_ISSET(core, &allowed) || CPU_ISSET(core, &used)) continue;
-    ServletPlace place{.alone = true};
-    CPU_SET(core, &place.cores);
-    return place;
+    if (best < 0 || (is_near(core) && !is_near(best))) best = core;
   }
-  return {.cores = allowed};
+  if (best < 0) return {.cores = allowed};
+  ServletPlace place{.alone = true};
+  CPU_SET(best, &place.cores);
+  return place;
 }
 
 Result<std::unique_ptr<Servlet>> Servlet::start(Engine& engine, const cpu_set_t& used, bool spare) {
@@ -82,7 +88,9 @@ Result<std::unique_ptr<Servlet>> Servlet::start(Engine& engine, const cpu_set_t&
     return Status(Code::kSystem, std::string("no thread for the servlet: ") + error.what());
   }
   pthread_setname_np(servlet->thread_.native_handle(), "carillon");
-  take_place(servlet->thread_, used);
+  const net::Network* const network = engine.network();
+  take_place(servlet->thread_, used,
+             network != nullptr ? cores_near_network(network->name()) : Cores());
   return servlet;
 }
 

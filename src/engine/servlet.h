@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/status.h"
+#include "team/numa.h"
 
 namespace carillon {
 
@@ -29,8 +30,8 @@ struct ServletPlace {
 };
 
 /// `allowed` are the cores that this process could use, `used` those that any rank of the machine
-/// runs on.
-ServletPlace place_servlet(const cpu_set_t& allowed, const cpu_set_t& used);
+/// runs on. Of several that nobody uses it is one that is `near` the network, if there is one.
+ServletPlace place_servlet(const cpu_set_t& allowed, const cpu_set_t& used, const Cores& near);
 
 class Servlet {
  public:

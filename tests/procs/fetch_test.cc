@@ -22,12 +22,16 @@ constexpr std::size_t kSmall = 2000;   // notes, statuses, places of exposed byt
 struct Work {
   std::uint64_t gets = 0;
   std::uint64_t copied_bytes = 0;
+  crl_traffic_t given = {};
 };
 
 Work work_of(crl_context_h context) {
   net::Network& network = *context->engine->network();
-  return {network.wire().counters().gets,
-          network.counters().copied_bytes + network.wire().counters().copied_bytes};
+  Work work{
+      .gets = network.wire().counters().gets,
+      .copied_bytes = network.counters().copied_bytes + network.wire().counters().copied_bytes};
+  crl_context_traffic(context, &work.given);
+  return work;
 }
 
 class Fetch : public testing::Test {
@@ -96,6 +100,9 @@ TEST_F(Fetch, OfAnAlltoallvOnlyTheOwnBlockIsCopied) {
                             counts.data(), places.data()));
     EXPECT_EQ(work().gets - before.gets, kRanks - 1);
     EXPECT_LT(work().copied_bytes - before.copied_bytes, kBytes + kSmall);
+    EXPECT_EQ(work().given.sent_in_place_bytes - before.given.sent_in_place_bytes,
+              (kRanks - 1) * kBytes);
+    EXPECT_EQ(work().given.sent_copied_bytes, before.given.sent_copied_bytes);
     for (int from = 0; from < kRanks; ++from) {
       const auto theirs = bytes_of(from, 1, kRanks * kBytes);
       const auto at = static_cast<std::ptrdiff_t>(kBytes);

@@ -4,6 +4,7 @@
 // is posted, and the sender copies none of its bytes. Counted are posts, entries and copied bytes.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -75,6 +76,15 @@ std::vector<std::uint64_t> bruck_runs(int ranks) {
   return runs;
 }
 
+// Of a call, all steps together.
+std::uint64_t bruck_blocks(int ranks) {
+  std::uint64_t blocks = 0;
+  for (int j = 1; j < ranks; ++j) {
+    blocks += static_cast<std::uint64_t>(std::popcount(static_cast<unsigned>(j)));
+  }
+  return blocks;
+}
+
 class Gather : public ListJob {};
 
 class Bruck : public Gather, public testing::WithParamInterface<int> {};
@@ -86,8 +96,12 @@ TEST_P(Bruck, PostsItsListsAndCopiesNothing) {
       Exchange exchange(member, ranks, shared);
       exchange.call(0);
       const net::Counters before = member.counters();
+      const crl_traffic_t given = member.traffic();
       exchange.call(1);
       const net::Counters work = member.counters() - before;
+      EXPECT_EQ(member.traffic().sent_in_place_bytes - given.sent_in_place_bytes,
+                bruck_blocks(ranks) * kBlock);
+      EXPECT_EQ(member.traffic().sent_copied_bytes, given.sent_copied_bytes);
       const auto runs = bruck_runs(ranks);
       std::uint64_t entries = 0, posts = 0;
       for (const std::uint64_t count : runs) {
@@ -152,10 +166,14 @@ TEST_F(Gather, WithoutItTheSenderCopies) {
   run(5, kBruck, [](const Member& member) {
     Exchange exchange(member, 5, true);
     const net::Counters before = member.counters();
+    const crl_traffic_t given = member.traffic();
     exchange.call(0);
     const net::Counters work = member.counters() - before;
     EXPECT_EQ(work.gathered, 0);
     EXPECT_EQ(work.sent_copied_bytes, (2 + 2 + 1) * kBlock);
+    EXPECT_EQ(member.traffic().sent_copied_bytes - given.sent_copied_bytes, (2 + 2 + 1) * kBlock);
+    EXPECT_EQ(member.traffic().sent_in_place_bytes, given.sent_in_place_bytes);
+    EXPECT_EQ(member.traffic().copied_bytes, given.copied_bytes);  // each rank is a node
   });
 }
 

@@ -278,15 +278,32 @@ TEST(ServletPlace, IsTheLastCoreThatNoRankMayRunOn) {
   CPU_ZERO(&used);
   for (const int core : {1, 2, 3, 5}) CPU_SET(core, &allowed);
   for (const int core : {1, 5, 6}) CPU_SET(core, &used);
-  ServletPlace place = place_servlet(allowed, used);
+  ServletPlace place = place_servlet(allowed, used, {});
   EXPECT_TRUE(place.alone);
   EXPECT_EQ(CPU_COUNT(&place.cores), 1);
   EXPECT_TRUE(CPU_ISSET(3, &place.cores));
   CPU_SET(2, &used);
   CPU_SET(3, &used);
-  place = place_servlet(allowed, used);
+  place = place_servlet(allowed, used, {});
   EXPECT_FALSE(place.alone);
   EXPECT_TRUE(CPU_EQUAL(&place.cores, &allowed));
+}
+
+TEST(ServletPlace, IsNearTheNetworkIfNobodyRunsThere) {
+  cpu_set_t allowed, used;
+  CPU_ZERO(&allowed);
+  CPU_ZERO(&used);
+  for (const int core : {1, 2, 3, 5}) CPU_SET(core, &allowed);
+  Cores near;
+  for (const std::size_t core : {0, 1, 2}) near.set(core);
+  ServletPlace place = place_servlet(allowed, used, near);
+  EXPECT_TRUE(CPU_ISSET(2, &place.cores));
+  CPU_SET(2, &used);
+  place = place_servlet(allowed, used, near);
+  EXPECT_TRUE(CPU_ISSET(1, &place.cores));
+  CPU_SET(1, &used);  // a core of its own is worth more than a near one
+  place = place_servlet(allowed, used, near);
+  EXPECT_TRUE(place.alone && CPU_ISSET(5, &place.cores));
 }
 
 }  // namespace

@@ -39,6 +39,11 @@ struct Member {
   [[nodiscard]] net::Network& network() const { return *context->engine->network(); }
   [[nodiscard]] net::Counters counters() const { return network().counters(); }
   [[nodiscard]] const wire::Counters& wire_counters() const { return network().wire().counters(); }
+  [[nodiscard]] crl_traffic_t traffic() const {
+    crl_traffic_t traffic{};
+    crl_context_traffic(context, &traffic);
+    return traffic;
+  }
   [[nodiscard]] std::uint64_t registrations() const { return wire_counters().registrations; }
   [[nodiscard]] std::uint64_t most_entries() const {
     return network().wire().capabilities().max_pieces - 1;
