@@ -3,9 +3,9 @@
 // A switch: frames in at ports, frames out at ports, each an AXI4-Stream of words of 64 bits as
 // sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
 //
-// Each port keeps one frame; whole ones are worked off one at a time, in turn over the ports: taken_o
-// is 1 for one cycle when the next of port taken_port_o is begun, and from there on all that it makes
-// the switch send leaves before what later ones do. No port's input waits for another's input.
+// Each port keeps one frame, and checks it; whole ones are worked off one at a time, in turn over the
+// ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on all that
+// it makes the switch send leaves before what later ones do. No port's input waits for another's.
 //
 // Outputs wait until what is sent is taken, and with them the engine: who is on the other side must
 // take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that has
@@ -68,17 +68,19 @@ module sw_switch
     $error("operands are whole words of 64 bits, 8,192 bytes at most");
   end
 
-  logic [Ports-1:0] whole, done, overruns;
+  logic [Ports-1:0] whole, soon, checked, authentic, done, overruns;
   packet_t [Ports-1:0] packets;
-  packet_t packet_q;
   word_t [Ports-1:0] words;
   word_at_t word_at;
-  logic reads;
+  logic reads, writes, again;
+  job_entry_t [Jobs-1:0] jobs;
 
   logic busy_q, takes, packet_done;
-  logic [PortBits-1:0] port_q, turn;
+  logic [PortBits-1:0] port_q;  // of the packet that is the engine's
 
   for (genvar port = 0; port < Ports; ++port) begin : g_port
+    word_at_t check_at;
+
     sw_parser u_parser (
       .clk_i,
       .rst_ni,
@@ -93,40 +95,84 @@ module sw_switch
       .packet_valid_o(whole[port]),
       .packet_o      (packets[port]),
       .done_i        (done[port]),
-      .read_i        (reads),
-      .word_at_i     (word_at),
+      .read_i        (reads || !checked[port]),
+      .word_at_i     (checked[port] ? word_at : check_at),
       .word_o        (words[port]),
       .patience_i,
       .overrun_o     (overruns[port])
     );
+
+    sw_check #(
+      .Jobs(Jobs),
+      .TagWordCycles(TagWordCycles)
+    ) u_check (
+      .clk_i,
+      .rst_ni,
+      .jobs_i        (jobs),
+      .again_i       (again),
+      .packet_valid_i(whole[port]),
+      .packet_i      (packets[port]),
+      .done_i        (done[port]),
+      .word_at_o     (check_at),
+      .word_i        (words[port]),
+      .soon_o        (soon[port]),
+      .checked_o     (checked[port]),
+      .authentic_o   (authentic[port])
+    );
     assign done[port] = packet_done && port_q == PortBits'(port);
   end
 
-  sw_round_robin #(
-    .Ports(Ports)
-  ) u_round_robin (
+  logic found_valid, touch;
+  found_t found;
+  logic [$clog2(Groups)-1:0] child_group_at;
+  logic [15:0] child_at;
+  address_t child;
+
+  assign writes = control_valid_i && control_ready_o;
+
+  sw_lookup #(
+    .Ports(Ports),
+    .Children(Children),
+    .Jobs(Jobs),
+    .Groups(Groups),
+    .ForwardEntries(ForwardEntries),
+    .Window(Window),
+    .OperandBytes(OperandBytes)
+  ) u_lookup (
     .clk_i,
     .rst_ni,
-    .asks_i(whole),
-    .take_i(takes),
-    .turn_o(turn)
+    .own_mac_i,
+    .control_port_i,
+    .write_i         (writes),
+    .table_i         (table_e'(control_table_i)),
+    .index_i         (control_index_i),
+    .record_i        (control_record_i),
+    .again_o         (again),
+    .jobs_o          (jobs),
+    .asks_i          (soon & ~(Ports'(busy_q) << port_q)),
+    .checked_i       (checked),
+    .authentic_i     (authentic),
+    .packets_i       (packets),
+    .take_i          (takes),
+    .ready_o         (found_valid),
+    .found_o         (found),
+    .child_group_at_i(child_group_at),
+    .child_i         (child_at),
+    .child_o         (child),
+    .touch_i         (touch),
+    .touched_o
   );
-  assign takes = !busy_q && whole != '0;
-  assign taken_port_o = port_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       busy_q <= 1'b0;
-    end else if (takes) begin
-      busy_q <= 1'b1;
-    end else if (packet_done) begin
-      busy_q <= 1'b0;
+    end else begin
+      busy_q <= takes || (busy_q && !packet_done);
     end
   end
-  always_ff @(posedge clk_i) begin
-    if (takes) port_q <= turn;
-    packet_q <= packets[port_q];
-  end
+  always_ff @(posedge clk_i) if (takes) port_q <= found.port[PortBits-1:0];
+  assign taken_o = takes;
+  assign taken_port_o = found.port[PortBits-1:0];
 
   logic m_valid, counts;
   counter_e counter;
@@ -135,9 +181,7 @@ module sw_switch
   sw_engine #(
     .Ports(Ports),
     .Children(Children),
-    .Jobs(Jobs),
     .Groups(Groups),
-    .ForwardEntries(ForwardEntries),
     .Window(Window),
     .OperandBytes(OperandBytes),
     .TagWordCycles(TagWordCycles)
@@ -147,16 +191,14 @@ module sw_switch
     .own_mac_i,
     .own_ip_i,
     .own_udp_port_i,
-    .control_port_i,
     .control_valid_i,
     .control_ready_o,
     .control_table_i (table_e'(control_table_i)),
     .control_index_i,
     .control_record_i,
-    .packet_valid_i  (busy_q),
-    .packet_i        (packet_q),
-    .packet_port_i   (port_q),
-    .packet_taken_o  (taken_o),
+    .found_valid_i   (found_valid),
+    .found_i         (found),
+    .take_o          (takes),
     .packet_done_o   (packet_done),
     .packet_read_o   (reads),
     .packet_word_at_o(word_at),
@@ -167,7 +209,10 @@ module sw_switch
     .m_data_o,
     .m_keep_o,
     .m_last_o,
-    .touched_o,
+    .child_group_at_o(child_group_at),
+    .child_o         (child_at),
+    .child_i         (child),
+    .touch_o         (touch),
     .counts_o        (counts),
     .counter_o       (counter)
   );
