@@ -41,10 +41,9 @@ module sw_engine
   output logic                      packet_read_o,
   output word_at_t                  packet_word_at_o,
   input  word_t                     packet_word_i,
-  output logic                      m_valid_o,
-  input  logic                      m_ready_i,
-  output logic [PortBits-1:0]       m_port_o,
-  output word_t                     m_data_o,
+  output logic [Ports-1:0]          m_valid_o,
+  input  logic [Ports-1:0]          m_ready_i,
+  output word_t [Ports-1:0]         m_data_o,
   output logic [WordBytes-1:0]      m_keep_o,
   output logic                      m_last_o,
   // Of a group's children, one, without a clock; and that something came of the group.
@@ -71,8 +70,8 @@ module sw_engine
     StStore,   // its operand, or the result
     StReduce,  // the operands of all children
     StSeal,    // the tag of what is to be sent
-    StTarget,  // the next one that it goes to
-    StSend,    // one frame
+    StTarget,  // those that it goes to
+    StSend,    // one frame, to several ports at once
     StDone
   } state_e;
 
@@ -101,7 +100,7 @@ module sw_engine
   to_e to_q;
   header_t out_q;
   bytes_t out_payload_q;
-  address_t address, address_q;
+  address_t address;
   logic [Targets-1:0] targets_q;
   logic [TargetBits-1:0] target;
 
@@ -111,7 +110,15 @@ module sw_engine
   action_e action;
   counter_e rule_counter;
   reason_e reason;
-  logic complete, complete_q, slots_busy, touches, leads_nowhere;
+  logic complete, complete_q, slots_busy, touches;
+
+  // Of what is sent to several ports at once: those that it goes to, each once. Who has the same port
+  // as another is sent to in a later round.
+  logic [Ports-1:0] round_q, taken;
+  logic gathers, chooses, leads_nowhere, waits_for_round, word_valid, word_taken;
+  word_t word;
+  word_at_t word_at;
+  logic [19:0] ipv4_sum_so_far;
 
   // The units that take more than a cycle.
   logic tag_start, tag_valid, reduce_start, reduce_done, send_start, send_done;
@@ -133,7 +140,7 @@ module sw_engine
   assign ports = found_q.ports[Ports-1:0];
 
   assign child_group_at_o = group_at;
-  assign child_o = state_q == StTarget ? 16'(target) : header.child;
+  assign child_o = gathers ? 16'(target) : header.child;
   assign child = child_i;
   assign touch_o = touches && state_q == StRules;
 
@@ -193,7 +200,7 @@ module sw_engine
   always_comb begin
     counter_o = rule_counter;
     counts_o = state_q == StRules;
-    if (state_q == StTarget) begin
+    if (gathers) begin
       counter_o = CountUndeliverable;
       counts_o = targets_q != '0 && leads_nowhere;
     end
@@ -216,10 +223,10 @@ module sw_engine
     .own_mac_i,
     .own_ip_i,
     .own_udp_port_i,
-    .to_i           (address_q),
     .header_i       (out_q),
     .payload_bytes_i(out_payload_q),
-    .head_o         (head)
+    .head_o         (head),
+    .sum_o          (ipv4_sum_so_far)
   );
 
   assign tag_start = enters_q && state_q == StSeal;
@@ -279,19 +286,42 @@ module sw_engine
     .read_o   (packet_read_o),
     .word_at_o(send_at),
     .word_i   (to_q == ToPorts ? packet_word_i : sent_word),
-    .m_valid_o,
-    .m_ready_i,
-    .m_data_o,
+    .m_valid_o(word_valid),
+    .m_ready_i(word_taken),
+    .m_word_at_o(word_at),
+    .m_data_o (word),
     .m_keep_o,
     .m_last_o,
     .done_o   (send_done)
   );
-  assign m_port_o = PortBits'(address_q.port);
+
+  for (genvar port = 0; port < Ports; ++port) begin : g_outlet
+    sw_outlet u_outlet (
+      .clk_i,
+      .rst_ni,
+      .choose_i (chooses && address.port == 8'(port)),
+      .address_i(address),
+      .raw_i    (to_q == ToPorts),
+      .sum_i    (ipv4_sum_so_far),
+      .valid_i  (word_valid && round_q[port]),
+      .word_at_i(word_at),
+      .data_i   (word),
+      .next_i   (word_taken),
+      .taken_o  (taken[port]),
+      .m_valid_o(m_valid_o[port]),
+      .m_ready_i(m_ready_i[port]),
+      .m_data_o (m_data_o[port])
+    );
+  end
+  assign word_taken = (taken | ~round_q) == '1;
 
   assign packet_word_at_o = state_q inside {StWeigh, StRules, StStore} ? fetch_q : send_at;
 
   assign target = TargetBits'(lowest_of(MaxChildren'(targets_q)));
   assign leads_nowhere = 32'(address.port) >= Ports;
+  assign gathers = state_q inside {StSeal, StTarget};
+  assign waits_for_round = !leads_nowhere && round_q[PortBits'(address.port)];
+  assign chooses = gathers && targets_q != '0 && !leads_nowhere && !waits_for_round;
   always_comb begin
     unique case (to_q)
       ToSource:   address = source;
@@ -354,13 +384,9 @@ module sw_engine
       StReduce: if (reduce_done) state_d = StSeal;
       StSeal: if (tag_valid) state_d = StTarget;
       StTarget: begin
-        if (targets_q == '0) begin
-          state_d = StDone;
-        end else if (!leads_nowhere) begin
-          state_d = StSend;
-        end
+        if (targets_q == '0 || waits_for_round) state_d = round_q == '0 ? StDone : StSend;
       end
-      StSend: if (send_done) state_d = StTarget;
+      StSend: if (send_done) state_d = targets_q == '0 ? StDone : StTarget;
       default: state_d = takes ? first_state : StIdle;
     endcase
   end
@@ -372,7 +398,9 @@ module sw_engine
     if (!rst_ni) begin
       state_q <= StIdle;
       enters_q <= 1'b0;
+      round_q <= '0;
     end else begin
+      round_q <= send_done ? '0 : round_q | (Ports'(chooses) << address.port);
       state_q <= state_d;
       enters_q <= state_d != state_q;
     end
@@ -436,12 +464,9 @@ module sw_engine
       StSeal: begin
         if (tag_valid) out_q.tag <= tag;
       end
-      StTarget: begin
-        targets_q[target] <= 1'b0;
-        address_q <= address;
-      end
       default: ;
     endcase
+    if (gathers && !waits_for_round) targets_q[target] <= 1'b0;
   end
 
 endmodule

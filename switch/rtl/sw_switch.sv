@@ -49,8 +49,8 @@ module sw_switch
   input  logic [Ports-1:0]                s_last_i,
   output logic [Ports-1:0]                m_valid_o,
   input  logic [Ports-1:0]                m_ready_i,
-  output word_t                           m_data_o,  // of the port whose valid is 1
-  output logic [WordBytes-1:0]            m_keep_o,
+  output logic [Ports-1:0][WordBits-1:0]  m_data_o,
+  output logic [WordBytes-1:0]            m_keep_o,  // and last: of all ports whose valid is 1
   output logic                            m_last_o,
   output logic                            taken_o,
   output logic [PortBits-1:0]             taken_port_o,
@@ -174,9 +174,8 @@ module sw_switch
   assign taken_o = takes;
   assign taken_port_o = found.port[PortBits-1:0];
 
-  logic m_valid, counts;
+  logic counts;
   counter_e counter;
-  logic [PortBits-1:0] m_port;
 
   sw_engine #(
     .Ports(Ports),
@@ -203,9 +202,8 @@ module sw_switch
     .packet_read_o   (reads),
     .packet_word_at_o(word_at),
     .packet_word_i   (words[port_q]),
-    .m_valid_o       (m_valid),
-    .m_ready_i       (m_ready_i[m_port]),
-    .m_port_o        (m_port),
+    .m_valid_o,
+    .m_ready_i,
     .m_data_o,
     .m_keep_o,
     .m_last_o,
@@ -216,7 +214,6 @@ module sw_switch
     .counts_o        (counts),
     .counter_o       (counter)
   );
-  assign m_valid_o = Ports'(m_valid) << m_port;
 
   sw_counters #(
     .Ports(Ports)
