@@ -4,9 +4,10 @@
 //
 // start_i, one cycle, when the one before is done. What is sent stays until done_o, which is 1 in the
 // cycle in which the last word is taken; the first one is offered two cycles after start_i. word_at_o
-// is the word of the frame that word_i is two cycles later, of those in which read_o is 1: in others it
-// stays. With raw_i, all of the frame lies there, else what is behind its head. read_o is 1 while
-// nothing is sent. m_word_at_o is the word of the frame that is offered. The port is an AXI4-Stream as sw_parser's is: what is offered stays until it is taken.
+// is the word of the frame that word_i is two cycles later, of those in which read_o is 1: in others
+// it stays. With raw_i, all of the frame lies there, else what is behind its head. read_o is 1 while
+// nothing is sent. m_word_at_o is the word of the frame that is offered. The port is an AXI4-Stream
+// as sw_parser's is: what is offered stays until it is taken.
 module sw_builder
   import sw_switch_pkg::*;
 (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of a port: whether the packet that it keeps was made with the key of the job that it names. Each port
-// has its own, so that packets that come at once are checked at once.
+// Of a port: whether the packet that it keeps was made with the key of the job that it names. Each
+// port has its own, so that packets that come at once are checked at once.
 //
-// checked_o is 1 from where it is known, with authentic_o, to done_i; a frame that is no packet of a known
-// job is checked as soon as its verdict is there, and not authentic. soon_o is 1 from a few cycles
-// before that: all words of the packet have gone into its tag. again_i, one cycle, with what
+// checked_o is 1 from where it is known, with authentic_o, to done_i; a frame that is no packet of a
+// known job is checked as soon as its verdict is there, and not authentic. soon_o is 1 from a few
+// cycles before that: all words of the packet have gone into its tag. again_i, one cycle, with what
 // jobs_i is from the next one on: what was checked before counts no more. Until checked_o the frame's
 // words are read here: word_i is word_at_o of two cycles before.
 module sw_check

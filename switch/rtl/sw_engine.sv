@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a switch does with a packet that has been checked and looked up, to the last frame that it sends,
-// one packet at a time: slot, reduction, answer. Frames for others go on as they are.
+// What a switch does with a packet that has been checked and looked up, to the last frame that it
+// sends, one packet at a time: slot, reduction, answer. Frames for others go on as they are.
 //
-// found_i is taken in a cycle in which found_valid_i and take_o are 1; its frame is kept to packet_done_o,
-// which is 1 for one cycle, in which the next may be taken; packet_word_i is the word of its frame
-// packet_word_at_o of two cycles before, of those in which packet_read_o is 1. Frames leave by m_port_o, an AXI4-Stream as
-// sw_parser's, in the order of what they answer, and to several children in that of their numbers.
-// Who does not take a frame stops all. A frame to a port that is not there is dropped. Tables are
-// written when control_valid_i and control_ready_o are 1, between packets; a group that is written has all its slots before their first
-// use. counter_o is counted when counts_o is 1.
+// found_i is taken in a cycle in which found_valid_i and take_o are 1; its frame is kept to
+// packet_done_o, which is 1 for one cycle, in which the next may be taken; packet_word_i is the word
+// of its frame packet_word_at_o of two cycles before, of those in which packet_read_o is 1. Frames
+// leave by AXI4-Streams as sw_parser's, in the order of what they answer: to several children at
+// once, but to those behind the same port in the order of their numbers. Who does not take a frame
+// stops all. A frame to a port that is not there is dropped. Tables are written when control_valid_i
+// and control_ready_o are 1, between packets; a group that is written has all its slots before their
+// first use. counter_o is counted when counts_o is 1.
 module sw_engine
   import sw_protocol_pkg::*;
   import sw_reduce_pkg::operation_t;
@@ -279,20 +280,20 @@ module sw_engine
   sw_builder u_builder (
     .clk_i,
     .rst_ni,
-    .start_i  (send_start),
-    .raw_i    (to_q == ToPorts),
-    .head_i   (head),
-    .bytes_i  (to_q == ToPorts ? packet.bytes : bytes_t'(HeadBytes) + out_payload_q),
-    .read_o   (packet_read_o),
-    .word_at_o(send_at),
-    .word_i   (to_q == ToPorts ? packet_word_i : sent_word),
-    .m_valid_o(word_valid),
-    .m_ready_i(word_taken),
+    .start_i    (send_start),
+    .raw_i      (to_q == ToPorts),
+    .head_i     (head),
+    .bytes_i    (to_q == ToPorts ? packet.bytes : bytes_t'(HeadBytes) + out_payload_q),
+    .read_o     (packet_read_o),
+    .word_at_o  (send_at),
+    .word_i     (to_q == ToPorts ? packet_word_i : sent_word),
+    .m_valid_o  (word_valid),
+    .m_ready_i  (word_taken),
     .m_word_at_o(word_at),
-    .m_data_o (word),
+    .m_data_o   (word),
     .m_keep_o,
     .m_last_o,
-    .done_o   (send_done)
+    .done_o     (send_done)
   );
 
   for (genvar port = 0; port < Ports; ++port) begin : g_outlet

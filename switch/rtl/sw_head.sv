@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The head of a frame of the switch's own. head_o is that of the inputs, and lacks the destination and IPv4's
-// checksum: those are each outlet's own. sum_o, of IPv4's header as far as it is there, comes two
-// cycles after the inputs.
+// The head of a frame of the switch's own. head_o is that of the inputs, and lacks the destination
+// and IPv4's checksum: those are each outlet's own. sum_o, of IPv4's header as far as it is there,
+// comes two cycles after the inputs.
 module sw_head
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;

@@ -3,10 +3,11 @@
 // The packet that is next, of those at all ports, and what the tables know of it: found while the
 // engine still works on the one before.
 //
-// A port asks (asks_i) when its packet will be checked in a few cycles, or is, and is not the engine's
-// already. found_o is that of the port whose turn it is, when ready_o is 1: it is checked, too. take_i is the
-// engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never in a cycle with take_i;
-// again_o is 1 for the cycle of a write after which what was found, and checked, counts no more.
+// A port asks (asks_i) when its packet will be checked in a few cycles, or is, and is not the
+// engine's already. found_o is that of the port whose turn it is, when ready_o is 1: it is checked,
+// too. take_i is the engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never
+// in a cycle with take_i; again_o is 1 for the cycle of a write after which what was found, and
+// checked, counts no more.
 module sw_lookup
   import sw_protocol_pkg::MaxChildren;
   import sw_switch_pkg::*;

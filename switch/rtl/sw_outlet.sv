@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A port's part of a frame that leaves by several ports at once: who gets it, in Ethernet's, IPv4's and
-// UDP's headers, and which of its words the port has taken.
+// A port's part of a frame that leaves by several ports at once: who gets it, in Ethernet's, IPv4's
+// and UDP's headers, and which of its words the port has taken.
 //
-// choose_i, one cycle, is there with address_i, at the latest with the start of sw_builder; then valid_i is
-// 1 for each word, data_i, number word_at_i of the frame, until next_i: all ports have taken it.
-// taken_o is 1 if this one has, or does. sum_i is IPv4's of all but the destination. With raw_i the
-// frame is as it came.
+// choose_i, one cycle, is there with address_i, at the latest with the start of sw_builder; then
+// valid_i is 1 for each word, data_i, number word_at_i of the frame, until next_i: all ports have
+// taken it. taken_o is 1 if this one has, or does. sum_i is IPv4's of all but the destination. With
+// raw_i the frame is as it came.
 module sw_outlet
   import sw_switch_pkg::*;
 (

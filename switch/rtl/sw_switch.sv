@@ -4,18 +4,19 @@
 // sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
 //
 // Each port keeps one frame, and checks it; whole ones are worked off one at a time, in turn over the
-// ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on all that
-// it makes the switch send leaves before what later ones do. No port's input waits for another's.
+// ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on
+// all that it makes the switch send leaves before what later ones do. No port's input waits for
+// another's.
 //
 // Outputs wait until what is sent is taken, and with them the engine: who is on the other side must
-// take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that has
-// no room pauses its sender for patience_i cycles, and then drops its frame (sw_parser), which the
-// protocol makes good. So switches may be connected with each other in any way. With a patience without
-// end (all ones) an input waits for the engine, and two switches with links between them for each
-// other for ever: only senders that never wait for this switch may have that.
+// take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that
+// has no room pauses its sender for patience_i cycles, and then drops its frame (sw_parser), which
+// the protocol makes good. So switches may be connected with each other in any way. With a patience
+// without end (all ones) an input waits for the engine, and two switches with links between them for
+// each other for ever: only senders that never wait for this switch may have that.
 //
-// A port leads to the processor beside the switch, which loads the tables
-// (sw_engine), and gets what is for the switch, and is no contribution, result or refusal.
+// A port leads to the processor beside the switch, which loads the tables (sw_lookup), and gets what
+// is for the switch, and is no contribution, result or refusal.
 module sw_switch
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;

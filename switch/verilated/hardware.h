@@ -45,9 +45,8 @@ class Hardware {
   Hardware& operator=(const Hardware&) = delete;
   ~Hardware();
 
-  /// A frame comes to a port; until the switch is done with it, what leaves it is added to `sent`, in
-  /// order as far as it leaves by the same port.
-  /// An error: it does not become done.
+  /// A frame comes to a port; until the switch is done with it, what leaves it is added to `sent`,
+  /// in order as far as it leaves by the same port. An error: it does not become done.
   Status pass(std::size_t port, const Bytes& frame, std::vector<SentFrame>& sent);
   Status write(Table table, std::size_t index, const Record& record);
 
