@@ -4,9 +4,10 @@
 //
 // start_i, one cycle, when the one before is done. What is sent stays until done_o, which is 1 in the
 // cycle in which the last word is taken; the first one is offered two cycles after start_i. word_at_o
-// is the word of the frame that word_i is two cycles later, of those in which read_o is 1: in others it
-// stays. With raw_i, all of the frame lies there, else what is behind its head. read_o is 1 while
-// nothing is sent. The port is an AXI4-Stream as sw_parser's is: what is offered stays until it is taken.
+// is the word of the frame that word_i is two cycles later, of those in which read_o is 1: in others
+// it stays. With raw_i, all of the frame lies there, else what is behind its head. read_o is 1 while
+// nothing is sent. m_word_at_o is the word of the frame that is offered. The port is an AXI4-Stream
+// as sw_parser's is: what is offered stays until it is taken.
 module sw_builder
   import sw_switch_pkg::*;
 (
@@ -21,6 +22,7 @@ module sw_builder
   input  word_t                word_i,
   output logic                 m_valid_o,
   input  logic                 m_ready_i,
+  output word_at_t             m_word_at_o,
   output word_t                m_data_o,
   output logic [WordBytes-1:0] m_keep_o,
   output logic                 m_last_o,
@@ -38,6 +40,7 @@ module sw_builder
   assign read_o = !valid_q || m_ready_i;
 
   assign m_valid_o = valid_q;
+  assign m_word_at_o = at_q;
   assign m_last_o = rest <= bytes_t'(WordBytes);
   assign done_o = m_valid_o && m_ready_i && m_last_o;
 

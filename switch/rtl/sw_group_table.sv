@@ -30,6 +30,7 @@ module sw_group_table
   input  table_e                table_i,
   input  logic [15:0]           index_i,
   input  logic [RecordBits-1:0] record_i,
+  output job_entry_t [Jobs-1:0] jobs_o,
   input  logic [31:0]           job_i,
   input  logic [31:0]           group_i,
   output logic                  job_found_o,
@@ -48,6 +49,7 @@ module sw_group_table
   job_entry_t [Jobs-1:0] jobs_q;
   group_entry_t [Groups-1:0] groups_q;
   address_t children[Groups*Children];
+  assign jobs_o = jobs_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

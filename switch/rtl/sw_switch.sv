@@ -3,19 +3,20 @@
 // A switch: frames in at ports, frames out at ports, each an AXI4-Stream of words of 64 bits as
 // sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
 //
-// Each port keeps one frame; whole ones are worked off one at a time, in turn over the ports: taken_o
-// is 1 for one cycle when the next of port taken_port_o is begun, and from there on all that it makes
-// the switch send leaves before what later ones do. No port's input waits for another's input.
+// Each port keeps one frame, and checks it; whole ones are worked off one at a time, in turn over the
+// ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on
+// all that it makes the switch send leaves before what later ones do. No port's input waits for
+// another's.
 //
 // Outputs wait until what is sent is taken, and with them the engine: who is on the other side must
-// take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that has
-// no room pauses its sender for patience_i cycles, and then drops its frame (sw_parser), which the
-// protocol makes good. So switches may be connected with each other in any way. With a patience without
-// end (all ones) an input waits for the engine, and two switches with links between them for each
-// other for ever: only senders that never wait for this switch may have that.
+// take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that
+// has no room pauses its sender for patience_i cycles, and then drops its frame (sw_parser), which
+// the protocol makes good. So switches may be connected with each other in any way. With a patience
+// without end (all ones) an input waits for the engine, and two switches with links between them for
+// each other for ever: only senders that never wait for this switch may have that.
 //
-// A port leads to the processor beside the switch, which loads the tables
-// (sw_engine), and gets what is for the switch, and is no contribution, result or refusal.
+// A port leads to the processor beside the switch, which loads the tables (sw_lookup), and gets what
+// is for the switch, and is no contribution, result or refusal.
 module sw_switch
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
@@ -49,8 +50,8 @@ module sw_switch
   input  logic [Ports-1:0]                s_last_i,
   output logic [Ports-1:0]                m_valid_o,
   input  logic [Ports-1:0]                m_ready_i,
-  output word_t                           m_data_o,  // of the port whose valid is 1
-  output logic [WordBytes-1:0]            m_keep_o,
+  output logic [Ports-1:0][WordBits-1:0]  m_data_o,
+  output logic [WordBytes-1:0]            m_keep_o,  // and last: of all ports whose valid is 1
   output logic                            m_last_o,
   output logic                            taken_o,
   output logic [PortBits-1:0]             taken_port_o,
@@ -68,17 +69,19 @@ module sw_switch
     $error("operands are whole words of 64 bits, 8,192 bytes at most");
   end
 
-  logic [Ports-1:0] whole, done, overruns;
+  logic [Ports-1:0] whole, soon, checked, authentic, done, overruns;
   packet_t [Ports-1:0] packets;
-  packet_t packet_q;
   word_t [Ports-1:0] words;
   word_at_t word_at;
-  logic reads;
+  logic reads, writes, again;
+  job_entry_t [Jobs-1:0] jobs;
 
   logic busy_q, takes, packet_done;
-  logic [PortBits-1:0] port_q, turn;
+  logic [PortBits-1:0] port_q;  // of the packet that is the engine's
 
   for (genvar port = 0; port < Ports; ++port) begin : g_port
+    word_at_t check_at;
+
     sw_parser u_parser (
       .clk_i,
       .rst_ni,
@@ -93,51 +96,92 @@ module sw_switch
       .packet_valid_o(whole[port]),
       .packet_o      (packets[port]),
       .done_i        (done[port]),
-      .read_i        (reads),
-      .word_at_i     (word_at),
+      .read_i        (reads || !checked[port]),
+      .word_at_i     (checked[port] ? word_at : check_at),
       .word_o        (words[port]),
       .patience_i,
       .overrun_o     (overruns[port])
     );
+
+    sw_check #(
+      .Jobs(Jobs),
+      .TagWordCycles(TagWordCycles)
+    ) u_check (
+      .clk_i,
+      .rst_ni,
+      .jobs_i        (jobs),
+      .again_i       (again),
+      .packet_valid_i(whole[port]),
+      .packet_i      (packets[port]),
+      .done_i        (done[port]),
+      .word_at_o     (check_at),
+      .word_i        (words[port]),
+      .soon_o        (soon[port]),
+      .checked_o     (checked[port]),
+      .authentic_o   (authentic[port])
+    );
     assign done[port] = packet_done && port_q == PortBits'(port);
   end
 
-  sw_round_robin #(
-    .Ports(Ports)
-  ) u_round_robin (
-    .clk_i,
-    .rst_ni,
-    .asks_i(whole),
-    .take_i(takes),
-    .turn_o(turn)
-  );
-  assign takes = !busy_q && whole != '0;
-  assign taken_port_o = port_q;
+  logic found_valid, touch;
+  found_t found;
+  logic [$clog2(Groups)-1:0] child_group_at;
+  logic [15:0] child_at;
+  address_t child;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      busy_q <= 1'b0;
-    end else if (takes) begin
-      busy_q <= 1'b1;
-    end else if (packet_done) begin
-      busy_q <= 1'b0;
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (takes) port_q <= turn;
-    packet_q <= packets[port_q];
-  end
+  assign writes = control_valid_i && control_ready_o;
 
-  logic m_valid, counts;
-  counter_e counter;
-  logic [PortBits-1:0] m_port;
-
-  sw_engine #(
+  sw_lookup #(
     .Ports(Ports),
     .Children(Children),
     .Jobs(Jobs),
     .Groups(Groups),
     .ForwardEntries(ForwardEntries),
+    .Window(Window),
+    .OperandBytes(OperandBytes)
+  ) u_lookup (
+    .clk_i,
+    .rst_ni,
+    .own_mac_i,
+    .control_port_i,
+    .write_i         (writes),
+    .table_i         (table_e'(control_table_i)),
+    .index_i         (control_index_i),
+    .record_i        (control_record_i),
+    .again_o         (again),
+    .jobs_o          (jobs),
+    .asks_i          (soon & ~(Ports'(busy_q) << port_q)),
+    .checked_i       (checked),
+    .authentic_i     (authentic),
+    .packets_i       (packets),
+    .take_i          (takes),
+    .ready_o         (found_valid),
+    .found_o         (found),
+    .child_group_at_i(child_group_at),
+    .child_i         (child_at),
+    .child_o         (child),
+    .touch_i         (touch),
+    .touched_o
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      busy_q <= 1'b0;
+    end else begin
+      busy_q <= takes || (busy_q && !packet_done);
+    end
+  end
+  always_ff @(posedge clk_i) if (takes) port_q <= found.port[PortBits-1:0];
+  assign taken_o = takes;
+  assign taken_port_o = found.port[PortBits-1:0];
+
+  logic counts;
+  counter_e counter;
+
+  sw_engine #(
+    .Ports(Ports),
+    .Children(Children),
+    .Groups(Groups),
     .Window(Window),
     .OperandBytes(OperandBytes),
     .TagWordCycles(TagWordCycles)
@@ -147,31 +191,30 @@ module sw_switch
     .own_mac_i,
     .own_ip_i,
     .own_udp_port_i,
-    .control_port_i,
     .control_valid_i,
     .control_ready_o,
     .control_table_i (table_e'(control_table_i)),
     .control_index_i,
     .control_record_i,
-    .packet_valid_i  (busy_q),
-    .packet_i        (packet_q),
-    .packet_port_i   (port_q),
-    .packet_taken_o  (taken_o),
+    .found_valid_i   (found_valid),
+    .found_i         (found),
+    .take_o          (takes),
     .packet_done_o   (packet_done),
     .packet_read_o   (reads),
     .packet_word_at_o(word_at),
     .packet_word_i   (words[port_q]),
-    .m_valid_o       (m_valid),
-    .m_ready_i       (m_ready_i[m_port]),
-    .m_port_o        (m_port),
+    .m_valid_o,
+    .m_ready_i,
     .m_data_o,
     .m_keep_o,
     .m_last_o,
-    .touched_o,
+    .child_group_at_o(child_group_at),
+    .child_o         (child_at),
+    .child_i         (child),
+    .touch_o         (touch),
     .counts_o        (counts),
     .counter_o       (counter)
   );
-  assign m_valid_o = Ports'(m_valid) << m_port;
 
   sw_counters #(
     .Ports(Ports)

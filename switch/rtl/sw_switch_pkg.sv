@@ -113,6 +113,19 @@ package sw_switch_pkg;
 
   parameter int unsigned RecordBits = $bits(group_entry_t);
 
+  // A packet, and what the tables know of it.
+  typedef struct packed {
+    packet_t                packet;
+    logic [7:0]             port;  // that it came to
+    logic                   job_found;
+    logic [127:0]           key;
+    logic                   authentic;
+    logic                   group_found;
+    logic [15:0]            group_at;
+    group_entry_t           group;
+    logic [MaxChildren-1:0] ports;  // to which it goes if it is for others
+  } found_t;
+
   // What is known of a slot; the operands and what was sent lie elsewhere.
   typedef enum logic [1:0] {
     SlotCollecting,

@@ -19,6 +19,7 @@ module sw_tagger
   input  bytes_t       payload_bytes_i,
   output word_at_t     word_at_o,
   input  word_t        word_i,
+  output logic         runs_o,  // words are missing
   output logic         tag_valid_o,
   output logic [63:0]  tag_o
 );
@@ -55,6 +56,7 @@ module sw_tagger
     end
   end
   assign word_at_o = at_d;
+  assign runs_o = runs_q;
 
   sw_siphash #(
     .WordCycles(WordCycles)

@@ -34,7 +34,7 @@ module sw_switch_registered
   input  logic [Ports-1:0]                s_last_i,
   output logic [Ports-1:0]                m_valid_o,
   input  logic [Ports-1:0]                m_ready_i,
-  output word_t                           m_data_o,
+  output logic [Ports-1:0][WordBits-1:0]  m_data_o,
   output logic [WordBytes-1:0]            m_keep_o,
   output logic                            m_last_o,
   output logic                            taken_o,
@@ -54,7 +54,7 @@ module sw_switch_registered
   logic [Ports-1:0] s_valid, s_ready, s_last, m_valid, m_ready;
   logic [Ports-1:0][WordBits-1:0] s_data;
   logic [Ports-1:0][WordBytes-1:0] s_keep;
-  word_t m_data;
+  logic [Ports-1:0][WordBits-1:0] m_data;
   logic [WordBytes-1:0] m_keep;
   logic m_last, taken;
   logic [PortBits-1:0] taken_port;

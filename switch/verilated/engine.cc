@@ -69,6 +69,11 @@ Status HardwareEngine::receive(const Endpoint& from, std::span<const std::byte> 
   if (control) ++forwarded_;
   for (std::size_t i = 0; i < kBoth && !control; ++i) counted_[i] += after[i] - before[i];
   if (!tables_.status().ok()) return tables_.status();
+  // Ports send at once: what leaves by the same one is in order.
+  std::ranges::stable_sort(sent_, {}, &SentFrame::port);
+  if (!control) {
+    std::ranges::stable_sort(expected_.frames, {}, [](const auto& it) { return it.second.port; });
+  }
   if (Status same = check_sent(in, control); !same.ok()) return same;
   if (Status same = check_counts(); !same.ok()) return same;
   // Of a packet, what the hardware has sent; of a request, what the processor answers.

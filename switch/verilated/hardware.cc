@@ -66,17 +66,18 @@ void Hardware::offer(std::size_t port, const Bytes& frame, std::size_t at) {
 
 void Hardware::collect(std::vector<SentFrame>& sent) {
   const HostedSwitch& it = *module_;
-  if (it.m_valid_o == 0) return;
-  for (std::size_t byte = 0; byte < kWordBytes; ++byte) {
-    if ((it.m_keep_o >> byte & 1) == 0) continue;
-    out_.push_back(static_cast<std::byte>(it.m_data_o >> (8 * byte)));
-  }
-  if (it.m_last_o == 0) return;
-  // A frame for others may leave by several ports; nothing else does.
   for (std::size_t port = 0; port < kPorts; ++port) {
-    if ((it.m_valid_o >> port & 1) != 0) sent.push_back({port, out_});
+    if ((it.m_valid_o >> port & 1) == 0) continue;
+    Bytes& out = out_[port];
+    for (std::size_t byte = 0; byte < kWordBytes; ++byte) {
+      if ((it.m_keep_o >> byte & 1) == 0) continue;
+      const std::uint32_t half = it.m_data_o[2 * port + byte / 4];
+      out.push_back(static_cast<std::byte>(half >> (8 * (byte % 4))));
+    }
+    if (it.m_last_o == 0) continue;
+    sent.push_back({port, std::move(out)});
+    out.clear();
   }
-  out_.clear();
 }
 
 Status Hardware::pass(std::size_t port, const Bytes& frame, std::vector<SentFrame>& sent) {

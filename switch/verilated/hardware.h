@@ -4,6 +4,7 @@
 // cycle.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,8 +45,8 @@ class Hardware {
   Hardware& operator=(const Hardware&) = delete;
   ~Hardware();
 
-  /// A frame comes to a port; until the switch is done with it, what leaves it is added to `sent`.
-  /// An error: it does not become done.
+  /// A frame comes to a port; until the switch is done with it, what leaves it is added to `sent`,
+  /// in order as far as it leaves by the same port. An error: it does not become done.
   Status pass(std::size_t port, const Bytes& frame, std::vector<SentFrame>& sent);
   Status write(Table table, std::size_t index, const Record& record);
 
@@ -58,7 +59,7 @@ class Hardware {
   void tick();
 
   std::unique_ptr<HostedSwitch> module_;
-  Bytes out_;  // of the frame that is leaving
+  std::array<Bytes, kPorts> out_;  // of frames that are leaving
   std::uint64_t cycles_ = 0;
 };
 

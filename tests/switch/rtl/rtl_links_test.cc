@@ -59,8 +59,8 @@ class Links {
       SwitchModule& one = *switches_[i];
       const SwitchModule& other = *switches_[1 - i];
       one.s_valid_i = static_cast<std::uint8_t>(other.m_valid_o >> kLink & 1);
-      one.s_data_i[2 * kLink] = static_cast<std::uint32_t>(other.m_data_o);
-      one.s_data_i[2 * kLink + 1] = static_cast<std::uint32_t>(other.m_data_o >> 32);
+      one.s_data_i[2 * kLink] = other.m_data_o[2 * kLink];
+      one.s_data_i[2 * kLink + 1] = other.m_data_o[2 * kLink + 1];
       one.s_keep_i = other.m_keep_o;
       one.s_last_i = other.m_last_o;
       // All that leaves elsewhere is taken.
@@ -139,7 +139,8 @@ class Links {
     if ((one.m_valid_o >> kReceiver & 1) == 0) return;
     for (std::size_t byte = 0; byte < 8; ++byte) {
       if ((one.m_keep_o >> byte & 1) == 0) continue;
-      out_[i].push_back(static_cast<std::byte>(one.m_data_o >> (8 * byte)));
+      const std::uint32_t half = one.m_data_o[2 * kReceiver + byte / 4];
+      out_[i].push_back(static_cast<std::byte>(half >> (8 * (byte % 4))));
     }
     if (one.m_last_o == 0) return;
     received_[i].push_back(std::move(out_[i]));

@@ -153,7 +153,8 @@ class SwitchBench {
     Bytes& out = ports_[i].out;
     for (std::size_t byte = 0; byte < 8; ++byte) {
       if ((switch_->m_keep_o >> byte & 1) == 0) continue;
-      out.push_back(static_cast<std::byte>(switch_->m_data_o >> (8 * byte)));
+      const std::uint32_t half = switch_->m_data_o[2 * i + byte / 4];
+      out.push_back(static_cast<std::byte>(half >> (8 * (byte % 4))));
     }
     if (switch_->m_last_o == 0) return;
     sent_(i, out);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The packet that is next, of those at all ports, and what the tables know of it: found while the
+// engine still works on the one before.
+//
+// A port asks (asks_i) when its packet will be checked in a few cycles, or is, and is not the
+// engine's already. found_o is that of the port whose turn it is, when ready_o is 1: it is checked,
+// too. take_i is the engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never
+// in a cycle with take_i; again_o is 1 for the cycle of a write after which what was found, and
+// checked, counts no more.
+module sw_lookup
+  import sw_protocol_pkg::MaxChildren;
+  import sw_switch_pkg::*;
+#(
+  parameter  int unsigned Ports = 18,
+  parameter  int unsigned Children = 16,
+  parameter  int unsigned Jobs = 4,
+  parameter  int unsigned Groups = 4,
+  parameter  int unsigned ForwardEntries = 32,
+  parameter  int unsigned Window = 16,
+  parameter  int unsigned OperandBytes = 1408,
+  localparam int unsigned GroupBits = $clog2(Groups),
+  localparam int unsigned PortBits = $clog2(Ports)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic [47:0]           own_mac_i,
+  input  logic [7:0]            control_port_i,
+  input  logic                  write_i,
+  input  table_e                table_i,
+  input  logic [15:0]           index_i,
+  input  logic [RecordBits-1:0] record_i,
+  output logic                  again_o,
+  output job_entry_t [Jobs-1:0] jobs_o,
+  input  logic [Ports-1:0]      asks_i,
+  input  logic [Ports-1:0]      checked_i,
+  input  logic [Ports-1:0]      authentic_i,
+  input  packet_t [Ports-1:0]   packets_i,
+  input  logic                  take_i,
+  output logic                  ready_o,
+  output found_t                found_o,
+  // Of a group's children, one; and that something came of it.
+  input  logic [GroupBits-1:0]  child_group_at_i,
+  input  logic [15:0]           child_i,
+  output address_t              child_o,
+  input  logic                  touch_i,
+  output logic [Groups-1:0]     touched_o
+);
+
+  // Since a port was chosen: its packet is being copied; looked up; and found.
+  logic chosen_q, copied_q, found_q;
+  logic [PortBits-1:0] port_q, turn;
+  packet_t packet_q;
+  logic chooses;
+
+  assign chooses = !chosen_q && asks_i != '0 && !again_o;
+  assign again_o = write_i && table_i inside {TableJobs, TableGroups, TableForward};
+  assign ready_o = found_q && checked_i[port_q];
+
+  sw_round_robin #(
+    .Ports(Ports)
+  ) u_round_robin (
+    .clk_i,
+    .rst_ni,
+    .asks_i,
+    .take_i(chooses),
+    .turn_o(turn)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      {chosen_q, copied_q, found_q} <= '0;
+    end else if (take_i || again_o) begin
+      {chosen_q, copied_q, found_q} <= '0;
+    end else begin
+      chosen_q <= chosen_q || chooses;
+      copied_q <= chosen_q;
+      found_q <= copied_q;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (chooses) port_q <= turn;
+    packet_q <= packets_i[port_q];
+  end
+
+  logic [GroupBits-1:0] group_at;
+  logic [Ports-1:0] ports;
+
+  sw_group_table #(
+    .Ports(Ports),
+    .Jobs(Jobs),
+    .Groups(Groups),
+    .Children(Children),
+    .Window(Window),
+    .OperandBytes(OperandBytes)
+  ) u_group_table (
+    .clk_i,
+    .rst_ni,
+    .write_i,
+    .table_i,
+    .index_i,
+    .record_i,
+    .jobs_o,
+    .job_i        (packet_q.head.header.job),
+    .group_i      (packet_q.head.header.group),
+    .job_found_o  (found_o.job_found),
+    .key_o        (found_o.key),
+    .group_found_o(found_o.group_found),
+    .group_at_o   (group_at),
+    .group_o      (found_o.group),
+    .child_group_at_i,
+    .child_i,
+    .child_o,
+    .touch_i,
+    .touched_o
+  );
+
+  sw_forward_table #(
+    .Ports(Ports),
+    .Entries(ForwardEntries)
+  ) u_forward_table (
+    .clk_i,
+    .rst_ni,
+    .write_i (write_i && table_i == TableForward),
+    .index_i,
+    .record_i,
+    .own_mac_i,
+    .control_port_i,
+    .from_i  (port_q),
+    .mac_i   (packet_q.head.destination_mac),
+    .ports_o (ports)
+  );
+
+  assign found_o.packet = packet_q;
+  assign found_o.port = 8'(port_q);
+  assign found_o.authentic = authentic_i[port_q];
+  assign found_o.group_at = 16'(group_at);
+  always_comb begin
+    found_o.ports = MaxChildren'(ports);
+    if (packet_q.verdict == VerdictControl) begin
+      found_o.ports = (MaxChildren'(1) << control_port_i) & ~(MaxChildren'(1) << port_q);
+    end
+  end
+
+  take_what_is_ready :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> ready_o && !write_i);
+
+endmodule
