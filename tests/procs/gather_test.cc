@@ -302,6 +302,8 @@ TEST_F(Gather, TheTeamAgreesOnTheHighestPrice) {
       expect_ok(settle(member.team));
       const ListCosts costs = member.team->team->limits().list_costs;
       EXPECT_EQ(costs.entry_ps, costs.run_ps + (dear ? kMega : 1) * costs.byte_fs / 1000);
+      // As much as 5.35 entries, and no less than by default.
+      EXPECT_EQ(costs.part_ps, dear ? costs.entry_ps * 107 / 20 : ListCosts().part_ps);
       Exchange(member, 5, true).call(0);
       if (rank != 1) {
         EXPECT_EQ(member.counters().gathered, 3);
