@@ -48,7 +48,7 @@ std::vector<std::pair<std::string, Environment>> settings_of(const OwnProgram& p
 
 std::string text_of(const std::vector<BenchRow>& rows) {
   Table table({"collective", ">bytes", "by", ">start us", ">alone us", ">computation us",
-               ">both us", ">both / longer", ">overlap %"});
+               ">both us", ">both / longer", ">overlap %", ">cores busy %"});
   for (const BenchRow& row : rows) {
     for (const char* const side : {"native", "carillon"}) {
       const Json& figures = row[side];
@@ -59,7 +59,8 @@ std::string text_of(const std::vector<BenchRow>& rows) {
                  short_number(figures["start_us"]), short_number(figures["pure_us"]),
                  short_number(figures["compute_us"]), short_number(figures["total_us"]),
                  fmt::format("{:.2f}", figures["over_longer"].get<double>()),
-                 fmt::format("{:.0f}", figures["overlap_percent"].get<double>())});
+                 fmt::format("{:.0f}", figures["overlap_percent"].get<double>()),
+                 fmt::format("{:.0f}", figures["busy_percent"].get<double>())});
     }
   }
   return table.text();

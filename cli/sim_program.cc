@@ -31,11 +31,11 @@ constexpr std::size_t kRanksShown = 32;
 double us(double ps) { return ps / kPsPerUs; }
 double us(std::int64_t ps) { return us(static_cast<double>(ps)); }
 
-// The program's calls, by algorithms that the rules choose.
+// The program's calls, by algorithms that -a or the built-in rules choose.
 class Chooser {
  public:
-  Chooser(Rules rules, Limits limits, const ProgramRequest& request)
-      : rules_(std::move(rules)),
+  Chooser(std::vector<AlgorithmChoice> forced, Limits limits, const ProgramRequest& request)
+      : forced_(std::move(forced)),
         limits_(std::move(limits)),
         machine_(request.machine),
         slot_bytes_(request.slot_bytes) {}
@@ -44,33 +44,37 @@ class Chooser {
     Limits limits = limits_;
     limits.nodes = nodes;
     limits.slot_bytes = slot_bytes_ > 0 ? slot_bytes_ : predict::slot_bytes(*nodes);
-    const AlgorithmChoice choice = select(shared, limits, rules_);
-    if (Status status = predict::check_machine(*choice.algorithm, machine_); !status.ok()) {
-      return status;
+    std::optional<Status> refused;
+    for (const AlgorithmChoice& choice : forced_) {
+      if (choice.algorithm->collective != shared.collective) continue;
+      Result<sim::Job> job = job_by(choice, shared, limits);
+      if (job.ok()) return job;
+      if (!refused) refused = job.status();
     }
-    Result<Call> call =
-        prepare(*choice.algorithm, {.shared = shared, .limits = limits, .params = choice.params});
-    if (!call.ok()) return call.status();
-    used_.at(static_cast<std::size_t>(shared.collective)).insert(to_text(choice));
-    return sim::Job{.call = call.value(),
-                    .locals = {},
-                    .emit = [algorithm = choice.algorithm](const Call& part, Builder& builder) {
-                      emit_prepared(*algorithm, part, builder);
-                    }};
+    if (refused) return *refused;
+    return job_by(select(shared, limits, default_rules()), shared, limits);
   }
   [[nodiscard]] const std::set<std::string>& used(std::size_t collective) const {
     return used_.at(collective);
   }
 
  private:
-  Rules rules_;
+  Result<sim::Job> job_by(const AlgorithmChoice& choice, const Shared& shared,
+                          const Limits& limits) {
+    Result<sim::Job> job = predict::job_of(choice, shared, limits, machine_);
+    if (job.ok()) used_.at(static_cast<std::size_t>(shared.collective)).insert(to_text(choice));
+    return job;
+  }
+
+  // Of one collective the last one given first; the others are for what it cannot do.
+  std::vector<AlgorithmChoice> forced_;
   Limits limits_;
   const machine::Machine& machine_;
   std::int64_t slot_bytes_;  // 0: the library's
   std::array<std::set<std::string>, kCollectives> used_;
 };
 
-Rules rules_of(const std::vector<std::string>& algorithms) {
+std::vector<AlgorithmChoice> forced_of(const std::vector<std::string>& algorithms) {
   std::string overrides;
   for (const std::string& algorithm : algorithms) {
     if (algorithm.find('=') == std::string::npos && algorithm.find('.') == std::string::npos) {
@@ -78,7 +82,7 @@ Rules rules_of(const std::vector<std::string>& algorithms) {
     }
     overrides += (overrides.empty() ? "" : ";") + algorithm;
   }
-  return value_or_fail(parse_rules(overrides));
+  return value_or_fail(parse_rules(overrides)).overrides;
 }
 
 // All ranks' times together.
@@ -230,7 +234,7 @@ bool simulate_one(const ProgramRequest& request, const program::Program& program
                   Timeline* timeline, Take take) {
   const auto begin = std::chrono::steady_clock::now();
   const Limits limits = request.limits(program.ranks);
-  Chooser chooser(rules_of(request.algorithms), limits, request);
+  Chooser chooser(forced_of(request.algorithms), limits, request);
   sim::Replay replay{.program = program,
                      .nodes = limits.nodes,
                      .job_of =

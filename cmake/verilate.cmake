@@ -3,7 +3,8 @@
 # carillon_verilate(TARGET MODULE ARGS ...): a library TARGET_rtl with the class TARGET, which is the
 # module of switch/rtl, made by Verilator. CARILLON_HAS_VERILATOR says whether there is one; builds
 # with a sanitizer do without, since what would be watched is code that Verilator makes. What another
-# version warns of ends no build: scripts/lint-rtl is there for warnings.
+# version warns of ends no build: scripts/lint-rtl is there for warnings. What runs once is not
+# optimized, which would take longer than running it.
 include_guard()
 
 set(CARILLON_HAS_VERILATOR OFF)
@@ -21,7 +22,8 @@ function(carillon_verilate target module)
   verilate(${target}_rtl TOP_MODULE ${module} PREFIX ${target} INCLUDE_DIRS ${rtl}
     SOURCES ${rtl}/lint.vlt ${PROJECT_SOURCE_DIR}/switch/protocol/sw_protocol_pkg.sv
       ${rtl}/sw_reduce_pkg.sv ${rtl}/sw_switch_pkg.sv ${rtl}/${module}.sv
-    VERILATOR_ARGS -Wall -Wno-fatal -O3 ${ARGN})
+    VERILATOR_ARGS -Wall -Wno-fatal -O3 ${ARGN}
+    OPT_SLOW -O0)
   target_link_libraries(${target}_rtl PUBLIC Threads::Threads)
 endfunction()
 

@@ -109,7 +109,7 @@ static void print_overlap(const struct collective* collective, int ranks, size_t
       printf("%s\"%s\":%.3f", figure == 0 ? "" : ",", figures[figure],
              overlaps->side[side].of[figure]);
     }
-    printf("}");
+    printf(",\"busy_percent\":%.1f}", overlaps->busy_percent[side]);
   }
   printf("}\n");
   fflush(stdout);

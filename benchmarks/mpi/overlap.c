@@ -2,6 +2,8 @@
 #include "overlap.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { WARM_UP_CALLS = 2, MIN_BATCHES = 7, MAX_BATCHES = 201, MAX_BATCH_CALLS = 1000 };
 static const double kBatchSeconds = 0.005;
@@ -27,6 +29,28 @@ static void learn_speed(void) {
     if (i == 0 || took_us < least_us) least_us = took_us;
   }
   rounds_per_us = rounds / least_us;
+}
+
+/* Of all cores, by all programs, as the kernel counts. */
+struct ticks {
+  double idle, all;
+};
+
+static struct ticks ticks_now(void) {
+  /* "cpu user nice system idle iowait irq softirq steal": one that is not there counts nothing. */
+  enum { COLUMNS = 8, IDLE = 3, IOWAIT = 4 };
+  unsigned long long of[COLUMNS] = {0};
+  struct ticks ticks = {0, 0};
+  FILE* const file = fopen("/proc/stat", "r");
+  if (file == NULL) return ticks;
+  if (fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &of[0], &of[1], &of[2], &of[3],
+             &of[4], &of[5], &of[6], &of[7]) < 1) {
+    memset(of, 0, sizeof of);
+  }
+  fclose(file);
+  for (int i = 0; i < COLUMNS; ++i) ticks.all += (double)of[i];
+  ticks.idle = (double)(of[IDLE] + of[IOWAIT]);
+  return ticks;
 }
 
 /* Sums over the calls of a batch on this rank. */
@@ -78,15 +102,20 @@ static double compute_alone(int calls, double rounds) {
   return slowest((now_us() - begin_us) / calls);
 }
 
+/* Adds to `busy` how the cores spent the part with both. */
 static struct overlap run_batch(const struct collective* collective, const struct call* call,
-                                enum side side, int calls, int tests) {
+                                enum side side, int calls, int tests, struct ticks* busy) {
   struct overlap one;
   const struct times pure = run_calls(collective, call, side, calls, 0, 0);
   one.of[PURE_US] = slowest(pure.call_us / calls);
   one.of[START_US] = slowest(pure.start_us / calls);
   const double rounds = one.of[PURE_US] * rounds_per_us;
   one.of[COMPUTE_US] = compute_alone(calls, rounds);
+  const struct ticks before = ticks_now();
   const struct times both = run_calls(collective, call, side, calls, rounds, tests);
+  const struct ticks after = ticks_now();
+  busy->idle += after.idle - before.idle;
+  busy->all += after.all - before.all;
   one.of[TOTAL_US] = slowest(both.call_us / calls);
   const double rest_us = slowest((both.call_us - both.compute_us) / calls);
   const double hidden = 100 * (1 - rest_us / one.of[PURE_US]);
@@ -118,6 +147,7 @@ static struct overlap medians(const struct overlap* batches, int count) {
 void measure_overlap(const struct collective* collective, const struct call* call,
                      const struct effort* effort, int tests, struct overlaps* overlaps) {
   static struct overlap batch[2][MAX_BATCHES];
+  struct ticks busy[2] = {{0, 0}, {0, 0}};
   int calls[2];
   double seconds = 0;
   if (rounds_per_us == 0) learn_speed();
@@ -136,11 +166,14 @@ void measure_overlap(const struct collective* collective, const struct call* cal
   for (int i = 0; i < batches; ++i) {
     for (int turn = 0; turn < 2; ++turn) {
       const enum side side = (turn + i) % 2 == 0 ? NATIVE : CARILLON;
-      batch[side][i] = run_batch(collective, call, side, calls[side], tests);
+      batch[side][i] = run_batch(collective, call, side, calls[side], tests, &busy[side]);
     }
   }
   for (int side = NATIVE; side <= CARILLON; ++side) {
     overlaps->side[side] = medians(batch[side], batches);
+    /* The kernel's count of the time without work may go back a little. */
+    const double idle = busy[side].all > 0 ? busy[side].idle / busy[side].all : 1;
+    overlaps->busy_percent[side] = 100 * (1 - fmin(fmax(idle, 0), 1));
   }
   overlaps->batches = batches;
   overlaps->carillon_calls = (long)batches * calls[CARILLON];

@@ -32,6 +32,7 @@ struct overlap {
 
 struct overlaps {
   struct overlap side[2];
+  double busy_percent[2]; /* of all cores, by all programs, while both were at work */
   int batches;
   long carillon_calls;
 };

@@ -3,13 +3,15 @@
 // The functions that make a communicator, a window or a file of a communicator. Open MPI 4 does not
 // bear that two copies of one communicator are made at once, and carillon copies a communicator
 // whose first collective is a non-blocking one (bootstrap.h). So who would wait for the other ranks
-// anyway waits for that copy first.
+// anyway waits for that copy first. And where a communicator is left to the host for good (left.h),
+// parts of it need not be.
 #include "makers.h"
 
 #include "check.h"
 #include "errors.h"
 #include "flight.h"
 #include "host.h"
+#include "process.h"
 
 namespace carillon::shim {
 
@@ -19,6 +21,14 @@ void await_copies(MPI_Comm comm) {
   await_team(comm);
 }
 
+namespace {
+
+int part_made(MPI_Comm comm, const MPI_Comm* made, int status, const char* function) {
+  if (status == MPI_SUCCESS) start_part(comm, *made, function);
+  return status;
+}
+
+}  // namespace
 }  // namespace carillon::shim
 
 using carillon::shim::await_copies;
@@ -26,6 +36,7 @@ using carillon::shim::await_copies;
 using carillon::shim::call_newer;
 #endif
 using carillon::shim::host;
+using carillon::shim::part_made;
 
 extern "C" {
 
@@ -35,8 +46,20 @@ extern "C" {
     await_copies(comm);                               \
     return host().symbol arguments;                   \
   }
+#define CARILLON_PART_MAKER(symbol, parameters, arguments) \
+  CARILLON_EXPORT int MPI_##symbol parameters {            \
+    host();                                                \
+    await_copies(comm);                                    \
+    const int status = host().symbol arguments;            \
+    return part_made(comm, made, status, "MPI_" #symbol);  \
+  }
 #include "makers.def"
 #undef CARILLON_MAKER
+
+CARILLON_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  const int status = host().Comm_create_group(comm, group, tag, made);
+  return part_made(comm, made, status, "MPI_Comm_create_group");
+}
 
 #ifdef OPEN_MPI
 // These should not wait for anybody; but their requests would never complete.

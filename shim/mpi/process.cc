@@ -24,6 +24,7 @@
 #include "flight.h"
 #include "fortran.h"
 #include "host_progress.h"
+#include "left.h"
 #include "neighbours.h"
 #include "observe.h"
 #include "record.h"
@@ -137,6 +138,8 @@ void start_in(MPI_Comm comm, const char* function, const std::string& refused) {
   Process& state = process();
   const bool on = join_world(comm, function, refused);
   if (on) start_devices();
+  // What MPI_Init makes where there are no sessions is served from then on, or never.
+  if (!on && (comm != g_host.comm_world || state.begun == Begun::kBySession)) leave_for_good(comm);
   const std::lock_guard lock(g_life.mutex);
   if (on) {
     state.phase.store(Phase::kRunning, std::memory_order_release);
@@ -191,6 +194,18 @@ bool has_strangers(MPI_Comm comm) {
   return std::count(places.begin(), places.end(), MPI_UNDEFINED) > 0;
 }
 
+// Those of another job do not come to the meeting, and see these as strangers, too.
+void start_among_strangers(MPI_Comm comm, const char* function) {
+  bool strange = false;
+  {
+    const InsideHost guard;
+    // (Where MPI_Init has not started carillon, nobody knows who they are.)
+    strange = begin_by_session() && process().has_objects && has_strangers(comm);
+    if (strange) leave_for_good(comm);
+  }
+  if (!strange) start_group(comm, function);
+}
+
 }  // namespace
 
 bool begin_as_others() {
@@ -219,6 +234,7 @@ void drop_use(Use use) {
     } else if (!g_life.has_init.exchange(false)) {
       return false;  // it was dropped before
     }
+    if (!g_life.is_used()) forget_who_is_left();
     return is_over(use);
   };
   end_if(is_last, [use] { end_process(use); });
@@ -271,14 +287,20 @@ void start_merged(MPI_Comm comm) {
   if (t_cache.depth > 0) return;
   {
     const auto lock = lock_life();
-    if (g_life.sessions == 0 || process().begun == Begun::kByInit) return;
+    const Begun begun = process().begun;
+    // By others' sessions this process may have begun, too (begin_as_others).
+    if (begun == Begun::kByInit || (begun == Begun::kNot && g_life.sessions == 0)) return;
   }
+  start_among_strangers(comm, "MPI_Intercomm_merge");
+}
+
+void start_part(MPI_Comm whole, MPI_Comm part, const char* function) {
+  if (t_cache.depth > 0 || part == g_host.comm_null) return;
   {
     const InsideHost guard;
-    // Those of another job do not come to the meeting, and see these as strangers, too.
-    if (begin_by_session() && has_strangers(comm)) return;
+    if (!is_left_for_good(whole)) return;
   }
-  start_group(comm, "MPI_Intercomm_merge");
+  start_among_strangers(part, function);
 }
 
 namespace {

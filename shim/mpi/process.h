@@ -64,6 +64,8 @@ void start_group(MPI_Comm comm, const char* function);
 /// The same of one that was merged, where sessions have started carillon, or may. Its processes are
 /// in one world before they come to its first collective.
 void start_merged(MPI_Comm comm);
+/// The same of one that was made of another one, where that is left for good (left.h).
+void start_part(MPI_Comm whole, MPI_Comm part, const char* function);
 
 /// MPI_Init has begun, and others have sessions: as by one of this process. Local. False: the host
 /// refuses.

@@ -373,13 +373,23 @@ bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
   return false;
 }
 
+std::vector<Hello> ask_all(const Meeting& meeting, bool refused) {
+  auto all = exchange(meeting, greet(meeting, refused));
+  forget_who_left(meeting, all);
+  return all;
+}
+
 // False: they cannot have a world.
 bool meet(Meeting& meeting, const std::string& refused) {
   if (!meeting.settings.error.empty()) {
     end_job_over_settings(meeting, meeting.settings.error.c_str());
   }
-  const auto all = exchange(meeting, greet(meeting, !refused.empty()));
-  forget_who_left(meeting, all);
+  auto all = ask_all(meeting, !refused.empty());
+  // Whose worlds are so many may have heard only now that the others of them have left.
+  if (first_rank(all, [](const Hello& hello) { return hello.closed == kFull; }) >= 0) {
+    release_worlds();
+    all = ask_all(meeting, !refused.empty());
+  }
   // Of sessions some had before MPI_Init, what MPI_Init makes is to serve communicators, too.
   const int earlier = first_rank(all, [](const Hello& hello) { return hello.by_session != 0; });
   const bool by_init = process().begun == Begun::kByInit && meeting.comm == g_host.comm_world;

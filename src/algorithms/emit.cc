@@ -82,7 +82,7 @@ void emit_on(const GroupCall& group, const AlgorithmChoice& choice, const Call& 
            .stage = 0,
            .learned = {},
            .weights = group.weights};
-  own.shared.ranks = static_cast<Rank>(group.members.size());
+  own.shared.ranks = group.members.size();
   if (!group.whole) own.limits.nodes = nullptr;  // the Builder knows who can read what
   if (Status status = check(*choice.algorithm, own.shared, own.params, own.limits); !status.ok()) {
     b.fail(status);

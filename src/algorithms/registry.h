@@ -91,7 +91,7 @@ void emit_prepared(const Algorithm& algorithm, const Call& prepared, Builder& bu
 struct GroupCall {
   Shared shared;  ///< ranks: the group's
   Rank rank = 0;  ///< in the group
-  std::span<const Rank> members;
+  Members members;
   Buffer input, output;  ///< where they begin, in the memory of the call around it
   std::span<const Rank> weights = {};
   /// All ranks of the call, in their order: the algorithm sees the team's nodes.

@@ -23,8 +23,10 @@ namespace carillon {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::int64_t kLendBytes = 32768;  // shorter messages are not worth a system call
-constexpr int kFirstPolls = 1000;           // of a blocking call before it looks at anything else
+// Shorter messages are not worth a system call, and that somebody waits until they have been read:
+// of ranks that only write or only take, and of others.
+constexpr std::int64_t kLendOneWayBytes = 16384, kLendBytes = 32768;
+constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
 constexpr std::uint32_t kRoundsPerLifeline = 512;  // of network progress: it is a system call
 constexpr int kMostWatched = 256;  // processes after this one, while teams are being made
@@ -134,8 +136,10 @@ void Engine::set_up_memory() {
                                       static_cast<std::uint64_t>(settings_.slot_bytes),
                                       Limits().large_slots);
   if (settings_.lend_bytes != 0) {
-    const std::int64_t from = settings_.lend_bytes < 0 ? kLendBytes : settings_.lend_bytes;
-    lend_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
+    const bool learns = settings_.lend_bytes < 0;
+    const std::int64_t from = std::max<std::int64_t>(settings_.lend_bytes, shm::kInlineBytes + 1);
+    lend_one_way_from_bytes_ = learns ? kLendOneWayBytes : from;
+    lend_from_bytes_ = learns ? kLendBytes : from;
   }
 }
 
@@ -151,13 +155,16 @@ void Engine::learn_private(shm::Taken taken, Lending::Clock::duration took, std:
 
 void Engine::tell_lending() {
   const shm::Reads reads = segment_->reads(node_rank_);
-  const shm::Reads now = shm::Reads::of_who_can(lending_.pays(shm::Taken::kCopied),
-                                                lending_.pays(shm::Taken::kReduced));
+  shm::Reads now = shm::Reads::of_who_can();
+  for (int way = 0; way < shm::kTakenWays; ++way) {
+    const auto taken = static_cast<shm::Taken>(way);
+    if (lending_.pays(taken)) now = now.rather(taken);
+  }
   if (reads != now && reads.can()) segment_->set_reads(node_rank_, now);
 }
 
 Engine::~Engine() {
-  servlet_.reset();
+  end_servlet();
   leave_network();
   retired_.clear();
   if (!joined()) return;

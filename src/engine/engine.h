@@ -87,12 +87,18 @@ class Engine {
   /// Null: all processes are on one node, or there is no network (network_status()).
   [[nodiscard]] net::Network* network() const { return network_.get(); }
   [[nodiscard]] const Status& network_status() const { return network_status_; }
-  /// Messages within the node are read in the writer's memory if they are at least as long.
-  [[nodiscard]] std::int64_t lend_from_bytes() const { return lend_from_bytes_; }
+  /// Messages within the node are read in the writer's memory if they are at least as long;
+  /// `one_way`: those of ranks that only write, or only take.
+  [[nodiscard]] std::int64_t lend_from_bytes(bool one_way) const {
+    return one_way ? lend_one_way_from_bytes_ : lend_from_bytes_;
+  }
+  /// Is the next one to be timed that goes by shared memory, to there or from there?
+  bool times_write() { return lending_.write_is_due(); }
+  bool times_take() { return lending_.take_is_due(); }
   /// So long it took this process to copy a message of the node to shared memory, or to take one
   /// from there, or from the sender's own, for such a use. Senders are told what it prefers.
-  void learn_written(Lending::Clock::duration took, std::int64_t bytes) {
-    lending_.note_written(took, bytes);
+  void learn_written(bool streamed, Lending::Clock::duration took, std::int64_t bytes) {
+    lending_.note_written(streamed, took, bytes);
   }
   void learn_shared(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes);
   void learn_private(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes);
@@ -249,6 +255,7 @@ class Engine {
   void set_up_memory();
   void tell_lending();
   void set_up_servlet(const NodePlace& place);
+  void end_servlet();
   [[nodiscard]] bool servlet_has_work() const;
   void set_up_gathering();
   Status set_up_network(const crl_oob_t& oob);
@@ -285,7 +292,7 @@ class Engine {
   std::shared_ptr<shm::Segment> segment_;
   std::unique_ptr<net::Network> network_;  // outlives all teams
   Status network_status_;
-  std::int64_t lend_from_bytes_ = INT64_MAX;
+  std::int64_t lend_from_bytes_ = INT64_MAX, lend_one_way_from_bytes_ = INT64_MAX;
   Lending lending_;
   MulticastWish multicast_;
   SwitchWish switch_;
@@ -313,7 +320,7 @@ class Engine {
   bool locks_ = false;  // it must be held: changed by the program's threads, with it held
   int waiting_ = 0;     // threads of the program that wait while the servlet is at work
   std::int64_t serves_from_bytes_ = 0;
-  std::unique_ptr<Servlet> servlet_;  // null: there is none
+  std::unique_ptr<Servlet> servlet_;  // null: there is none; changed with the mutex held
   void (*idle_)(void*) = nullptr;
   void* idle_arg_ = nullptr;
   StageSource* stages_ = nullptr;

@@ -25,8 +25,17 @@ void Engine::set_up_servlet(const NodePlace& place) {
         servlet.status().to_string() + "; collectives make progress in calls into carillon only");
     return;
   }
+  const std::lock_guard lock(mutex_);  // the thread is there, and looks at it
   servlet_ = std::move(servlet.value());
   serves_from_bytes_ = settings_.servlet == "on" ? 0 : kServedBytes;
+}
+
+void Engine::end_servlet() {
+  std::unique_ptr<Servlet> ending;
+  {
+    const std::lock_guard lock(mutex_);  // the thread looks at it
+    ending = std::move(servlet_);
+  }
 }
 
 bool Engine::servlet_has_work() const {

@@ -3,7 +3,8 @@
 // Which way long messages within the node come to this process sooner: copied to shared memory and
 // from there, or read in the sender's private memory. That depends on how far apart the cores are,
 // and on what is done with them: bytes that are reduced are read where they are in shared memory,
-// but private ones are copied first. It is learned as messages come, each way now and then.
+// but private ones are copied first; and pieces of a stream are written while those before them are
+// taken. It is learned as messages come, each way now and then.
 #pragma once
 
 #include <algorithm>
@@ -19,27 +20,35 @@ class Lending {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Took so long to copy a message to shared memory. (Its reader's sender is like this process.)
-  void note_written(Clock::duration took, std::int64_t bytes) {
-    if (++writes_ > kFirst) written_.note(took, bytes);
+  /// Is it time to look at the clock for one more message that goes by shared memory: as it is
+  /// copied there, or as it is taken? Counted apart, since ranks do both in turn.
+  bool write_is_due() { return ++writes_seen_ % kEvery == 0; }
+  bool take_is_due() { return ++takes_seen_ % kEvery == 0; }
+  /// Took so long to copy a message, or a stream's piece, to shared memory. (Its reader's sender is
+  /// like this process.)
+  void note_written(bool streamed, Clock::duration took, std::int64_t bytes) {
+    if (++writes_ > kFirst) (streamed ? written_stream_ : written_).note(took, bytes);
+    for (int way = 0; way < shm::kTakenWays; ++way) {
+      const auto taken = static_cast<shm::Taken>(way);
+      if (shm::is_stream(taken) == streamed) compare(taken);
+    }
   }
   /// Took so long to take one from there, to a copy of its own or into a sum.
   void note_shared(shm::Taken taken, Clock::duration took, std::int64_t bytes) {
     if (++takes_ > kFirst) shared_[taken].note(took, bytes);
+    compare(taken);
   }
   /// Took so long from the sender's memory to there.
   void note_private(shm::Taken taken, Clock::duration took, std::int64_t bytes) {
     private_[taken].note(took, bytes);
+    compare(taken);
   }
 
   /// Are messages that are so used better lent? Only once both ways have been seen.
-  [[nodiscard]] bool pays(shm::Taken taken) const {
-    const std::int64_t shared = shared_[taken].ps_per_byte;
-    const std::int64_t lent = private_[taken].ps_per_byte;
-    return shared > 0 && lent > 0 && lent < shared + std::max(written_.ps_per_byte, shared);
-  }
+  [[nodiscard]] bool pays(shm::Taken taken) const { return pays_[index(taken)]; }
 
  private:
+  static std::size_t index(shm::Taken taken) { return static_cast<std::size_t>(taken); }
   struct Mean {
     std::int64_t ps_per_byte = 0;
     void note(Clock::duration took, std::int64_t bytes) {
@@ -52,19 +61,40 @@ class Lending {
     }
   };
   struct Means {
-    std::array<Mean, 2> means;
-    Mean& operator[](shm::Taken taken) { return means[static_cast<std::size_t>(taken)]; }
-    const Mean& operator[](shm::Taken taken) const {
-      return means[static_cast<std::size_t>(taken)];
-    }
+    std::array<Mean, shm::kTakenWays> means;
+    Mean& operator[](shm::Taken taken) { return means[index(taken)]; }
+    const Mean& operator[](shm::Taken taken) const { return means[index(taken)]; }
   };
 
+  // By shared memory, a message takes the copy to there and then that from there, of a stream the
+  // longer one of both.
+  [[nodiscard]] std::int64_t shared_cost(shm::Taken taken) const {
+    const std::int64_t shared = shared_[taken].ps_per_byte;
+    if (shm::is_stream(taken)) return std::max(written_stream_.ps_per_byte, shared);
+    return shared + std::max(written_.ps_per_byte, shared);
+  }
+
+  // What is preferred stays so until the other is clearly better: to have memory of both ways in
+  // the caches is worse than either.
+  void compare(shm::Taken taken) {
+    const std::int64_t shared = shared_cost(taken);
+    const std::int64_t lent = private_[taken].ps_per_byte;
+    if (shared_[taken].ps_per_byte == 0 || lent == 0) return;
+    bool& pays = pays_[index(taken)];
+    pays = pays ? lent < shared + shared / kMargin : lent + lent / kMargin < shared;
+  }
+
+  // Reading the clock twice takes as long as copying 1 KiB.
+  static constexpr int kEvery = 4;
   // Shared memory that is used for the first time costs several times as much: the kernel makes its
-  // pages. A pool's chunks are used in turn, and by default there are fewer of them than this.
-  static constexpr int kFirst = 64;
-  std::uint64_t writes_ = 0, takes_ = 0;
-  Mean written_;
+  // pages. A pool's chunks are used in turn, and by default there are fewer of them than so many
+  // that the clock was looked at for.
+  static constexpr int kFirst = 16;
+  static constexpr std::int64_t kMargin = 16;
+  std::uint64_t writes_seen_ = 0, takes_seen_ = 0, writes_ = 0, takes_ = 0;
+  Mean written_, written_stream_;
   Means shared_, private_;  // by how they are taken
+  std::array<bool, shm::kTakenWays> pays_ = {};
 };
 
 }  // namespace carillon

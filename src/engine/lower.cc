@@ -20,6 +20,7 @@ class Lowering {
     plan_.scratch_bytes = schedule_.scratch_bytes;
     plan_.slot_bytes = call_.limits.slot_bytes;
     plan_.two_sided = call_.params.two_sided;
+    plan_.one_way = is_one_way(schedule_);
     plan_.learned = schedule_.learned;
     plan_.input_bytes = input_bytes(call_.shared, call_.local, schedule_.rank);
     plan_.output_bytes = output_bytes(call_.shared, call_.local, schedule_.rank);

@@ -138,6 +138,8 @@ struct Plan {
   std::int64_t input_bytes = 0, output_bytes = 0;  ///< of the call; 0 where tables say
   /// Its sends and recvs are meant as such: between nodes they are not put.
   bool two_sided = false;
+  /// The rank only takes messages, or only sends them: while one writes another reads.
+  bool one_way = false;
   /// Tables give the lengths of all its messages.
   bool by_tables = false;
   Range learned;  ///< not empty: another stage follows

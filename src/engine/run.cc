@@ -188,6 +188,7 @@ bool Run::advance(Strand& strand, int polls, Clock& clock) {
           strand.at = strand.loop - 1;
         } else {
           strand.iteration = 0;
+          strand.loop = 0;
         }
         break;
       case Action::kEnd: strand.finished = true; return true;
@@ -228,7 +229,7 @@ void Run::copy(const Instruction& in, const Strand& strand) {
   const std::byte* const from = at(in.a, strand);
   if (to == from) return;  // it has landed there
   if (in.a.base >= kBaseSlots) {
-    take(to, from, length);
+    take(strand, to, from, length);
   } else {
     copy_bytes(to, from, length);
   }
@@ -236,11 +237,11 @@ void Run::copy(const Instruction& in, const Strand& strand) {
 }
 
 // Bytes of a message.
-void Run::take(std::byte* to, const std::byte* from, std::int64_t length) {
+void Run::take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length) {
   if (!times_taking(from, length)) return copy_bytes(to, from, length);
   const auto begin = Lending::Clock::now();
   copy_bytes(to, from, length);
-  learn_taking(from, begin, length);
+  learn_taking(strand, from, begin, length);
 }
 
 void Run::reduce(const Instruction& in, const Strand& strand) {
@@ -254,7 +255,7 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
     const bool times = is_left || (in.b.base >= kBaseSlots && times_taking(right, in.length));
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     reduction.kernel(dst, left, right, count);
-    if (times) learn_taking(is_left ? left : right, begin, in.length);
+    if (times) learn_taking(strand, is_left ? left : right, begin, in.length);
     return;
   }
   // A user operator works in place on its right operand.
@@ -288,7 +289,7 @@ void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std
 void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
                   std::int64_t offset, std::int64_t length) {
   if (in.piece_count == 0) {
-    take(at(in.dst, strand) + offset, from, length);
+    take(strand, at(in.dst, strand) + offset, from, length);
     return;
   }
   for_each_run(pieces_of(in), offset, length, whole_length,
@@ -355,13 +356,14 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
   const auto bytes = static_cast<std::uint64_t>(length);
   shm::ChunkRef ref{.offset = 0, .length = bytes};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
-  const bool may_stay = in.stable && length >= kReferenceBytes;
+  const bool may_stay = (in.stable || lasts(in)) && length >= kReferenceBytes;
   if (const auto shared = may_stay ? engine.shared_offset(source, bytes) : std::nullopt) {
     ref.offset = *shared;
     engine.traffic().in_place_bytes += bytes;
     *kind = shm::kReference;
     references_.push_back({in.use, number});
-  } else if (in.lasts && length >= engine.lend_from_bytes() && may_lend(in, channel, number)) {
+  } else if (lasts(in) && length >= engine.lend_from_bytes(plan_->one_way) &&
+             may_lend(in, strand, channel, number)) {
     ref.offset = reinterpret_cast<std::uint64_t>(source);
     *kind = shm::kLent;
     engine.traffic().lent_bytes += bytes;
@@ -373,10 +375,10 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
                                             .collective = collective_,
                                             .acknowledged = uses_[in.use].count > shm::kWindow});
     if (ref.offset == 0) return false;
-    const bool times = length >= engine.lend_from_bytes();
+    const bool times = length >= engine.lend_from_bytes(plan_->one_way) && engine.times_write();
     const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
     pack(engine.segment().base() + ref.offset, in, strand, part, clock);
-    if (times) engine.learn_written(Lending::Clock::now() - begin, length);
+    if (times) engine.learn_written(is_streamed(strand), Lending::Clock::now() - begin, length);
     *kind = shm::kChunk;
     engine.traffic().copied_bytes += bytes;
     next_chunk_ = {engine.pool().next_offset(bytes), bytes};

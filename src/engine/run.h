@@ -134,7 +134,7 @@ class Run {
  private:
   struct Strand {
     std::uint32_t at = 0;
-    std::uint32_t loop = 0;  // instruction after the repeat
+    std::uint32_t loop = 0;  // instruction after the repeat that it is in; 0: in none
     std::int64_t iteration = 0;
     std::int64_t iterations = 0;
     /// Messages of the current send or recv already moved; aggregate: its ticket, from 1 on.
@@ -241,12 +241,18 @@ class Run {
   Result<bool> fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch);
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
-  bool may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const;
+  [[nodiscard]] bool lasts(const Instruction& in) const;
+  bool may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel,
+                std::uint64_t number) const;
   [[nodiscard]] bool times_taking(const std::byte* data, std::int64_t bytes) const;
-  [[nodiscard]] shm::Taken how_taken() const;
+  // Are messages pieces of a stream, written by one rank while another takes those before them?
+  [[nodiscard]] bool is_streamed(const Strand& strand) const {
+    return strand.loop != 0 && plan_->one_way;
+  }
+  [[nodiscard]] shm::Taken how_taken(const Strand& strand) const;
   [[nodiscard]] const Lent* read_here(const std::byte* data) const;
-  void learn_taking(const std::byte* data, const Lending::Clock::time_point& begin,
-                    std::int64_t bytes) const;
+  void learn_taking(const Strand& strand, const std::byte* data,
+                    const Lending::Clock::time_point& begin, std::int64_t bytes) const;
   Lent& place_of_lent(const Instruction& in, const Strand& strand);
   bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
                  Received* received);
@@ -286,7 +292,7 @@ class Run {
   void begin_measuring();
   void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
                std::int64_t offset, std::int64_t length);
-  void take(std::byte* to, const std::byte* from, std::int64_t length);
+  void take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length);
   void take_numbers();
   bool references_released();
   bool told_awaited();

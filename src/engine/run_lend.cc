@@ -17,21 +17,29 @@ namespace {
 
 // More readers would wait for each other in the kernel, which shared memory serves at once.
 constexpr int kMostReaders = 2;
-// One message in so many goes the other way, so that readers learn how that is.
-constexpr std::uint64_t kTrials = 64;
+// One message in so many goes the other way, so that readers learn how that is; several after one
+// another, as pieces of a stream that stand side by side are read by one call.
+constexpr std::uint64_t kTrials = 64, kTrialMessages = 8;
+
+bool is_trial(std::uint64_t number) { return number / kTrialMessages % kTrials == 0; }
 
 }  // namespace
 
+// Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
+bool Run::lasts(const Instruction& in) const {
+  return in.lasts && (in.a.base < kBaseSlots || landed_[in.a.base - kBaseSlots] != 0);
+}
+
 // Can all readers of the message read this process's memory, and do they prefer that?
-bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64_t number) const {
+bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel,
+                   std::uint64_t number) const {
   if (in.piece_count != 0) return false;
-  if (in.a.base >= kBaseSlots && landed_[in.a.base - kBaseSlots] == 0) return false;
   const Engine& engine = team_->engine();
   shm::Endpoint& endpoint = team_->endpoint();
   bool preferred = engine.settings().lend_bytes > 0;
   const auto can = [&](int rank) {
     const shm::Reads reads = engine.segment().reads(endpoint.peer(rank).node_rank);
-    preferred = preferred || reads.prefers(how_taken()) != (number % kTrials == 0);
+    preferred = preferred || reads.prefers(how_taken(strand)) != is_trial(number);
     return reads.can();
   };
   if (!is_shared_out(channel.flow)) return can(channel.peer) && preferred;
@@ -46,18 +54,22 @@ bool Run::may_lend(const Instruction& in, const ChannelUse& channel, std::uint64
 }
 
 // What the collective's readers do with most of its messages.
-shm::Taken Run::how_taken() const {
+shm::Taken Run::how_taken(const Strand& strand) const {
   const Reduction& reduction = binding_.reduction;
   const bool reduces = reduction.kernel != nullptr || reduction.user != nullptr;
+  if (is_streamed(strand)) {
+    return reduces ? shm::Taken::kReducedStream : shm::Taken::kCopiedStream;
+  }
   return reduces ? shm::Taken::kReduced : shm::Taken::kCopied;
 }
 
 // Bytes of a message: has it come by way of shared memory or been read in the sender's, to where it
 // does not stay, and is it so long that it could have come the other way?
 bool Run::times_taking(const std::byte* data, std::int64_t bytes) const {
-  const Engine& engine = team_->engine();
-  if (bytes < engine.lend_from_bytes()) return false;
-  return engine.segment().contains(data) || read_here(data) != nullptr;
+  Engine& engine = team_->engine();
+  if (bytes < engine.lend_from_bytes(plan_->one_way)) return false;
+  if (engine.segment().contains(data)) return engine.times_take();
+  return read_here(data) != nullptr;
 }
 
 // Where it was read to, if the message was lent and did not land.
@@ -68,16 +80,16 @@ const Run::Lent* Run::read_here(const std::byte* data) const {
   return found == lent_.end() ? nullptr : &*found;
 }
 
-void Run::learn_taking(const std::byte* data, const Lending::Clock::time_point& begin,
-                       std::int64_t bytes) const {
+void Run::learn_taking(const Strand& strand, const std::byte* data,
+                       const Lending::Clock::time_point& begin, std::int64_t bytes) const {
   Engine& engine = team_->engine();
   auto took = Lending::Clock::now() - begin;
   const Lent* const lent = read_here(data);
   if (lent == nullptr) {
-    engine.learn_shared(how_taken(), took, bytes);
+    engine.learn_shared(how_taken(strand), took, bytes);
   } else {
     took += lent->took * bytes / lent->length;
-    engine.learn_private(how_taken(), took, bytes);
+    engine.learn_private(how_taken(strand), took, bytes);
   }
 }
 
@@ -162,7 +174,7 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     lent->took = took;
     lent->length = static_cast<std::int64_t>(bytes);
   } else {
-    team_->engine().learn_private(how_taken(), took, static_cast<std::int64_t>(bytes));
+    team_->engine().learn_private(how_taken(strand), took, static_cast<std::int64_t>(bytes));
   }
   return true;
 }

@@ -14,12 +14,16 @@ namespace {
 std::int64_t whole(const ModelCall& call) { return call.bytes; }
 std::int64_t segment(const ModelCall& call) { return std::min(call.bytes, call.segment_bytes); }
 std::int64_t block(const ModelCall& call) { return call.bytes / call.ranks; }
+// Of so many blocks of whole elements.
+std::int64_t longest_block(const ModelCall& call, std::int64_t blocks) {
+  return (call.bytes / call.element_bytes + blocks - 1) / blocks * call.element_bytes;
+}
 // Of the subtrees of a binomial tree, and of the blocks: the first ones may be an element longer.
 std::int64_t half_of_blocks(const ModelCall& call) {
-  const std::int64_t count = call.bytes / call.element_bytes;
-  const std::int64_t longest_block = (count + call.ranks - 1) / call.ranks;
-  return std::min(call.bytes, longest_block * ((call.ranks + 1) / 2) * call.element_bytes);
+  return std::min(call.bytes, longest_block(call, call.ranks) * ((call.ranks + 1) / 2));
 }
+std::int64_t piece(const ModelCall& call) { return longest_block(call, call.ranks); }
+std::int64_t piece_of_others(const ModelCall& call) { return longest_block(call, call.ranks - 1); }
 std::int64_t half(const ModelCall& call) {
   return power_of_two_below(call.ranks) == call.ranks ? call.bytes / 2 : call.bytes;
 }
@@ -50,7 +54,15 @@ constexpr std::array kModels = {
              "scatter: as scatter.binomial, of radix 8; sum over i of (k-1) S + F + (k-1) (R + C)"
              "(k^i n/(P-1))",
              2, bcast_scatter_bruck_ps, longest_of_scatter_bruck},
+    ModelRow{"bcast.scatter_direct",
+             "short blocks, or two ranks: (P-1) S + F + R of the last block, (P-2) S + C, F, "
+             "(P-2) (R + C)",
+             0, bcast_scatter_direct_ps, piece_of_others},
     ModelRow{"allreduce.flat", "(P-1) S + F + (P-1) (R + A)", 0, allreduce_flat_ps, whole},
+    ModelRow{"allreduce.flat_blocks",
+             "short vectors, or two ranks: (P-1) S, F, (P-1) (R + A), (P-1) S, F, (P-1) (R + C) "
+             "of n/P",
+             0, allreduce_flat_blocks_ps, piece},
     ModelRow{
         "allreduce.degree_k",
         "up: sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A; down: bcast.knomial", 1,
@@ -76,6 +88,9 @@ constexpr std::array kModels = {
     ModelRow{"barrier.degree_k", "as allreduce.degree_k of 0 bytes without A and C", 1,
              barrier_degree_k_ps, none},
     ModelRow{"reduce.switch", "as allreduce.switch", 0, allreduce_switch_ps, none},
+    ModelRow{"reduce.flat_blocks",
+             "short vectors, or two ranks: (P-1) S, F, (P-1) (R + A), S + F, (P-1) (R + C) of n/P",
+             0, reduce_flat_blocks_ps, piece},
     ModelRow{"reduce.degree_k", "sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A", 1,
              reduce_degree_k_ps, whole},
     ModelRow{"allgather.ring", "(P-1) (S + F + R + C) + C", 0, allgather_ring_ps, whole},
@@ -128,6 +143,11 @@ Status check_numbers(const ModelCall& call) {
   return {};
 }
 
+// By a message from each rank to all others, rank by rank.
+bool goes_directly(const ModelRow& row) {
+  return row.id.ends_with(".flat_blocks") || row.id == "bcast.scatter_direct";
+}
+
 // Of algorithms that move a block for each rank.
 Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
   const bool halves = row.id == "allgather.recursive_doubling" ||
@@ -141,6 +161,14 @@ Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
   if (short_ones && call.bytes > call.inline_bytes) {
     return refuse(call, fmt::format("messages of {} bytes take turns in being put and waited for",
                                     call.bytes));
+  }
+  const std::int64_t put_at_once = row.id == "bcast.scatter_direct"
+                                       ? row.longest(call)
+                                       : std::min(call.bytes, call.segment_bytes);
+  if (goes_directly(row) && call.ranks > 2 && put_at_once > call.inline_bytes) {
+    return refuse(call, fmt::format("strands of a rank share its CPU where {} has {} bytes",
+                                    row.id == "bcast.scatter_direct" ? "a block" : "the vector",
+                                    put_at_once));
   }
   return {};
 }
@@ -156,9 +184,13 @@ bool goes_in_rounds(const ModelRow& row) {
 Status check_rounds(const ModelRow& row, const ModelCall& call) {
   const bool in_rounds = goes_in_rounds(row);
   constexpr std::int32_t kMost = 4096;
-  if (call.ranks > kMost &&
-      (in_rounds || row.id == "alltoall.pairwise" || row.id == "allreduce.flat")) {
+  if (call.ranks > kMost && (in_rounds || row.id == "alltoall.pairwise" ||
+                             row.id == "allreduce.flat" || row.id.ends_with(".flat_blocks"))) {
     return refuse(call, fmt::format("of more than {} ranks", kMost));
+  }
+  constexpr std::int32_t kMostSquare = 512;  // each sends to each, and all of that is kept
+  if (call.ranks > kMostSquare && row.id == "bcast.scatter_direct") {
+    return refuse(call, fmt::format("of more than {} ranks", kMostSquare));
   }
   if ((row.id == "allreduce.circulant" || row.id == "allreduce.ring") &&
       !divides(call, call.ranks)) {
@@ -209,8 +241,9 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
   }
   const bool folded = power_of_two_below(call.ranks) != call.ranks;
   const bool is_short = call.bytes <= call.inline_bytes;
-  const bool both_ways = in_switch || goes_in_rounds(row) || row.id == "allreduce.flat" ||
-                         row.id == "bcast.scatter_allgather" || row.id == "alltoall.pairwise" ||
+  const bool both_ways = in_switch || goes_in_rounds(row) || goes_directly(row) ||
+                         row.id == "allreduce.flat" || row.id == "bcast.scatter_allgather" ||
+                         row.id == "alltoall.pairwise" ||
                          (row.id == "reduce_scatter_block.pairwise" && is_short) ||
                          (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
                          (row.id.starts_with("allreduce.re") && folded);

@@ -123,8 +123,8 @@ class BlockBytes {
 };
 
 // The closed forms (model_tree.cc, model_steps.cc, model_rounds.cc, model_blocks.cc,
-// model_switch.cc). Two ranks and, but for barriers, one byte at least. Negative: messages overtake
-// one another.
+// model_direct.cc, model_switch.cc). Two ranks and, but for barriers, one byte at least. Negative:
+// messages overtake one another.
 std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call);
@@ -141,7 +141,10 @@ std::int64_t bcast_switch_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_switch_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_switch_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_scatter_bruck_ps(const Machine& machine, const ModelCall& call);
+std::int64_t bcast_scatter_direct_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_flat_blocks_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allreduce_flat_blocks_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_circulant_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_bruck_ps(const Machine& machine, const ModelCall& call);

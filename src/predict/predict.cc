@@ -14,13 +14,12 @@ Shared problem_of(const Question& question) {
   return example_problem(question.choice.algorithm->collective, question.ranks, question.bytes);
 }
 
-}  // namespace
-
+// Whether the machine says what the algorithm's switches, or multicasts, cost.
 Status check_machine(const Algorithm& algorithm, const machine::Machine& machine) {
   const std::string id(algorithm.id);
   if (algorithm.traits.in_switch && machine.in_switch.ports == 0) {
     return {Code::kUnsupported, id + " cannot be simulated: machine " + machine.name +
-                                    " has no switches that reduce (section [switch])"};
+                                    " has no switches that reduce; it needs section [switch]"};
   }
   const bool datagram = machine.datagram.known, multicast = machine.multicast.known;
   if (!algorithm.traits.multicast || (datagram && multicast)) return {};
@@ -30,6 +29,8 @@ Status check_machine(const Algorithm& algorithm, const machine::Machine& machine
                                    : multicast ? " [datagram]"
                                                : "s [datagram] and [multicast]")};
 }
+
+}  // namespace
 
 Result<AlgorithmChoice> algorithm_of(const std::string& collective, const std::string& text) {
   const std::string prefix = collective + ".";
@@ -89,40 +90,41 @@ ListCosts list_costs(const machine::Machine& machine) {
           .byte_fs = memory.copy_cached_fs};
 }
 
-Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
-                             const Limits& limits, const machine::Machine& machine,
-                             const sim::Options& options, const Local& local) {
+Result<sim::Job> job_of(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits,
+                        const machine::Machine& machine, const Local& local) {
   const Algorithm& algorithm = *choice.algorithm;
   if (Status status = check_machine(algorithm, machine); !status.ok()) return status;
   Result<Call> call = prepare(
       algorithm, {.shared = shared, .local = local, .limits = limits, .params = choice.params});
   if (!call.ok()) return call.status();
-  const auto emit = [&](const Call& part, Builder& builder) {
-    emit_prepared(algorithm, part, builder);
-  };
-  return sim::simulate({.call = call.value(),
-                        .locals = {},
-                        .emit = emit,
-                        .symmetry = symmetry_of(algorithm, call.value())},
-                       machine, options);
+  return sim::Job{
+      .call = call.value(), .locals = {}, .emit = [&algorithm](const Call& part, Builder& builder) {
+        emit_prepared(algorithm, part, builder);
+      }};
+}
+
+Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
+                             const Limits& limits, const machine::Machine& machine,
+                             const sim::Options& options, const Local& local) {
+  Result<sim::Job> job = job_of(choice, shared, limits, machine, local);
+  if (!job.ok()) return job.status();
+  job.value().symmetry = symmetry_of(*choice.algorithm, job.value().call);
+  return sim::simulate(job.value(), machine, options);
 }
 
 Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
                                       const Shared& shared, const Limits& limits,
                                       const machine::Machine& machine) {
-  const Algorithm& algorithm = *choice.algorithm;
-  if (Status status = check_machine(algorithm, machine); !status.ok()) return status;
-  Result<Call> call =
-      prepare(algorithm, {.shared = shared, .limits = limits, .params = choice.params});
-  if (!call.ok()) return call.status();
-  const auto emit = [&](const Call& part, Builder& builder) {
+  Result<sim::Job> job = job_of(choice, shared, limits, machine);
+  if (!job.ok()) return job.status();
+  job.value().emit = [times, once = job.value().emit](const Call& part, Builder& builder) {
     Call each = part;
     for (std::int32_t i = 0; i < times; ++i) {
-      if (has_root(shared.collective)) each.shared.root = i % shared.ranks;
-      emit_prepared(algorithm, each, builder);
+      if (has_root(part.shared.collective)) each.shared.root = i % part.shared.ranks;
+      once(each, builder);
     }
   };
-  return sim::simulate({.call = call.value(), .locals = {}, .emit = emit}, machine);
+  return sim::simulate(job.value(), machine);
 }
 
 machine::ModelCall model_call(const Question& question) {

@@ -35,10 +35,13 @@ DomainCosts domain_costs(const machine::Machine& machine);
 /// What lists and copies cost there, for algorithms that choose between the two.
 ListCosts list_costs(const machine::Machine& machine);
 
-/// Whether the machine says what the algorithm's switches, or multicasts, cost.
-Status check_machine(const Algorithm& algorithm, const machine::Machine& machine);
+/// The call of `shared` by this algorithm, to be simulated there; `local` is that of every rank. Or
+/// why it cannot be, by what the machine's file lacks or the team, the problem and the parameters
+/// do not allow, and what would do.
+Result<sim::Job> job_of(const AlgorithmChoice& choice, const Shared& shared, const Limits& limits,
+                        const machine::Machine& machine, const Local& local = {});
 
-/// What the call of `shared` by this algorithm costs; `local` is that of every rank.
+/// What that costs.
 Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared,
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options = {}, const Local& local = {});

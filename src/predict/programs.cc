@@ -18,21 +18,15 @@ using program::Program;
 using sim::ReplayReport;
 
 // The calls of a program as a way has them: all-to-alls, and barriers.
-Result<sim::Job> job_of(const Way& way, const Limits& limits, const Shared& shared) {
+Result<sim::Job> job_of_way(const Way& way, const Limits& limits, const Shared& shared,
+                            const Machine& machine) {
   AlgorithmChoice choice = way.alltoallv;
   if (shared.collective != Collective::kAlltoallv) {
     Result<AlgorithmChoice> other = parse_choice("barrier.dissemination");
     if (!other.ok()) return other.status();
     choice = other.value();
   }
-  Result<Call> call =
-      prepare(*choice.algorithm, {.shared = shared, .limits = limits, .params = choice.params});
-  if (!call.ok()) return call.status();
-  return sim::Job{.call = call.value(),
-                  .locals = {},
-                  .emit = [algorithm = choice.algorithm](const Call& part, Builder& builder) {
-                    emit_prepared(*algorithm, part, builder);
-                  }};
+  return job_of(choice, shared, limits, machine);
 }
 
 Result<ReplayReport> run(const Way& way, const Machine& machine, const Program& program) {
@@ -44,7 +38,7 @@ Result<ReplayReport> run(const Way& way, const Machine& machine, const Program& 
                       .nodes = even_nodes(program.ranks, way.ppn),
                       .job_of =
                           [&](const Shared& shared, const std::shared_ptr<const Nodes>& nodes) {
-                            return job_of(way, limits_of(nodes), shared);
+                            return job_of_way(way, limits_of(nodes), shared, machine);
                           },
                       .progress = way.progress,
                       .gather_entries = way.gather_entries},

@@ -37,7 +37,7 @@ class Calculator {
     std::int64_t bytes = 0;
     std::int32_t k = 0;
   };
-  // `by` model: by simulation all the same where there is no closed form.
+  // `by` model: by simulation all the same where there is no closed form, or none for that call.
   Value figure(const Machine& machine, const Figure& figure, By by) {
     Value most;
     for (const std::int64_t bytes : figure.lengths) {
@@ -45,6 +45,13 @@ class Calculator {
       if (bytes == figure.lengths.front() || each.value > most.value) most = each;
     }
     return most;
+  }
+
+  // By closed forms alone.
+  std::optional<double> modelled(const Machine& machine, const Figure& figure) {
+    all_modelled_ = true;
+    const double value = this->figure(machine, figure, By::kModel).value;
+    return all_modelled_ ? std::optional(value) : std::nullopt;
   }
 
   // Sum of the squared deviations of the measured figures.
@@ -106,6 +113,7 @@ class Calculator {
       const Result<std::int64_t> time = modelled_ps(machine, question);
       if (time.ok()) return time.value();
     }
+    all_modelled_ = false;
     Result<std::int64_t> time = simulated_ps(machine, question);
     if (time.ok()) return time.value();
     if (status_.ok()) status_ = time.status();
@@ -126,6 +134,7 @@ class Calculator {
 
   const Paper& paper_;
   Status status_;
+  bool all_modelled_ = true;  // of what time_ps was asked for
 };
 
 Result<std::vector<Fitted>> fitted_numbers(const Paper& paper, const Sheet& sheet) {
@@ -252,10 +261,10 @@ Result<Reproduction> reproduce(const Paper& paper,
     row.ours = ours.value;
     row.bytes = ours.bytes;
     row.k = ours.k;
-    const bool has_models = figure.ppn == 1 && figure.late_ps == 0 &&
-                            machine::find_model(pair.base.algorithm->id) != nullptr &&
-                            machine::find_model(pair.ours.algorithm->id) != nullptr;
-    if (has_models) row.model = calculator.figure(machine, figure, By::kModel).value;
+    const bool may_be_modelled = figure.ppn == 1 && figure.late_ps == 0 &&
+                                 machine::find_model(pair.base.algorithm->id) != nullptr &&
+                                 machine::find_model(pair.ours.algorithm->id) != nullptr;
+    if (may_be_modelled) row.model = calculator.modelled(machine, figure);
     row.ours_min = row.ours_max = row.ours;
     if (!figure.unpublished) {
       row.ours_min = extreme(calculator, sheet, machine, figure, -1);

@@ -47,8 +47,8 @@ Builder::Builder(const Call& call) { restart(call); }
 void Builder::restart(const Call& call, Window window) {
   call_ = call;
   scopes_.clear();
-  scopes_.emplace_back();
-  scopes_.back().reaches_all = whole_node(scopes_.back());
+  scopes_.push_back({.members = Members::all(call.shared.ranks)});
+  scopes_.back().reaches_all = !call.params.two_sided && call.limits.one_node();
   schedule_.ranks = call.shared.ranks;
   begin(call.rank, window);
 }
@@ -56,7 +56,7 @@ void Builder::restart(const Call& call, Window window) {
 void Builder::restart(Rank rank, const Local& local, Window window) {
   call_.rank = rank;
   call_.local = local;
-  scopes_.resize(1);
+  scopes_.erase(scopes_.begin() + 1, scopes_.end());
   Scope& scope = scopes_.front();
   scope.begin = scope.part = 0;
   scope.forks = scope.fork_number = 0;
@@ -84,13 +84,15 @@ void Builder::begin(Rank rank, Window window) {
   status_ = {};
 }
 
-bool Builder::whole_node(const Scope& scope) const {
-  const Rank first = scope.members.empty() ? 0 : scope.members.front();
-  const auto apart = [&](Rank rank) { return !call_.limits.share_node(first, rank); };
-  if (call_.params.two_sided) return false;
-  if (scope.members.empty()) return call_.limits.one_node();
-  return std::none_of(scope.members.begin(), scope.members.end(), apart) &&
-         std::cmp_equal(scope.members.size(), call_.limits.node_size(first, call_.shared.ranks));
+// Whether these ranks of the innermost scope are all those of one node.
+bool Builder::whole_node(const Members& members) {
+  if (call_.params.two_sided || members.size() == 0 || !is_member(members[0])) return false;
+  const Rank first = team_rank(members[0]);
+  for (Rank place = 1; place < members.size(); ++place) {
+    const Rank member = members[place];
+    if (!is_member(member) || !call_.limits.share_node(first, team_rank(member))) return false;
+  }
+  return members.size() == call_.limits.node_size(first, call_.shared.ranks);
 }
 
 bool Builder::put_all_is_large(std::int64_t bytes) const {
@@ -99,14 +101,22 @@ bool Builder::put_all_is_large(std::int64_t bytes) const {
 }
 
 Rank Builder::team_rank(Rank rank) const {
-  const std::vector<Rank>& members = scopes_.back().members;
-  return members.empty() ? rank : members[static_cast<std::size_t>(rank)];
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    rank = scope->members[rank];
+  }
+  return rank;
 }
 
+// Of the innermost scope, and so of those around it.
 bool Builder::is_member(Rank rank) {
-  if (rank >= 0 && rank < here().shared.ranks) return true;
-  fail("peer " + std::to_string(rank) + " is not in the team");
-  return false;
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    if (rank < 0 || rank >= scope->members.size()) {
+      fail("peer " + std::to_string(rank) + " is not in the team");
+      return false;
+    }
+    rank = scope->members[rank];
+  }
+  return true;
 }
 
 void Builder::fail(std::string message) {

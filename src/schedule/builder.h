@@ -29,6 +29,7 @@
 
 #include "base/stamped_map.h"
 #include "base/status.h"
+#include "schedule/members.h"
 #include "schedule/schedule.h"
 
 namespace carillon {
@@ -224,9 +225,9 @@ class Builder {
   /// call's ranks: its rank i is members[i]. Input and output lie in the given buffers' memory,
   /// from their offsets on. The strands of the group's part begin after what was emitted before
   /// and end before what comes after. Ranks that are no members do not call this. In place is
-  /// what the memory says, not call.local; domains are the group's ranks'.
-  Call enter(const Call& call, std::span<const Rank> members, const Buffer& input,
-             const Buffer& output);
+  /// what the memory says, not call.local; domains are the group's ranks'. The list of the members
+  /// must last until leave().
+  Call enter(const Call& call, const Members& members, const Buffer& input, const Buffer& output);
   void leave();
   /// Like enter for the same call, with a copy of the input in scratch: what is still to be put
   /// may then be overwritten.
@@ -254,7 +255,7 @@ class Builder {
   // The call being emitted: the team's, or a group's within it.
   struct Scope {
     std::shared_ptr<const Call> own;  // the group's; null: the team's
-    std::vector<Rank> members;        // as ranks of the team; empty: all of them
+    Members members;                  // as ranks of the scope around it
     Buffer input = {.space = Space::kInput};
     Buffer output = {.space = Space::kOutput};
     bool reaches_all = true;
@@ -284,7 +285,7 @@ class Builder {
   [[nodiscard]] Rank team_rank(Rank rank) const;
   [[nodiscard]] bool is_member(Rank rank);
   bool is_grouped(Channel group, Rank writer, const BufferList& list);
-  [[nodiscard]] bool whole_node(const Scope& scope) const;
+  [[nodiscard]] bool whole_node(const Members& members);
   // The group's ranks in this rank's domain, and the channel by which it writes to them.
   struct Near {
     std::vector<Rank> ranks;

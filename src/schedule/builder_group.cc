@@ -17,25 +17,23 @@
 
 namespace carillon {
 
-Call Builder::enter(const Call& call, std::span<const Rank> members, const Buffer& input,
+Call Builder::enter(const Call& call, const Members& members, const Buffer& input,
                     const Buffer& output) {
   if (in_loop_) fail("a group inside a loop");
-  Scope scope{.input = input, .output = output};
-  for (const Rank member : members) {
-    if (is_member(member)) scope.members.push_back(team_rank(member));
-  }
-  if (scope.members.empty()) fail("a group of no ranks");
+  Scope scope{.members = members, .input = input, .output = output};
+  if (members.size() == 0) fail("a group of no ranks");
   Call own = call;
-  own.shared.ranks = static_cast<Rank>(scope.members.size());
+  own.shared.ranks = members.size();
   if (call_.limits.domains) {
     std::vector<std::int32_t> domains;
-    domains.reserve(scope.members.size());
-    for (const Rank member : scope.members) {
-      domains.push_back(call_.limits.domains->node_of(member));
+    domains.reserve(static_cast<std::size_t>(members.size()));
+    for (Rank place = 0; place < members.size(); ++place) {
+      if (!is_member(members[place])) continue;
+      domains.push_back(call_.limits.domains->node_of(team_rank(members[place])));
     }
     own.limits.domains = std::make_shared<const Nodes>(domains);
   }
-  scope.reaches_all = whole_node(scope);
+  scope.reaches_all = whole_node(members);
   own.local = {};
   // Members of several blocks: only an allgather is made in place on them.
   const std::int64_t shift = own.weights.empty()
@@ -135,6 +133,7 @@ Message Builder::wait_domain(Rank peer, std::int64_t bytes) {
 void Builder::enter_staged() {
   if (in_loop_) fail("a group inside a loop");
   Scope scope = scopes_.back();
+  scope.members = Members::all(scope.members.size());
   const Call& call = here();
   const std::int64_t bytes = input_bytes(call.shared, call.local, call.rank);
   const Range stage = allocate_scratch(bytes);

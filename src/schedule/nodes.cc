@@ -40,8 +40,15 @@ Nodes::Nodes(std::span<const std::int32_t> node_of) {
   for (Rank rank = ranks(); rank-- > 0;) {
     members_[--first_[static_cast<std::size_t>(node_of_[static_cast<std::size_t>(rank)])]] = rank;
   }
+  smallest_ = ranks();
+  leaders_.reserve(static_cast<std::size_t>(count()));
+  for (std::int32_t node = 0; node < count(); ++node) {
+    const std::span<const Rank> on_it = members(node);
+    leaders_.push_back(on_it.front());
+    largest_ = std::max(largest_, static_cast<Rank>(on_it.size()));
+    smallest_ = std::min(smallest_, static_cast<Rank>(on_it.size()));
+  }
+  contiguous_ = std::is_sorted(members_.begin(), members_.end());
 }
-
-bool Nodes::contiguous() const { return std::is_sorted(members_.begin(), members_.end()); }
 
 }  // namespace carillon

@@ -28,15 +28,29 @@ class Nodes {
     const auto n = static_cast<std::size_t>(node);
     return {members_.data() + first_[n], first_[n + 1] - first_[n]};
   }
+  /// The leaders, node by node.
+  [[nodiscard]] std::span<const Rank> leaders() const { return leaders_; }
+  /// All ranks, node by node, and how many are on the nodes before.
+  [[nodiscard]] std::span<const Rank> by_node() const { return members_; }
+  [[nodiscard]] Rank before(std::int32_t node) const {
+    return static_cast<Rank>(first_[static_cast<std::size_t>(node)]);
+  }
+  /// Ranks on the largest node and on the smallest one.
+  [[nodiscard]] Rank largest() const { return largest_; }
+  [[nodiscard]] Rank smallest() const { return smallest_; }
   /// Whether the ranks of every node follow one another: what is reduced node by node is then in
   /// rank order.
-  [[nodiscard]] bool contiguous() const;
+  [[nodiscard]] bool contiguous() const { return contiguous_; }
   bool operator==(const Nodes&) const = default;
 
  private:
   std::vector<std::int32_t> node_of_;
   std::vector<Rank> members_;         // node by node
   std::vector<std::uint32_t> first_;  // of each node in members_, and the end
+  std::vector<Rank> leaders_;
+  // What every rank's schedule may ask for, of all nodes.
+  Rank largest_ = 0, smallest_ = 0;
+  bool contiguous_ = true;
 };
 
 }  // namespace carillon

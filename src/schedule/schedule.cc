@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/schedule.h"
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -63,6 +64,14 @@ Rank readers_of(Channel channel, Rank rank, Rank ranks, const Limits& limits) {
 }
 
 std::string_view space_name(Space space) { return kSpaceNames.at(static_cast<std::size_t>(space)); }
+
+bool is_one_way(const Schedule& schedule) {
+  const auto has = [&](bool (*is)(OpKind)) {
+    return std::any_of(schedule.ops.begin(), schedule.ops.end(),
+                       [is](const Op& op) { return is(op.kind); });
+  };
+  return !has(is_outgoing) || !has(is_incoming);
+}
 
 std::vector<std::int64_t> release_points(const Schedule& schedule) {
   std::vector<std::int64_t> points(schedule.ops.size(), -1);

@@ -188,6 +188,9 @@ std::string_view space_name(Space space);
 /// "all", "domain", "team", "leaders" or "nodes": of channels with several readers.
 std::string_view readers_name(Channel channel);
 
+/// Does the rank only send messages, or only take them?
+bool is_one_way(const Schedule& schedule);
+
 /// After which op (index into ops) each `wait` op's message is released: the last op of the
 /// waiting strand that reads it, or the wait itself. A message waited for outside a loop and read
 /// inside one is released by the repeat as a whole: the entry is then the repeat's op index.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The built-in table: which algorithm does which problem. Here barrier and what is done to whole
-// vectors; rows_of_blocks.cc has what is done to blocks, and prefixes.
+// vectors; rows_of_blocks.cc has what is done to blocks, rows_of_prefixes.cc prefixes.
 //
 // On one node of 2 ranks, and where ranks share cores, rows stand as they were measured; the others
 // as `carillon sim` compares the algorithms on the machine edr, for 2 to 64 ranks between nodes,
@@ -81,7 +81,9 @@ constexpr std::array kRows = {
     Row{kNodes, 1024, kAnyBytes, "bcast.hierarchical:leaders=scatter_direct,segment=8192"},
     Row{kNodes, kAnyRanks, 64 * kKiB, "bcast.hierarchical:leaders=binomial"},
     Row{kNodes, kAnyRanks, kAnyBytes, "bcast.hierarchical:leaders=scatter_allgather"},
-    Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=16384"},
+    // Pieces that are lent are read by a call of the system each, or a window of them by one.
+    Row{kAnywhere, 2, 128 * kKiB, "bcast.flat:segment=16384"},
+    Row{kAnywhere, 2, kAnyBytes, "bcast.flat:segment=65536"},
     // A tree's inner ranks write a copy for each child; to all is written once.
     Row{kCrowded, kFewRanks, kAnyBytes, "bcast.flat"},
     Row{kCrowded, kAnyRanks, 64 * kKiB, "bcast.flat"},

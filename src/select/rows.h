@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a row of the built-in table says (rows.cc, rows_of_blocks.cc); rules.h says it to everybody
-// else.
+// What a row of the built-in table says (rows.cc, rows_of_blocks.cc, rows_of_prefixes.cc); rules.h
+// says it to everybody else.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,10 @@ struct Row {
   std::int32_t max_nodes = INT32_MAX;
 };
 
-/// In the order in which they are looked at, of barrier, bcast, reduce and allreduce, and of the
-/// others.
+/// In the order in which they are looked at: of barrier, bcast, reduce and allreduce, of scan and
+/// exscan, and of the others.
 std::span<const Row> rows_of_vectors();
+std::span<const Row> rows_of_prefixes();
 std::span<const Row> rows_of_blocks();
 
 }  // namespace carillon

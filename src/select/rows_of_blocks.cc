@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The built-in table, continued (rows.cc says what it goes by): what is done to blocks of ranks,
-// and prefixes.
+// The built-in table, continued (rows.cc says what it goes by): what is done to blocks of ranks.
 #include <array>
 
 #include "select/row_makers.h"
@@ -203,47 +202,6 @@ constexpr std::array kRows = {
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise", kByModel},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
-
-    // Chains, whose segments are the shorter the more ranks and the fewer bytes.
-    Row{kCrowded, 3, kAnyBytes, "scan.chain"},
-    Row{kCrowded, kAnyRanks, 4 * kKiB, "scan.recursive_doubling"},
-    Row{kCrowded, kAnyRanks, kAnyBytes, "scan.chain:segment=16384"},
-    Row{kAnywhere, 2, kAnyBytes, "scan.chain"},
-    Row{kAnywhere, 3, 2 * kKiB, "scan.chain"},
-    Row{kAnywhere, kAnyRanks, 4 * kKiB, "scan.recursive_doubling"},
-    Row{kSingles, 12, 8 * kKiB, "scan.recursive_doubling"},
-    Row{kSingles, 24, 16 * kKiB, "scan.recursive_doubling"},
-    Row{kSingles, 24, 64 * kKiB, "scan.chain:segment=2048"},
-    Row{kSingles, kAnyRanks, 32 * kKiB, "scan.recursive_doubling"},
-    on_many_nodes(8, Row{kNodes, kAnyRanks, 8 * kKiB, "scan.recursive_doubling"}),
-    on_many_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB, "scan.recursive_doubling"}),
-    Row{kNodes, 12, 64 * kKiB, "scan.chain:segment=2048"},
-    Row{kNodes, kAnyRanks, 32 * kKiB, "scan.chain:segment=1024"},
-    Row{kAnywhere, kAnyRanks, 16 * kKiB, "scan.chain:segment=512"},
-    Row{kNodes, 24, 64 * kKiB, "scan.chain:segment=2048"},
-    Row{kAnywhere, kAnyRanks, 64 * kKiB, "scan.chain:segment=1024"},
-    Row{kAnywhere, 24, kAnyBytes, "scan.chain:segment=4096"},
-    Row{kAnywhere, kAnyRanks, kAnyBytes, "scan.chain:segment=2048"},
-
-    Row{kCrowded, 3, kAnyBytes, "exscan.chain"},
-    Row{kCrowded, kAnyRanks, 4 * kKiB, "exscan.recursive_doubling"},
-    Row{kCrowded, kAnyRanks, kAnyBytes, "exscan.chain:segment=16384"},
-    Row{kAnywhere, 2, kAnyBytes, "exscan.chain"},
-    Row{kAnywhere, 3, 2 * kKiB, "exscan.chain"},
-    Row{kAnywhere, kAnyRanks, 4 * kKiB, "exscan.recursive_doubling"},
-    Row{kSingles, 12, 8 * kKiB, "exscan.recursive_doubling"},
-    Row{kSingles, 24, 16 * kKiB, "exscan.recursive_doubling"},
-    Row{kSingles, 24, 64 * kKiB, "exscan.chain:segment=2048"},
-    Row{kSingles, kAnyRanks, 32 * kKiB, "exscan.recursive_doubling"},
-    on_many_nodes(8, Row{kNodes, kAnyRanks, 8 * kKiB, "exscan.recursive_doubling"}),
-    on_many_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB, "exscan.recursive_doubling"}),
-    Row{kNodes, 12, 64 * kKiB, "exscan.chain:segment=2048"},
-    Row{kNodes, kAnyRanks, 32 * kKiB, "exscan.chain:segment=1024"},
-    Row{kAnywhere, kAnyRanks, 16 * kKiB, "exscan.chain:segment=512"},
-    Row{kNodes, 24, 64 * kKiB, "exscan.chain:segment=2048"},
-    Row{kAnywhere, kAnyRanks, 64 * kKiB, "exscan.chain:segment=1024"},
-    Row{kAnywhere, 24, kAnyBytes, "exscan.chain:segment=4096"},
-    Row{kAnywhere, kAnyRanks, kAnyBytes, "exscan.chain:segment=2048"},
 
     Row{kAnywhere, kAnyRanks, kAnyBytes, "allgatherv.pairwise"},
 

@@ -29,7 +29,7 @@ Rule rule_of(const Row& row) {
 
 Rules built_in() {
   Rules rules;
-  for (const auto rows : {rows_of_vectors(), rows_of_blocks()}) {
+  for (const auto rows : {rows_of_vectors(), rows_of_prefixes(), rows_of_blocks()}) {
     for (const Row& row : rows) rules.rules.push_back(rule_of(row));
   }
   return rules;

@@ -18,26 +18,10 @@ const AlgorithmChoice* find_override(const Shared& shared, const Limits& limits,
   return nullptr;
 }
 
-Rank largest(const Nodes& nodes) {
-  std::size_t most = 0;
-  for (std::int32_t node = 0; node < nodes.count(); ++node) {
-    most = std::max(most, nodes.members(node).size());
-  }
-  return static_cast<Rank>(most);
-}
-
-Rank smallest(const Nodes& nodes) {
-  auto least = static_cast<std::size_t>(nodes.ranks());
-  for (std::int32_t node = 0; node < nodes.count(); ++node) {
-    least = std::min(least, nodes.members(node).size());
-  }
-  return static_cast<Rank>(least);
-}
-
-bool are_alike(const Nodes& nodes) { return largest(nodes) <= 8 || smallest(nodes) > 1; }
+bool are_alike(const Nodes& nodes) { return nodes.largest() <= 8 || nodes.smallest() > 1; }
 
 bool are_even(const Nodes& nodes) {
-  return std::int64_t{largest(nodes)} * nodes.count() == nodes.ranks();
+  return std::int64_t{nodes.largest()} * nodes.count() == nodes.ranks();
 }
 
 // A rule that is for one node, too, says nothing of nodes.
@@ -47,8 +31,8 @@ bool fits_nodes(const Rule& rule, const Limits& limits) {
   if (nodes.count() < rule.min_nodes || nodes.count() > rule.max_nodes) return false;
   if (rule.even_only && !are_even(nodes)) return false;
   if (rule.alike_only && !are_alike(nodes)) return false;
-  if (rule.min_skew > 1 && largest(nodes) < rule.min_skew * smallest(nodes)) return false;
-  return rule.max_ppn == Rule::kAnyRanks || largest(nodes) <= rule.max_ppn;
+  if (rule.min_skew > 1 && nodes.largest() < rule.min_skew * nodes.smallest()) return false;
+  return rule.max_ppn == Rule::kAnyRanks || nodes.largest() <= rule.max_ppn;
 }
 
 // The first that holds and can do the problem.

@@ -272,6 +272,7 @@ class Bench(CliTest):
                     self.assertGreater(figures["compute_us"], 0)
                     self.assertGreater(figures["total_us"], 0)
                     self.assertTrue(0 <= figures["overlap_percent"] <= 100, row)
+                    self.assertTrue(0 <= figures["busy_percent"] <= 100, row)
             self.fails("nothing to compare", "bench", "bcast", "--overlap", "--sizes", "8", "--mpi",
                        mpi["name"], CARILLON="off")
         self.assertIn("overlap %", self.ok("bench", "bcast", "--overlap", "--sizes", 8,

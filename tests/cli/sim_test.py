@@ -181,6 +181,28 @@ class Program(CliTest):
         self.assertRegex(out, r"allreduce +4 .*allreduce\.ring")
         self.assertIn("6 ranks", out)
 
+    # By the same words as the call alone, with the line that makes it.
+    def test_a_forced_algorithm_that_cannot_do_a_call(self):
+        def program(call):
+            return self.program("carillon-program 1\nranks 6\nteams row blocks 3\n"
+                                f"call a {call} team=row count=8\nrank all\ncompute 5\ndo a\n")
+        for collective, algorithm, machine, why in [
+                ("allreduce", "switch", "edr", "machine edr has no switches that reduce; it needs "
+                 r"section \[switch\]"),
+                ("bcast", "multicast", "clan_via", "the file of machine clan_via does not say"),
+                ("alltoall", "bruck_resident:k=4", "edr", "k=4 in a team of 3 ranks; a radix is")]:
+            self.fails(rf"p:7: {collective}\.\w+(:| cannot be simulated:) {why}", "sim", "--program",
+                       program(collective), "-m", machine, "-a", f"{collective}={algorithm}")
+            self.fails(f"^carillon: {collective}.* {why}", "sim", collective, "-n", 3, "-m",
+                       machine, "-a", algorithm)
+        ordered = program("allreduce ordered")
+        self.fails("p:7: allreduce.ring reorders .*; use allreduce.flat$", "sim", "--program",
+                   ordered, "-a", "allreduce=ring")
+        out = self.ok("sim", "--program", ordered, "-a", "allreduce=recursive_doubling", "-a",
+                      "allreduce=ring").out
+        self.assertRegex(out, r"allreduce +2 .*allreduce\.recursive_doubling *\n")
+        self.ok("sim", "--program", program("allreduce"), "-m", "hu2013", "-a", "allreduce=switch")
+
     def test_one_call_is_the_call_alone(self):
         path = self.program("carillon-program 1\nranks 12\ncall a allreduce count=512 element=8\n"
                             "rank all\ndo a\n")

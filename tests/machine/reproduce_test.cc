@@ -184,7 +184,10 @@ TEST(Hu2013, ComesOutAsTheDocsSay) {
   for (std::size_t i = 0; i < documented.size(); ++i) {
     const Reproduced& row = result.value().figures[i];
     EXPECT_NEAR(row.ours, documented[i], 0.06) << paper.figures[i].what;
-    EXPECT_EQ(row.model, row.ours) << paper.figures[i].what;
+    // Recursive doubling on 4,096 nodes of a tree: messages wait for links, of which no closed form
+    // tells.
+    const bool waits = i >= 3 && i <= 6;
+    EXPECT_EQ(row.model, waits ? std::nullopt : std::optional(row.ours)) << paper.figures[i].what;
     EXPECT_EQ(row.ours_min < row.ours && row.ours < row.ours_max, !paper.figures[i].unpublished)
         << paper.figures[i].what;
   }

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -21,121 +22,63 @@
 #include <vector>
 
 #include "support/calls.h"
+#include "support/started.h"
 
 namespace carillon::test {
 namespace {
 
-constexpr std::size_t kCount = 131072;  // 1 MiB
-constexpr double kPatienceS = 30;
-
-crl_context_h make_served(Meeting& world, int rank, const char* servlet, bool threaded = false) {
+crl_context_h make_served(Meeting& world, int rank, const char* servlet) {
   setenv("CARILLON_SERVLET", servlet, 1);
-  return make_context(world, rank, threaded);
+  return make_context(world, rank);
 }
 
-// Looks at memory that another thread is writing to; no call into carillon.
-__attribute__((no_sanitize("thread"))) bool stands(const std::vector<std::int64_t>& out,
-                                                   const std::vector<std::int64_t>& expected) {
-  const volatile std::int64_t* const now = out.data();
-  for (std::size_t i = out.size(); i-- > 0;) {
-    if (now[i] != expected[i]) return false;
+// As processes, as programs have them; as threads, for the thread sanitizer, which then sees all
+// that works on the node's memory.
+enum class RanksAre { kProcesses, kThreads };
+
+class Servlet : public testing::TestWithParam<RanksAre> {
+ protected:
+  void SetUp() override { setenv("CARILLON_SERVLET", "on", 1); }
+  void TearDown() override { unsetenv("CARILLON_SERVLET"); }
+
+  static void expect_ranks_ok(int ranks, const std::function<void(int)>& body, int timeout_s = 60) {
+    if (GetParam() == RanksAre::kThreads) {
+      run_threads(ranks, body);
+    } else {
+      expect_processes_ok(ranks, body, timeout_s);
+    }
   }
-  return true;
-}
-
-bool compute_until(const std::vector<std::int64_t>& out,
-                   const std::vector<std::int64_t>& expected) {
-  const Stopwatch watch;
-  while (!stands(out, expected)) {
-    if (watch.seconds() > kPatienceS) return false;
-    sched_yield();  // the ranks may be more than the cores
-  }
-  return true;
-}
-
-struct Collective {
-  const char* name;
-  crl_status_t (*start)(crl_team_h, const std::vector<std::int64_t>&, std::vector<std::int64_t>&,
-                        int rank, int ranks, crl_request_h*);
-  std::vector<std::int64_t> (*expected)(int rank, int ranks);
 };
-
-crl_status_t start_allreduce(crl_team_h team, const std::vector<std::int64_t>& in,
-                             std::vector<std::int64_t>& out, int /*rank*/, int /*ranks*/,
-                             crl_request_h* request) {
-  return crl_iallreduce(team, in.data(), out.data(), kCount, CRL_INT64, CRL_SUM, request);
-}
-
-crl_status_t start_bcast(crl_team_h team, const std::vector<std::int64_t>& in,
-                         std::vector<std::int64_t>& out, int rank, int ranks,
-                         crl_request_h* request) {
-  if (rank == ranks - 1) out = in;
-  return crl_ibcast(team, out.data(), kCount * 8, ranks - 1, request);
-}
-
-crl_status_t start_alltoallv(crl_team_h team, const std::vector<std::int64_t>& in,
-                             std::vector<std::int64_t>& out, int rank, int ranks,
-                             crl_request_h* request) {
-  // Rank r sends 16 KiB (r + 1) (s + 1) of its input, from its beginning, to rank s.
-  std::vector<std::int64_t> send(static_cast<std::size_t>(ranks)), recv(send), from(send), to(send);
-  std::int64_t at = 0;
-  for (std::size_t i = 0; i < send.size(); ++i) {
-    const std::int64_t bytes =
-        std::int64_t{kCount} / 8 * (rank + 1) * (static_cast<std::int64_t>(i) + 1);
-    send[i] = recv[i] = bytes;
-    to[i] = at;
-    at += bytes;
-  }
-  return crl_ialltoallv(team, in.data(), send.data(), from.data(), out.data(), recv.data(),
-                        to.data(), request);
-}
-
-std::vector<std::int64_t> alltoallv_of(int rank, int ranks) {
-  std::vector<std::int64_t> all;
-  for (int from = 0; from < ranks; ++from) {
-    const auto part = values_of(
-        from, 1,
-        kCount / 64 * (static_cast<std::size_t>(rank) + 1) * (static_cast<std::size_t>(from) + 1));
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-const Collective kCollectives[] = {
-    {"allreduce", start_allreduce,
-     [](int /*rank*/, int ranks) { return sums_of(ranks, 1, kCount); }},
-    {"bcast", start_bcast, [](int /*rank*/, int ranks) { return values_of(ranks - 1, 1, kCount); }},
-    {"alltoallv", start_alltoallv, alltoallv_of},
-};
-
-class Servlet : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Processes, Servlet, testing::Values(RanksAre::kProcesses));
+INSTANTIATE_TEST_SUITE_P(Threads, Servlet, testing::Values(RanksAre::kThreads));
 
 // Rank 0 starts first, so that without the servlet nothing could come to it.
 TEST_P(Servlet, EndsWhatRanksHaveOnlyStarted) {
-  const int ranks = GetParam();
-  Meeting world(ranks), meeting(ranks), others(ranks);
-  expect_processes_ok(ranks, [&](int rank) {
-    crl_context_h context = make_served(world, rank, "on");
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    expect_ok(settle(team));
-    const auto in = values_of(rank, 1, kCount);
-    for (const Collective& collective : kCollectives) {
-      const auto expected = collective.expected(rank, ranks);
-      std::vector<std::int64_t> out(expected.size());
-      crl_request_h request = nullptr;
-      if (rank > 0) others.barrier(rank);
-      expect_ok(collective.start(team, in, out, rank, ranks, &request), collective.name);
-      if (rank == 0) others.barrier(rank);
-      EXPECT_TRUE(compute_until(out, expected)) << collective.name << " at rank " << rank;
-      others.barrier(rank);
-      expect_ok(crl_request_wait(&request), collective.name);
-      EXPECT_EQ(out, expected) << collective.name;
-    }
-    crl_team_destroy(team);
-    crl_context_destroy(context);
-  });
+  for (const int ranks : {2, 3, 5}) {
+    Meeting world(ranks), meeting(ranks), others(ranks);
+    expect_ranks_ok(ranks, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      expect_ok(settle(team));
+      const auto in = values_of(rank, 1, kStartedCount);
+      for (const Started& collective : kStarted) {
+        const auto expected = collective.expected(rank, ranks);
+        std::vector<std::int64_t> out(expected.size());
+        crl_request_h request = nullptr;
+        if (rank > 0) others.barrier(rank);
+        expect_ok(collective.start({team, rank, ranks, in.data(), out.data()}, &request),
+                  collective.name);
+        if (rank == 0) others.barrier(rank);
+        EXPECT_TRUE(compute_until(out, expected)) << collective.name << " at rank " << rank;
+        others.barrier(rank);
+        expect_ok(crl_request_wait(&request), collective.name);
+        EXPECT_EQ(out, expected) << collective.name;
+      }
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, Servlet, testing::Values(2, 3, 5));
 
 // The control: rank 0's private memory is nobody's to write but its own thread's.
 TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
@@ -145,12 +88,12 @@ TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
     crl_context_h context = make_served(world, rank, "off");
     crl_team_h team = make_team(context, meeting.oob(rank));
     expect_ok(settle(team));
-    const auto in = values_of(rank, 1, kCount);
-    const auto expected = sums_of(kRanks, 1, kCount);
-    std::vector<std::int64_t> out(kCount);
+    const auto in = values_of(rank, 1, kStartedCount);
+    const auto expected = sums_of(kRanks, 1, kStartedCount);
+    std::vector<std::int64_t> out(kStartedCount);
     crl_request_h request = nullptr;
     if (rank > 0) others.barrier(rank);
-    expect_ok(start_allreduce(team, in, out, rank, kRanks, &request));
+    expect_ok(start_allreduce({team, rank, kRanks, in.data(), out.data()}, &request));
     if (rank == 0) others.barrier(rank);
     others.barrier(rank);
     EXPECT_TRUE(rank > 0 || out != expected);
@@ -204,16 +147,16 @@ void run_many(int ranks, int rank, crl_context_h context, std::vector<crl_team_h
   for (crl_team_h team : teams) expect_ok(crl_barrier(team));
 }
 
-TEST(Servlet, ManyInAnyOrder) {
+TEST_P(Servlet, ManyInAnyOrder) {
   constexpr int kRanks = 3;
   constexpr int kTeams = 50;
   Meeting world(kRanks);
   std::vector<std::unique_ptr<Meeting>> meetings;
   for (int i = 0; i < kTeams; ++i) meetings.push_back(std::make_unique<Meeting>(kRanks));
-  expect_processes_ok(
+  expect_ranks_ok(
       kRanks,
       [&](int rank) {
-        crl_context_h context = make_served(world, rank, "on");
+        crl_context_h context = make_context(world, rank);
         std::vector<crl_team_h> teams;
         for (auto& meeting : meetings) teams.push_back(make_team(context, meeting->oob(rank)));
         for (int wave = 0; wave < 2; ++wave) run_many(kRanks, rank, context, teams);
@@ -221,24 +164,6 @@ TEST(Servlet, ManyInAnyOrder) {
         crl_context_destroy(context);
       },
       240);
-}
-
-// With ranks as threads, for the thread sanitizer.
-TEST(Servlet, OfRanksThatAreThreads) {
-  constexpr int kRanks = 2;
-  setenv("CARILLON_SERVLET", "on", 1);
-  Meeting world(kRanks);
-  std::vector<std::unique_ptr<Meeting>> meetings;
-  for (int i = 0; i < 4; ++i) meetings.push_back(std::make_unique<Meeting>(kRanks));
-  run_threads(kRanks, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    std::vector<crl_team_h> teams;
-    for (auto& meeting : meetings) teams.push_back(make_team(context, meeting->oob(rank)));
-    for (int wave = 0; wave < 3; ++wave) run_many(kRanks, rank, context, teams);
-    for (crl_team_h team : teams) crl_team_destroy(team);
-    crl_context_destroy(context);
-  });
-  unsetenv("CARILLON_SERVLET");
 }
 
 double cpu_seconds() {
@@ -255,12 +180,13 @@ TEST(Servlet, UsesNoCoreWithoutWork) {
   expect_processes_ok(kRanks, [&](int rank) {
     crl_context_h context = make_served(world, rank, "on");
     crl_team_h team = make_team(context, meeting.oob(rank));
-    const auto in = values_of(rank, 1, kCount);
-    for (const Collective& collective : kCollectives) {
+    const auto in = values_of(rank, 1, kStartedCount);
+    for (const Started& collective : kStarted) {
       const auto expected = collective.expected(rank, kRanks);
       std::vector<std::int64_t> out(expected.size());
       crl_request_h request = nullptr;
-      expect_ok(collective.start(team, in, out, rank, kRanks, &request), collective.name);
+      expect_ok(collective.start({team, rank, kRanks, in.data(), out.data()}, &request),
+                collective.name);
       expect_ok(crl_request_wait(&request), collective.name);
       EXPECT_EQ(out, expected) << collective.name;
     }
@@ -288,11 +214,11 @@ void add(void* arg, const void* in, void* inout, std::size_t count) {
 }
 
 // Beside a collective that keeps the servlet awake.
-TEST(Servlet, LeavesUsersOperatorsToTheProgramsThread) {
+TEST_P(Servlet, LeavesUsersOperatorsToTheProgram) {
   constexpr int kRanks = 3;
   Meeting world(kRanks), meeting(kRanks), second(kRanks);
-  expect_processes_ok(kRanks, [&](int rank) {
-    crl_context_h context = make_served(world, rank, "on");
+  expect_ranks_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
     crl_team_h team = make_team(context, meeting.oob(rank));
     crl_team_h other = make_team(context, second.oob(rank));
     expect_ok(settle(team));
@@ -331,10 +257,10 @@ TEST(Servlet, TellsOfARankThatWasKilled) {
     expect_ok(settle(team));
     expect_ok(crl_barrier(team));
     if (rank == 1) raise(SIGKILL);
-    const auto in = values_of(rank, 1, kCount);
-    std::vector<std::int64_t> out(kCount);
+    const auto in = values_of(rank, 1, kStartedCount);
+    std::vector<std::int64_t> out(kStartedCount);
     crl_request_h request = nullptr;
-    crl_status_t status = start_allreduce(team, in, out, rank, kRanks, &request);
+    crl_status_t status = start_allreduce({team, rank, kRanks, in.data(), out.data()}, &request);
     if (status == CRL_OK) status = crl_request_wait(&request);
     EXPECT_EQ(status, CRL_ERR_PEER_DEAD);
     EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string>
@@ -130,6 +131,17 @@ inline std::vector<Params> params_for(const Algorithm& algorithm) {
         {.segment_bytes = algorithm.has_segment ? 3 * kElement : 0, .two_sided = true});
   }
   return params;
+}
+
+// Passes on the first trial, and every `share`-th, others for each `turn`: `share` turns that
+// follow one another go through all. CARILLON_TEST_WHOLE=1: passes on every one.
+template <typename Body>
+auto one_of(int share, int turn, Body body) {
+  const int step = std::getenv("CARILLON_TEST_WHOLE") == nullptr ? share : 1;
+  return [=, number = 0](const Trial& trial) mutable {
+    if (number == 0 || (number + turn) % step == 0) body(trial);
+    ++number;
+  };
 }
 
 // Calls body(Trial) for the product of all that varies at this number of ranks.

@@ -4,6 +4,10 @@
 // can be.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "select/select.h"
 #include "support/shapes.h"
 
@@ -150,6 +154,27 @@ TEST(Select, PrefixesOfLongVectorsGoByChainsOfShortSegments) {
       EXPECT_EQ(segment(8, 1 << 20), crowded ? 16384 : 4096);
     }
   }
+}
+
+TEST(Select, ScanAndExscanGoTheSameWay) {
+  std::vector<test::Shape> shapes = test::shapes();
+  for (const int ranks : {1, 2, 3, 12, 24, 25, 64}) shapes.push_back(test::blocked({ranks}));
+  const auto way = [](const Shared& shared, const Limits& limits) {
+    const std::string text = to_text(select(shared, limits, default_rules()));
+    return text.substr(text.find('.'));
+  };
+  std::set<std::string> ways;
+  for (const test::Shape& shape : shapes) {
+    for (const bool crowded : {false, true}) {
+      const Limits limits{.crowded = crowded, .nodes = shape.nodes};
+      for (std::int64_t bytes = 8; bytes <= 1 << 20; bytes *= 2) {
+        const std::string scan = way(problem(Collective::kScan, shape.ranks(), bytes / 8), limits);
+        EXPECT_EQ(scan, way(problem(Collective::kExscan, shape.ranks(), bytes / 8), limits));
+        ways.insert(scan);
+      }
+    }
+  }
+  EXPECT_GE(ways.size(), 5U);
 }
 
 TEST(Select, BroadcastsAreMulticastWhereThatPays) {

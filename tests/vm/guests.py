@@ -126,11 +126,13 @@ class Guest:
         return (self.folder / "modules.cpio").read_bytes() + cpio.archive(entries)
 
     def machine(self, first_files):
+        """Where a processor has erms, kernel and C library copy by an instruction that the emulation
+        does byte by byte; smap makes each copy to and from programs two turns of the emulation."""
         options = self.options
         return [
             qemu(), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
             "-name", f"carillon-vm-{self.number}", "-machine", "q35",
-            "-accel", "tcg,thread=multi", "-cpu", "max",
+            "-accel", "tcg,thread=multi", "-cpu", "max,-erms,-smap",
             "-smp", str(options.cpus), *self.memory(),
             "-kernel", str(self.folder / "kernel"), "-initrd", first_files.path,
             "-append", " ".join(KERNEL_ARGUMENTS), "-serial", f"file:{self.console.path}",

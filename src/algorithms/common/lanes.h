@@ -392,10 +392,8 @@ class Lanes {
   // piece, part(owner), that a segment is. Long ones are put by a strand of their own.
   template <typename Put, typename Take>
   void across(Put put, Take take) {
-    std::vector<Rank> all = of_ranks<Rank>();
-    std::iota(all.begin(), all.end(), 0);
     b_.phase("lanes");
-    b_.enter(call_, all, b_.input({}), b_.output({}));
+    b_.enter(call_, Members::all(call_.shared.ranks), b_.input({}), b_.output({}));
     const std::int64_t segment = call_.segment_bytes();
     const std::int64_t common = blocks_[call_.shared.ranks - 1].length / segment * segment;
     const auto pieces = [&](auto body) {

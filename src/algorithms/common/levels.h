@@ -22,65 +22,58 @@ class Levels {
  public:
   /// Of the algorithm `id`. `root` leads its node, the first rank every other one.
   Levels(std::string_view id, const Call& call, Builder& b, Rank root = -1)
-      : algorithm_(*find_algorithm(id)), call_(call), b_(b) {
-    const Rank ranks = call.shared.ranks;
-    const std::int32_t count = call.limits.one_node() ? 1 : call.limits.nodes->count();
-    for (Rank rank = 0; count == 1 && rank < ranks; ++rank) order_.push_back(rank);
-    for (std::int32_t node = 0; node < count; ++node) {
-      firsts_.push_back(count == 1 ? 0 : static_cast<Rank>(order_.size()));
-      if (count > 1) {
-        const std::span<const Rank> on_it = call.limits.nodes->members(node);
-        order_.insert(order_.end(), on_it.begin(), on_it.end());
-      }
-      sizes_.push_back(static_cast<Rank>(order_.size()) - first(node));
-      const std::span<const Rank> on_it = members(node);
-      const bool has_root = std::find(on_it.begin(), on_it.end(), root) != on_it.end();
-      leaders_.push_back(has_root ? root : on_it.front());
-      if (std::find(on_it.begin(), on_it.end(), call.rank) != on_it.end()) own_ = node;
-      if (has_root) root_node_ = node;
-    }
+      : algorithm_(*find_algorithm(id)),
+        call_(call),
+        b_(b),
+        nodes_(call.limits.one_node() ? nullptr : call.limits.nodes.get()),
+        root_(root),
+        own_(node_of(call.rank)),
+        root_node_(node_of(std::max(root, 0))) {
+    if (nodes_ != nullptr) return;
+    alone_.resize(static_cast<std::size_t>(call.shared.ranks));
+    std::iota(alone_.begin(), alone_.end(), 0);
   }
 
-  [[nodiscard]] std::int32_t nodes() const { return static_cast<std::int32_t>(sizes_.size()); }
+  [[nodiscard]] std::int32_t nodes() const { return nodes_ != nullptr ? nodes_->count() : 1; }
   /// The number of this rank's node.
   [[nodiscard]] std::int32_t own() const { return own_; }
   [[nodiscard]] std::span<const Rank> members(std::int32_t node) const {
-    return std::span(order_).subspan(static_cast<std::size_t>(first(node)),
-                                     static_cast<std::size_t>(size(node)));
+    return nodes_ != nullptr ? nodes_->members(node) : std::span<const Rank>(alone_);
   }
   [[nodiscard]] Rank size(std::int32_t node) const {
-    return sizes_[static_cast<std::size_t>(node)];
+    return static_cast<Rank>(members(node).size());
   }
   /// Ranks on the nodes before.
   [[nodiscard]] Rank first(std::int32_t node) const {
-    return firsts_[static_cast<std::size_t>(node)];
+    return nodes_ != nullptr ? nodes_->before(node) : 0;
   }
   [[nodiscard]] bool is_leader() const { return leader(own_) == call_.rank; }
   /// Whether this rank has its node to itself.
   [[nodiscard]] bool is_alone() const { return size(own_) == 1; }
   /// Whether all nodes have as many ranks.
   [[nodiscard]] bool are_even() const {
-    return std::all_of(sizes_.begin(), sizes_.end(), [&](Rank size) { return size == sizes_[0]; });
+    return nodes_ == nullptr || nodes_->largest() == nodes_->smallest();
   }
   /// This rank's among those of its node.
   [[nodiscard]] Rank place() const { return index(members(own_), call_.rank); }
   /// Whether going through the nodes one by one is going through the ranks in order.
-  [[nodiscard]] bool in_rank_order() const { return std::is_sorted(order_.begin(), order_.end()); }
+  [[nodiscard]] bool in_rank_order() const { return nodes_ == nullptr || nodes_->contiguous(); }
 
   /// What the level does within this rank's node, rooted at the leader.
   void on_node(std::size_t level, std::int64_t count, const Buffer& input,
                const Buffer& output) const {
     const std::span<const Rank> group = members(own_);
     b_.phase("node");
-    emit(level, count, group, index(group, leader(own_)), input, output, {});
+    emit(level, count, {.members = Members(group), .rank = place()}, index(group, leader(own_)),
+         input, output);
   }
   /// What the level does among all ranks.
   void on_all(std::size_t level, Rank root, std::int64_t count, const Buffer& input,
               const Buffer& output) const {
-    std::vector<Rank> all(static_cast<std::size_t>(call_.shared.ranks));
-    std::iota(all.begin(), all.end(), 0);
     b_.phase("all");
-    emit(level, count, all, root, input, output, {}, true);
+    Group all{.members = Members::all(call_.shared.ranks), .rank = call_.rank};
+    all.whole = true;
+    emit(level, count, all, root, input, output);
   }
   /// What the leaders would do, done by the ranks in the same place of their nodes, which are even.
   void on_lane(std::int64_t count, const Buffer& input, const Buffer& output) const {
@@ -89,54 +82,72 @@ class Levels {
       lane.push_back(members(node)[static_cast<std::size_t>(place())]);
     }
     b_.phase("lanes");
-    emit(Algorithm::kLeaders, count, lane, 0, input, output, {});
+    emit(Algorithm::kLeaders, count, {.members = lane, .rank = own_}, 0, input, output);
   }
   /// What the leaders do, rooted at the leader of the root's node; nothing on other ranks.
   void on_leaders(std::int64_t count, const Buffer& input, const Buffer& output) const {
     if (!is_leader()) return;
     b_.phase("leaders");
-    emit(Algorithm::kLeaders, count, leaders_, root_node_, input, output, {});
+    emit(Algorithm::kLeaders, count, leaders(), root_node_, input, output);
   }
   /// The same where each leader has `count` elements for every rank of its node.
   void on_leaders_for_all(std::int64_t count, const Buffer& input, const Buffer& output) const {
     if (!is_leader()) return;
     b_.phase("leaders");
-    emit(Algorithm::kLeaders, count, leaders_, root_node_, input, output, sizes_);
+    std::vector<Rank> sizes;
+    sizes.reserve(static_cast<std::size_t>(nodes()));
+    for (std::int32_t node = 0; node < nodes(); ++node) sizes.push_back(size(node));
+    Group group = leaders();
+    group.weights = sizes;
+    emit(Algorithm::kLeaders, count, group, root_node_, input, output);
   }
 
  private:
+  // Whom a level is emitted on, this rank's place among them, and how many ranks each stands for.
+  struct Group {
+    Members members;
+    Rank rank = 0;
+    std::span<const Rank> weights = {};
+    bool whole = false;
+  };
+
+  [[nodiscard]] std::int32_t node_of(Rank rank) const {
+    return nodes_ != nullptr ? nodes_->node_of(rank) : 0;
+  }
   [[nodiscard]] Rank leader(std::int32_t node) const {
-    return leaders_[static_cast<std::size_t>(node)];
+    return root_ >= 0 && node == root_node_ ? root_ : members(node).front();
+  }
+  [[nodiscard]] Group leaders() const {
+    const Members firsts = nodes_ != nullptr ? Members(nodes_->leaders()) : Members::all(1);
+    return {.members = firsts.with(root_node_, leader(root_node_)), .rank = own_};
   }
   [[nodiscard]] static Rank index(std::span<const Rank> group, Rank rank) {
     return static_cast<Rank>(std::find(group.begin(), group.end(), rank) - group.begin());
   }
-  void emit(std::size_t level, std::int64_t count, std::span<const Rank> group, Rank root,
-            const Buffer& input, const Buffer& output, std::span<const Rank> weights,
-            bool whole = false) const {
+  void emit(std::size_t level, std::int64_t count, const Group& group, Rank root,
+            const Buffer& input, const Buffer& output) const {
     const AlgorithmChoice choice = level_choice(algorithm_, level, call_.params);
     emit_on({.shared = {.collective = choice.algorithm->collective,
                         .root = root,
                         .count = count,
                         .element_bytes = call_.shared.element_bytes,
                         .commutative = call_.shared.commutative},
-             .rank = index(group, call_.rank),
-             .members = group,
+             .rank = group.rank,
+             .members = group.members,
              .input = input,
              .output = output,
-             .weights = weights,
-             .whole = whole},
+             .weights = group.weights,
+             .whole = group.whole},
             choice, call_, b_);
   }
 
   const Algorithm& algorithm_;
   const Call& call_;
   Builder& b_;
-  std::vector<Rank> order_;    // the ranks, node by node
-  std::vector<Rank> sizes_;    // of the nodes,
-  std::vector<Rank> firsts_;   // and the ranks before each
-  std::vector<Rank> leaders_;  // of the nodes
-  std::int32_t own_ = 0, root_node_ = 0;
+  const Nodes* nodes_;  // null: all ranks are on one node,
+  Rank root_;
+  std::int32_t own_, root_node_;
+  std::vector<Rank> alone_;  // which is this
 };
 
 }  // namespace carillon

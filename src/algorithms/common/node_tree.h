@@ -11,7 +11,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "algorithms/common/knomial.h"
@@ -50,32 +49,27 @@ class RingTree {
 
 class NodeTree {
  public:
-  NodeTree(const Call& call, Rank radix) : radix_(radix) {
-    const Rank root = call.shared.root;
-    if (call.limits.one_node()) {
-      order_.resize(static_cast<std::size_t>(call.shared.ranks));
-      std::iota(order_.begin(), order_.end(), 0);
-    } else {
-      const Nodes& nodes = *call.limits.nodes;
-      const std::int32_t first = nodes.node_of(root);
-      for (std::int32_t i = 0; i < nodes.count(); ++i) {
-        starts_.push_back(static_cast<Rank>(order_.size()));
-        const auto members = nodes.members((first + i) % nodes.count());
-        order_.insert(order_.end(), members.begin(), members.end());
-      }
-    }
-    if (starts_.empty()) starts_.push_back(0);
-    // The root leads its node.
-    const auto at = std::find(order_.begin(), order_.end(), root);
-    std::rotate(order_.begin(), at, at + 1);
-    starts_.push_back(static_cast<Rank>(order_.size()));
-  }
+  NodeTree(const Call& call, Rank radix)
+      : radix_(radix),
+        ranks_(call.shared.ranks),
+        root_(call.shared.root),
+        nodes_(call.limits.one_node() ? nullptr : call.limits.nodes.get()),
+        first_(nodes_ != nullptr ? nodes_->node_of(root_) : 0),
+        root_place_(place(root_)) {}
 
   [[nodiscard]] Rank position(Rank rank) const {
-    return static_cast<Rank>(std::find(order_.begin(), order_.end(), rank) - order_.begin());
+    const Rank node = nodes_ != nullptr ? wrap(nodes_->node_of(rank) - first_, nodes()) : 0;
+    if (node > 0) return starts(node) + place(rank);
+    // The root leads its node.
+    if (rank == root_) return 0;
+    return place(rank) < root_place_ ? place(rank) + 1 : place(rank);
   }
   [[nodiscard]] Rank rank(Rank position) const {
-    return order_[static_cast<std::size_t>(position)];
+    const Rank node = node_of(position);
+    Rank on_node = position - starts(node);
+    if (node == 0 && on_node <= root_place_) on_node = on_node > 0 ? on_node - 1 : root_place_;
+    return nodes_ != nullptr ? nodes_->by_node()[static_cast<std::size_t>(before(node) + on_node)]
+                             : on_node;
   }
   [[nodiscard]] Rank parent(Rank position) const {
     const Rank node = node_of(position), start = starts(node);
@@ -98,7 +92,8 @@ class NodeTree {
   }
   [[nodiscard]] std::vector<RankRun> runs(Rank position) const {
     std::vector<RankRun> list;
-    for (Rank i = position; i < position + span(position); ++i) {
+    const Rank end = position + span(position);
+    for (Rank i = position; i < end; ++i) {
       if (!list.empty() && list.back().first + list.back().count == rank(i)) {
         ++list.back().count;
       } else {
@@ -109,17 +104,34 @@ class NodeTree {
   }
 
  private:
-  // Of the nodes in the order of positions; as many starts as nodes and one.
-  [[nodiscard]] Rank starts(Rank node) const { return starts_[static_cast<std::size_t>(node)]; }
-  [[nodiscard]] Rank node_of(Rank position) const {
-    const auto after = std::upper_bound(starts_.begin(), starts_.end(), position);
-    return static_cast<Rank>(after - starts_.begin()) - 1;
+  // Of the nodes in the order of positions, and, as if there were one more, the end.
+  [[nodiscard]] Rank starts(Rank node) const {
+    if (node == nodes()) return ranks_;
+    return node > 0 ? wrap(before(node) - before(0), ranks_) : 0;
   }
-  [[nodiscard]] Knomial outer() const { return {static_cast<Rank>(starts_.size()) - 1, radix_}; }
+  [[nodiscard]] Rank node_of(Rank position) const {
+    if (nodes_ == nullptr) return 0;
+    const auto at = static_cast<std::size_t>(wrap(std::int64_t{before(0)} + position, ranks_));
+    return wrap(nodes_->node_of(nodes_->by_node()[at]) - first_, nodes());
+  }
+  [[nodiscard]] Rank nodes() const { return nodes_ != nullptr ? nodes_->count() : 1; }
+  // By node: how many ranks are on those that the team counts before it.
+  [[nodiscard]] Rank before(Rank node) const {
+    return nodes_ != nullptr ? nodes_->before(wrap(std::int64_t{first_} + node, nodes())) : 0;
+  }
+  // Among the ranks of its node, in their order.
+  [[nodiscard]] Rank place(Rank rank) const {
+    if (nodes_ == nullptr) return rank;
+    const auto on_it = nodes_->members(nodes_->node_of(rank));
+    return static_cast<Rank>(std::lower_bound(on_it.begin(), on_it.end(), rank) - on_it.begin());
+  }
+  [[nodiscard]] Knomial outer() const { return {nodes(), radix_}; }
   [[nodiscard]] Knomial inner(Rank node) const { return {starts(node + 1) - starts(node), radix_}; }
 
-  Rank radix_;
-  std::vector<Rank> order_, starts_;
+  Rank radix_, ranks_, root_;
+  const Nodes* nodes_;  // null: all ranks are on one node
+  std::int32_t first_;  // the root's
+  Rank root_place_;     // on it
 };
 
 }  // namespace carillon

@@ -3,9 +3,7 @@
 // A collective of all ranks as a part of another one's call.
 #pragma once
 
-#include <numeric>
 #include <string_view>
-#include <vector>
 
 #include "algorithms/registry.h"
 #include "schedule/builder.h"
@@ -17,8 +15,6 @@ namespace carillon {
 inline void emit_on_whole(const Call& call, Builder& b, AlgorithmChoice choice, std::int64_t count,
                           const Buffer& input, const Buffer& output) {
   const Shared& shared = call.shared;
-  std::vector<Rank> all(static_cast<std::size_t>(shared.ranks));
-  std::iota(all.begin(), all.end(), 0);
   if (choice.algorithm->has_segment) choice.params.segment_bytes = call.params.segment_bytes;
   choice.params.two_sided = call.params.two_sided;
   emit_on({.shared = {.collective = choice.algorithm->collective,
@@ -27,7 +23,7 @@ inline void emit_on_whole(const Call& call, Builder& b, AlgorithmChoice choice, 
                       .element_bytes = shared.element_bytes,
                       .commutative = shared.commutative},
            .rank = call.rank,
-           .members = all,
+           .members = Members::all(shared.ranks),
            .input = input,
            .output = output,
            .whole = true},
@@ -45,12 +41,9 @@ inline bool can_reduce_by_nodes(const Call& call) {
 /// How they reduce so many bytes, the fewest by trees with k children, within a node.
 inline std::string_view reduction_within_nodes(const Call& call, std::int64_t bytes) {
   constexpr std::int64_t kFewestBytes = 512;
-  constexpr std::size_t kManyRanks = 17;
+  constexpr Rank kManyRanks = 17;
   if (bytes <= kFewestBytes) return "degree_k";
-  bool many = false;
-  for (std::int32_t node = 0; node < call.limits.nodes->count(); ++node) {
-    many = many || call.limits.nodes->members(node).size() >= kManyRanks;
-  }
+  const bool many = call.limits.nodes->largest() >= kManyRanks;
   return many && call.shared.commutative ? "circulant" : "flat_blocks";
 }
 

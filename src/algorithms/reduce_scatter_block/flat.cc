@@ -13,8 +13,6 @@
 // Cost: alpha + (P-1) n beta to write (n: one block), (P-1) n beta to read, (P-1) n gamma.
 // Restrictions: none.
 #include <algorithm>
-#include <numeric>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/common/order.h"
@@ -35,9 +33,8 @@ void emit_reduce_scatter_block_flat(const Call& call, Builder& b) {
   const Range first_block = b.allocate_scratch(staged ? block : 0);
   if (staged) {
     b.copy(b.scratch(first_block), b.input({0, block}));
-    std::vector<Rank> all(static_cast<std::size_t>(shared.ranks));
-    std::iota(all.begin(), all.end(), 0);
-    b.enter(call, all, b.input({}), b.output({}));  // whose strands begin after the copy
+    // Whose strands begin after the copy.
+    b.enter(call, Members::all(shared.ranks), b.input({}), b.output({}));
   }
   const auto source = [&](Range range) {
     return staged && range.offset < block ? b.scratch(first_block.sub(range)) : b.input(range);

@@ -149,26 +149,27 @@ struct AreaLayout {
   }
 };
 
-/// What a rank does with a long message: copies it to its output, or reduces it.
-enum class Taken : std::uint8_t { kCopied, kReduced };
+/// What a rank does with a long message: copies it to its output, or reduces it; or so with the
+/// pieces of a stream, from a rank that only writes to one that only takes, both at the same time.
+enum class Taken : std::uint8_t { kCopied, kReduced, kCopiedStream, kReducedStream };
+inline constexpr int kTakenWays = 4;
+constexpr bool is_stream(Taken taken) { return taken >= Taken::kCopiedStream; }
 
 /// Whether a rank can read the private memory of all ranks of the node, and would rather.
 class Reads {
  public:
   constexpr Reads() = default;
   constexpr explicit Reads(std::uint32_t bits) : bits_(bits) {}
-  static constexpr Reads of_who_can(bool rather_copied = false, bool rather_reduced = false) {
-    return Reads(kCan | (rather_copied ? kCan << 1 : 0) | (rather_reduced ? kCan << 2 : 0));
-  }
+  static constexpr Reads of_who_can() { return Reads(kCan); }
+  [[nodiscard]] constexpr Reads rather(Taken taken) const { return Reads(bits_ | bit(taken)); }
 
   [[nodiscard]] constexpr bool can() const { return bits_ != 0; }
-  [[nodiscard]] constexpr bool prefers(Taken taken) const {
-    return (bits_ >> (1 + static_cast<int>(taken)) & 1U) != 0;
-  }
+  [[nodiscard]] constexpr bool prefers(Taken taken) const { return (bits_ & bit(taken)) != 0; }
   [[nodiscard]] constexpr std::uint32_t bits() const { return bits_; }
   constexpr bool operator==(const Reads&) const = default;
 
  private:
+  static constexpr std::uint32_t bit(Taken taken) { return kCan << (1 + static_cast<int>(taken)); }
   static constexpr std::uint32_t kCan = 1;
   std::uint32_t bits_ = 0;
 };
