@@ -129,6 +129,8 @@ struct ListCosts {
   std::int64_t copy_ps = 10'000;   ///< of the CPU: per copy,
   std::int64_t run_ps = 5'000;     ///< per contiguous run of it,
   std::int64_t byte_fs = 80'000;   ///< and per byte
+  /// Where entries are dear, so are requests: as many entries as by default, and no less than that.
+  void set_entry(std::int64_t ps);
   bool operator==(const ListCosts&) const = default;
 };
 

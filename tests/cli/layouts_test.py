@@ -2,6 +2,7 @@
 #
 # benchmarks/gainaru2016/layouts: a row for every layout and every length from 8 bytes to 1 KiB that
 # docs/gainaru2016.md has, of real calls whose answers are right.
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,17 @@ class Layouts(CliTest):
                    "--rounds", "2", "--iterations", "2", *options]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
         self.assertIn("1 x 2 ranks", lines[0])
-        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[3:]]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[3:-1]]
+        self.check_summary(rows, lines[-1])
+        return rows
+
+    def check_summary(self, rows, line):
+        lows = [float(re.search(r"\[(\S+) ", row[8]).group(1)) for row in rows]
+        told, count = map(int, re.search(r"in (\d+) of (\d+) rows$", line).groups())
+        self.assertEqual(count, len(rows))
+        # As printed, of two digits; 1.00 may be either.
+        self.assertLessEqual(sum(low < 1 for low in lows), told)
+        self.assertLessEqual(told, sum(low <= 1 for low in lows))
 
     def test_every_length_and_layout(self):
         rows = self.rows()

@@ -176,17 +176,17 @@ TEST(Lists, AreGatheredOrPacked) {
 // Where lists are put as they are, one that a request does not take goes in parts: 5 runs with 4
 // or 2 beside the head of the message, which the last request has.
 TEST(Lists, GoInPartsWhereTheyAreTooLongForARequest) {
-  const auto list = [](Builder& b) {
+  const auto five_runs = [](Builder& b) {
     BufferList list;
     for (std::int64_t i = 0; i < 5; ++i) list.add(b.input({80 * i, 40}));
     return list;
   };
   const auto put = [&](const Call& call, Builder& b) {
-    if (call.rank == 0) b.put(1, list(b));
+    if (call.rank == 0) b.put(1, five_runs(b));
     if (call.rank == 1) b.wait(0);
   };
   const auto send = [&](const Call& call, Builder& b) {
-    if (call.rank == 0) b.send(1, list(b));
+    if (call.rank == 0) b.send(1, five_runs(b));
     if (call.rank == 1) b.recv(0, {b.output({0, 200})});
   };
   Machine m = paper();
