@@ -185,8 +185,8 @@ class Model {
     if (message.bytes <= kInlineBytes) return true;
     const double more = further_requests(message);
     const double parts_ns = more * static_cast<double>(limits_.list_costs.part_ps) / 1e3;
-    if (limits_.gather_entries <= 1 || (more > 0 && (parts_ns == 0 || node_ > 1))) return false;
-    return node_ * entries_ns(message) + parts_ns <= copy_ns(message.bytes, message.runs);
+    if (limits_.gather_entries <= 1 || (more > 0 && parts_ns == 0)) return false;
+    return node_ * (entries_ns(message) + parts_ns) <= copy_ns(message.bytes, message.runs);
   }
   [[nodiscard]] double further_requests(const Message& message) const {
     if (message.bytes <= kInlineBytes) return 0;

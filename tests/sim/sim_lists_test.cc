@@ -34,13 +34,14 @@ class SelectiveLists : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(SelectiveLists, AreNoSlowerThanTheBetter) {
-  constexpr double kTolerance = 1.01;
   for (const Rank ppn : {1, 4}) {
+    // A message's writer does not know how long its node's NIC is busy with others' messages.
+    const double tolerance = ppn == 1 ? 1 : 1.02;
     for (const std::int32_t entries : {4, 16, 30}) {
       for (const std::int64_t bytes : {8, 64, 256, 512, 2048}) {
         const double pack = latency_ns("pack", bytes, ppn, entries);
         const double gather = latency_ns("gather", bytes, ppn, entries);
-        EXPECT_LE(latency_ns("selective", bytes, ppn, entries), kTolerance * std::min(pack, gather))
+        EXPECT_LE(latency_ns("selective", bytes, ppn, entries), tolerance * std::min(pack, gather))
             << bytes << " bytes, " << ppn << " ranks on a node, " << entries << " entries: pack "
             << pack << ", gather " << gather;
       }

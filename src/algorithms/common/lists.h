@@ -82,14 +82,14 @@ class Lists {
     const ListCosts& costs = limits.list_costs;
     const std::int64_t runs = list.runs();
     const std::int64_t requests = limits.requests(runs);
-    // The ranks of a node copy side by side, but their NIC takes one entry after another, and where
-    // messages have their NIC wait, lists of several requests keep it even longer.
+    if (requests > 1 && costs.part_ps == 0) return true;
+    // The ranks of a node copy side by side, but their NIC takes one entry and request after
+    // another.
     const std::int64_t sharers = limits.node_size(call_.rank, call_.shared.ranks);
-    if (requests > 1 && (costs.part_ps == 0 || sharers > 1)) return true;
     const auto copied =
         call_.params.copy_blocks ? static_cast<std::int64_t>(list.items().size()) : runs;
     const std::int64_t gather_ps =
-        (runs - requests) * costs.entry_ps * sharers + (requests - 1) * costs.part_ps;
+        sharers * ((runs - requests) * costs.entry_ps + (requests - 1) * costs.part_ps);
     return gather_ps > costs.copy_ps + copied * costs.run_ps + bytes * costs.byte_fs / 1000;
   }
 
