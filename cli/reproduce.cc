@@ -138,7 +138,7 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
   }
   if (paper.fft3d) {
     std::string varied;
-    for (const std::string& name : paper.fft3d->varied) varied += ", " + name;
+    for (const std::string& name : paper.varied) varied += ", " + name;
     std::printf("least and most: over the ranges of line_mflops%s\n", varied.c_str());
     return;
   }
@@ -148,10 +148,11 @@ void print_text(const Paper& paper, const Reproduction& reproduction) {
       paper.machine.c_str());
 }
 
-// A figure as the closest of the candidates has it; least and most are those of all of them.
+// A figure as the closest of the candidates has it, and the least and the most of all of them.
 Json candidates_row(const Paper& paper, const Reproduction& reproduction, std::size_t figure_at,
                     const std::string& assumed) {
   const Figure& figure = paper.figures[figure_at];
+  const Reproduced& row = reproduction.figures[figure_at];
   std::vector<double> ours;
   ours.reserve(reproduction.tried.size());
   for (const predict::Tried& tried : reproduction.tried) ours.push_back(tried.ours[figure_at]);
@@ -161,15 +162,30 @@ Json candidates_row(const Paper& paper, const Reproduction& reproduction, std::s
       {"what", figure.what},
       {"published", figure.published},
       {"published_by", figure.measured ? "measurement" : "model"},
-      {"ours", rounded(ours[reproduction.closest])},
-      {"ours_min", rounded(*least)},
-      {"ours_max", rounded(*most)},
+      {"ours", rounded(row.ours)},
+      {"ours_min", rounded(row.ours_min)},
+      {"ours_max", rounded(row.ours_max)},
+      {"combinations_min", rounded(*least)},
+      {"combinations_max", rounded(*most)},
       {"unit", predict::unit_of(figure.quantity)},
       {"model", nullptr},
-      {"deviation", rounded(predict::deviation(figure, ours[reproduction.closest]))},
+      {"deviation", rounded(predict::deviation(figure, row.ours))},
       {"assumed", fmt::format("{}; of {} combinations the closest: {}, {}, {} ranks on a node",
                               assumed, ours.size(), closest.algorithm, closest.way, closest.ppn)},
       {"source", figure.source}};
+}
+
+Json varied_json(const Reproduction& reproduction) {
+  Json list = Json::array();
+  for (const machine::Number& each : reproduction.varied) {
+    list.push_back({{"number", each.field->name()},
+                    {"value", each.value},
+                    {"min", each.min},
+                    {"max", each.max},
+                    {"estimate", each.estimate},
+                    {"source", each.source}});
+  }
+  return list;
 }
 
 // Of a paper that does not say enough: by each of its candidates, and which comes closest.
@@ -203,9 +219,34 @@ void print_candidates_json(const Paper& paper, const Reproduction& reproduction)
     combinations.push_back(std::move(one));
   }
   const Json json{
-      {"paper", paper.name},      {"title", paper.title}, {"machine", paper.machine},
-      {"assumed", paper.assumed}, {"rows", rows},         {"combinations", combinations}};
+      {"paper", paper.name},         {"title", paper.title}, {"machine", paper.machine},
+      {"assumed", paper.assumed},    {"rows", rows},         {"varied", varied_json(reproduction)},
+      {"combinations", combinations}};
   std::printf("%s\n", json.dump(2).c_str());
+}
+
+// The closest candidate's figures, and what they come to over the ranges of what is varied.
+void print_closest(const Paper& paper, const Reproduction& reproduction) {
+  const predict::Candidate& closest = paper.candidates[reproduction.closest];
+  std::printf("closest: %s, %s, %d ranks on a node: %s against %s\n", closest.algorithm.c_str(),
+              closest.way.c_str(), closest.ppn, to_text(closest.ours).c_str(),
+              to_text(closest.base).c_str());
+  if (reproduction.varied.empty()) return;
+  Table table({"figure", ">published", ">ours", ">least", ">most", "unit", ">deviation"});
+  const auto number = [](double value) { return fmt::format("{:.1f}", value); };
+  for (std::size_t i = 0; i < paper.figures.size(); ++i) {
+    const Figure& figure = paper.figures[i];
+    const Reproduced& row = reproduction.figures[i];
+    table.add({figure.what, published_text(figure), number(row.ours), number(row.ours_min),
+               number(row.ours_max), std::string(predict::unit_of(figure.quantity)),
+               fmt::format("{:+.1f}", predict::deviation(figure, row.ours))});
+  }
+  std::vector<std::string> ranges;
+  for (const machine::Number& each : reproduction.varied) {
+    ranges.push_back(fmt::format("{} ({:g} to {:g})", each.field->name(), each.min, each.max));
+  }
+  std::printf("\n%s\nleast and most: over the ranges of %s\n", table.text().c_str(),
+              fmt::format("{}", fmt::join(ranges, ", ")).c_str());
 }
 
 void print_candidates(const Paper& paper, const Reproduction& reproduction) {
@@ -228,12 +269,9 @@ void print_candidates(const Paper& paper, const Reproduction& reproduction) {
     table.add(row);
   };
   for (std::size_t i = 0; i < paper.candidates.size(); ++i) add(i);
-  const predict::Candidate& closest = paper.candidates[reproduction.closest];
   std::printf("%s\n\n%s\nin %%; apart: the root of the mean square of the deviations\n",
               paper.title.c_str(), table.text().c_str());
-  std::printf("closest: %s, %s, %d ranks on a node: %s against %s\n", closest.algorithm.c_str(),
-              closest.way.c_str(), closest.ppn, to_text(closest.ours).c_str(),
-              to_text(closest.base).c_str());
+  print_closest(paper, reproduction);
   std::printf("\nassumed:\n");
   for (const std::string& each : assumptions(paper, reproduction)) {
     std::printf("  %s\n", each.c_str());
@@ -244,7 +282,7 @@ void show_progress(std::size_t done, std::size_t of) {
   if (isatty(STDERR_FILENO) == 0) return;
   std::fprintf(stderr, "\r\033[K");
   if (of == 0) std::fprintf(stderr, "%zu programs", done);
-  if (done < of) std::fprintf(stderr, "%zu of %zu combinations", done, of);
+  if (done < of) std::fprintf(stderr, "%zu of %zu combinations and variants", done, of);
 }
 
 int run(const Options& options) {

@@ -178,7 +178,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   limits_.slot_bytes = longest_message(limits_.slot_bytes, size());
   limits_.send_bytes = static_cast<std::int64_t>(engine_.network()->largest_send());
   limits_.gather_entries = gather_entries;
-  limits_.list_costs.entry_ps = entry_ps;
+  limits_.list_costs.set_entry(entry_ps);
 }
 
 // Null: nothing is known beyond the nodes. A node that has a member of which nothing is known is

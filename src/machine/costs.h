@@ -43,11 +43,22 @@ constexpr std::int64_t pack_ps(const Machine& m, Transfer transfer) {
   return copy_ps(m.memory, transfer.bytes, transfer.entries + 1, transfer.entries);
 }
 
+/// How many requests a message's list takes, where lists are cut: its head goes with the last one,
+/// the others have room for an entry more.
+constexpr std::int64_t requests(const Machine& m, Transfer transfer) {
+  const bool is_cut = m.network.cuts_lists && transfer.bytes > m.one_sided.inline_bytes;
+  return is_cut ? transfer.entries / (m.network.max_entries + 1) + 1 : 1;
+}
+/// Whether a message's list has to be packed, whatever else the machine wants.
+constexpr bool is_too_long(const Machine& m, Transfer transfer) {
+  return transfer.entries > m.network.max_entries && requests(m, transfer) == 1;
+}
+
 /// Whether a put's payload is copied into a buffer first: because the machine wants it so, or
 /// because the list is longer than the NIC takes.
 constexpr bool is_packed(const Machine& m, Transfer put) {
   if (put.bytes <= m.one_sided.inline_bytes) return false;
-  return (m.one_sided.stage_puts && !put.registered) || put.entries > m.network.max_entries;
+  return (m.one_sided.stage_puts && !put.registered) || is_too_long(m, put);
 }
 
 /// What of put_ps is copying.
@@ -55,10 +66,13 @@ constexpr std::int64_t put_copy_ps(const Machine& m, Transfer put) {
   return is_packed(m, put) ? pack_ps(m, put) : 0;
 }
 
+constexpr std::int64_t request_ps(const Machine& m) {
+  return m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps;
+}
+
 /// The writer's CPU time of a put or signal to another node.
 constexpr std::int64_t put_ps(const Machine& m, Transfer put) {
-  std::int64_t ps = m.network.send_overhead_ps + m.one_sided.post_ps + m.one_sided.doorbell_ps +
-                    put_copy_ps(m, put);
+  std::int64_t ps = requests(m, put) * request_ps(m) + put_copy_ps(m, put);
   if (put.bytes <= m.one_sided.inline_bytes) ps += cost(put.bytes, m.one_sided.inline_byte_fs);
   return ps + cost(put.bytes, m.network.send_byte_fs);
 }
@@ -76,20 +90,20 @@ constexpr bool is_eager(const Machine& m, std::int64_t bytes) {
 constexpr bool is_gathered(const Machine& m, Transfer transfer, bool two_sided) {
   const bool packed =
       two_sided ? is_eager(m, transfer.bytes) && m.two_sided.copy_in : is_packed(m, transfer);
-  return !packed && transfer.entries <= m.network.max_entries;
+  return !packed && !is_too_long(m, transfer);
 }
 
 /// What of send_ps is copying.
 constexpr std::int64_t send_copy_ps(const Machine& m, Transfer send) {
-  const bool copied =
-      (is_eager(m, send.bytes) && m.two_sided.copy_in) || send.entries > m.network.max_entries;
+  const bool copied = (is_eager(m, send.bytes) && m.two_sided.copy_in) || is_too_long(m, send);
   return copied ? pack_ps(m, send) : 0;
 }
 
-/// The writer's CPU time of a send to another node, rendezvous not included.
+/// The writer's CPU time of a send to another node, rendezvous not included. What goes before the
+/// last request of a list is put.
 constexpr std::int64_t send_ps(const Machine& m, Transfer send) {
-  return m.network.send_overhead_ps + m.two_sided.post_ps + send_copy_ps(m, send) +
-         cost(send.bytes, m.network.send_byte_fs);
+  return (requests(m, send) - 1) * request_ps(m) + m.network.send_overhead_ps +
+         m.two_sided.post_ps + send_copy_ps(m, send) + cost(send.bytes, m.network.send_byte_fs);
 }
 
 /// The reader's CPU time of a recv: before it begins to wait, and once the payload is there.
@@ -227,9 +241,10 @@ inline std::int64_t wire_ps(const Machine& m, Transfer transfer, std::int32_t le
   }
   const std::int64_t fragments =
       transfer.bytes == 0 ? 1 : (transfer.bytes - 1) / m.network.fragment_bytes + 1;
+  const std::int64_t parts = gathers ? requests(m, transfer) : 1;
   const std::int64_t entries = gathers ? std::max(transfer.entries, 1) : 1;
-  return cost(transfer.bytes, per_byte_fs) + (entries - 1) * m.network.gather_ps +
-         (fragments - 1) * m.network.fragment_ps;
+  return cost(transfer.bytes, per_byte_fs) + (entries - parts) * m.network.gather_ps +
+         (parts - 1) * m.network.gap_ps + (fragments - 1) * m.network.fragment_ps;
 }
 
 /// A message that finds everything idle: from when the writer's CPU has posted it to when the

@@ -52,7 +52,8 @@ struct Network {
   std::int64_t gap_ps = 10'000;         ///< g: from the end of a message to the next one's start
   std::int64_t per_byte_fs = 80'000;    ///< G: the NIC and its link, in each direction
   std::int64_t gather_ps = 0;           ///< NIC time per list entry after the first
-  std::int32_t max_entries = 30;        ///< longest list; longer ones are packed by a copy
+  std::int32_t max_entries = 30;        ///< longest list; longer ones are packed by a copy,
+  bool cuts_lists = false;              ///< or put and sent in several requests
   std::int32_t send_queue = 128;        ///< messages that wait for the NIC before a post waits
   std::int64_t fragment_bytes = INT64_MAX;  ///< MTU where the sender pays per fragment
   std::int64_t fragment_ps = 0;             ///< NIC time per fragment after the first

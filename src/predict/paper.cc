@@ -142,7 +142,9 @@ class PaperReader {
   // Each algorithm, each way to handle memory, each number of ranks on a node.
   void read_combinations(const toml::table& table) {
     const std::string where = "section [combinations]";
-    toml_.require_known(table, where, {"collective", "algorithms", "ranks_per_node", "ways"});
+    toml_.require_known(table, where,
+                        {"collective", "algorithms", "ranks_per_node", "varied", "ways"});
+    paper_.varied = texts(table, "varied");
     const std::string collective = toml_.text(table, "collective", where);
     const toml::array* const ways = table["ways"].as_array();
     const toml::array* const ppns = table["ranks_per_node"].as_array();
@@ -195,7 +197,7 @@ class PaperReader {
     constexpr double kMostSlices = 4096, kMostRate = 1e9;
     fft3d.slices = static_cast<int>(toml_.number(table, "slices", where, 1, kMostSlices));
     fft3d.window = static_cast<int>(toml_.number(table, "window", where, 1, kMostSlices));
-    fft3d.varied = texts(table, "varied");
+    paper_.varied = texts(table, "varied");
     const toml::table* const rate = table["line_mflops"].as_table();
     if (rate == nullptr) {
       toml_.fail(TomlReader::line_of(table), "{} needs line_mflops = {{value, min, max, estimate}}",

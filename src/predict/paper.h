@@ -55,7 +55,6 @@ struct Way {
 struct Fft3d {
   int slices = 4, window = 2;
   double line_mflops = 0, line_mflops_min = 0, line_mflops_max = 0;
-  std::vector<std::string> varied;  ///< numbers of the machine that least and most vary
 };
 
 struct Figure {
@@ -83,7 +82,9 @@ struct Paper {
   std::vector<Pair> pairs;
   std::vector<Candidate> candidates;  ///< if not empty, all figures are of each of them
   std::vector<std::string> fitted;    ///< numbers of the machine, fitted to the measured figures
-  std::optional<Fft3d> fft3d;         ///< all figures are of programs, in these ways
+  /// Numbers of the machine that least and most vary, of candidates and of programs; of pairs all.
+  std::vector<std::string> varied;
+  std::optional<Fft3d> fft3d;  ///< all figures are of programs, in these ways
   std::vector<Way> ways;
   std::vector<Figure> figures;
 };

@@ -81,7 +81,10 @@ DomainCosts domain_costs(const machine::Machine& machine) {
 
 ListCosts list_costs(const machine::Machine& machine) {
   const machine::Memory& memory = machine.memory;
+  const machine::OneSided& put = machine.one_sided;
   return {.entry_ps = machine.network.gather_ps,
+          .part_ps = machine.network.send_overhead_ps + put.post_ps + put.doorbell_ps +
+                     machine.network.gap_ps,
           .copy_ps = memory.copy_ps,
           .run_ps = memory.copy_block_ps + memory.copy_run_ps,
           .byte_fs = memory.copy_cached_fs};
@@ -161,6 +164,7 @@ Result<sim::Report> simulated(const machine::Machine& machine, const Question& q
                 .list_costs = list_costs(machine),
                 .domain_costs = domain_costs(machine),
                 .nodes = even_nodes(question.ranks, question.ppn)};
+  if (question.whole_lists) limits.list_costs.part_ps = 0;
   limits.domains = even_domains(*limits.nodes, question.domains);
   sim::Options options;
   if (question.late_ps > 0) {

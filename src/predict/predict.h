@@ -59,6 +59,7 @@ struct Question {
   std::int64_t bytes = 8;                         ///< of a block
   Rank ppn = 1;                                   ///< ranks on a node
   std::int32_t gather_entries = 1;                ///< Limits::gather_entries
+  bool whole_lists = false;                       ///< lists of several requests are packed
   std::int32_t domains = 1;                       ///< NUMA domains of a node
   std::int64_t slot_bytes = Limits{}.slot_bytes;  ///< Limits::slot_bytes
   /// The first rank of the second node begins so much later than the others, and the time is the

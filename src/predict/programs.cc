@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fft3d/program_text.h"
+#include "predict/vary.h"
 #include "program/text.h"
 
 namespace carillon::predict {
@@ -121,59 +122,26 @@ class Runs {
   Status status_;
 };
 
-// The numbers that are varied, one of them the program's own.
-struct Varied {
-  const machine::Number* number = nullptr;  // null: Fft3d::line_mflops
-  double min = 0, max = 0;
-
-  void set(double value, Machine* machine, Fft3d* fft3d) const {
-    if (number != nullptr) {
-      number->field->set_value(*machine, value);
-    } else {
-      fft3d->line_mflops = value;
-    }
-  }
+// What least and most are looked for over.
+struct Variant {
+  Machine machine;
+  Fft3d fft3d;
 };
 
-Result<std::vector<Varied>> varied_numbers(const Fft3d& fft3d, const machine::Sheet& sheet) {
-  std::vector<Varied> list{{nullptr, fft3d.line_mflops_min, fft3d.line_mflops_max}};
-  for (const std::string& name : fft3d.varied) {
-    const machine::Number* const number = sheet.find(name);
-    if (number == nullptr || !number->has_range()) {
-      return Status(Code::kInvalidArgument, "the paper varies " + name +
-                                                ", which has no range in " + "machine " +
-                                                sheet.machine.name);
-    }
-    list.push_back({number, number->min, number->max});
+// The paper's numbers of the machine, and one of the program's own.
+Result<std::vector<Varied<Variant>>> varied_of(const Paper& paper, const machine::Sheet& sheet) {
+  const Result<std::vector<machine::Number>> numbers = varied_numbers(paper.varied, sheet);
+  if (!numbers.ok()) return numbers.status();
+  const auto set_rate = [](double value, Variant* variant) { variant->fft3d.line_mflops = value; };
+  std::vector<Varied<Variant>> list{
+      {paper.fft3d->line_mflops_min, paper.fft3d->line_mflops_max, set_rate}};
+  for (const machine::Number& each : numbers.value()) {
+    const auto set = [field = each.field](double value, Variant* variant) {
+      field->set_value(variant->machine, value);
+    };
+    list.push_back({each.min, each.max, set});
   }
   return list;
-}
-
-// Each number alone to either end; then all of them to the ends that have taken the figure furthest
-// down, and furthest up.
-void find_extremes(Runs& runs, const Paper& paper, const machine::Sheet& sheet,
-                   const std::vector<Varied>& varied, std::int64_t length, Reproduced* row) {
-  struct Variant {
-    Machine machine;
-    Fft3d fft3d;
-  };
-  Variant least{sheet.machine, *paper.fft3d}, most = least;
-  for (const Varied& each : varied) {
-    double lowest = row->ours, highest = row->ours;
-    for (const double end : {each.min, each.max}) {
-      Variant variant{sheet.machine, *paper.fft3d};
-      each.set(end, &variant.machine, &variant.fft3d);
-      const double value = runs.value(variant.machine, variant.fft3d, length);
-      if (value < lowest) each.set(end, &least.machine, &least.fft3d);
-      if (value > highest) each.set(end, &most.machine, &most.fft3d);
-      lowest = std::min(lowest, value);
-      highest = std::max(highest, value);
-    }
-    row->ours_min = std::min(row->ours_min, lowest);
-    row->ours_max = std::max(row->ours_max, highest);
-  }
-  row->ours_min = std::min(row->ours_min, runs.value(least.machine, least.fft3d, length));
-  row->ours_max = std::max(row->ours_max, runs.value(most.machine, most.fft3d, length));
 }
 
 }  // namespace
@@ -215,9 +183,15 @@ Result<Reproduced> reproduce_program(const Paper& paper, const machine::Sheet& s
   row.ours_min = row.ours_max = row.ours;
   runs.know(nullptr);
   if (!figure.unpublished) {
-    const Result<std::vector<Varied>> varied = varied_numbers(*paper.fft3d, sheet);
+    const Result<std::vector<Varied<Variant>>> varied = varied_of(paper, sheet);
     if (!varied.ok()) return varied.status();
-    find_extremes(runs, paper, sheet, varied.value(), row.bytes, &row);
+    const auto value = [&](const Variant& variant) {
+      return runs.value(variant.machine, variant.fft3d, row.bytes);
+    };
+    const Extremes found =
+        extremes(Variant{sheet.machine, *paper.fft3d}, row.ours, varied.value(), value);
+    row.ours_min = found.least;
+    row.ours_max = found.most;
   }
   if (!runs.status().ok()) return runs.status();
   return row;

@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
-#include <tuple>
 #include <utility>
 
+#include "predict/combinations.h"
 #include "predict/programs.h"
 
 namespace carillon::predict {
@@ -218,79 +216,6 @@ double extreme(Calculator& calculator, const Sheet& sheet, Machine machine, cons
   return sign * best;
 }
 
-// What a call takes, and how much of it ranks spend copying, summed over them.
-struct Spent {
-  std::int64_t latency_ps = 0;
-  sim::SumPs copy_ps = 0;
-};
-
-// Several candidates have the same base.
-class Simulations {
- public:
-  explicit Simulations(const Machine& machine) : machine_(machine) {}
-
-  Result<Spent> of(const Question& question) {
-    const auto key = std::tuple(to_text(question.choice), question.ranks, question.bytes,
-                                question.ppn, question.gather_entries);
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
-    const Result<sim::Report> report = simulated(machine_, question);
-    if (!report.ok()) return report.status();
-    constexpr auto kCopy = static_cast<std::size_t>(sim::Activity::kCopy);
-    return known_[key] = {report.value().latency_ps, report.value().activity_ps.at(kCopy)};
-  }
-
- private:
-  const Machine& machine_;
-  std::map<std::tuple<std::string, Rank, std::int64_t, Rank, std::int32_t>, Spent> known_;
-};
-
-double figure_of(const Figure& figure, const Spent& base, const Spent& ours) {
-  const bool of_copies = figure.quantity == Quantity::kCopySaved;
-  const auto before = static_cast<double>(of_copies ? base.copy_ps : base.latency_ps);
-  const auto after = static_cast<double>(of_copies ? ours.copy_ps : ours.latency_ps);
-  if (figure.quantity == Quantity::kLatency) return after / 1e6;
-  if (figure.quantity == Quantity::kSpeedup) return after > 0 ? before / after : 0;
-  return before > 0 ? 100 * (1 - after / before) : 0;
-}
-
-Result<Reproduction> try_candidates(
-    const Paper& paper, const Machine& machine,
-    const std::function<void(std::size_t, std::size_t)>& on_progress) {
-  Simulations simulations(machine);
-  Reproduction result;
-  for (const Candidate& candidate : paper.candidates) {
-    Tried tried;
-    double squares = 0;
-    for (const Figure& figure : paper.figures) {
-      Question question{.choice = candidate.base,
-                        .ranks = figure.ranks,
-                        .bytes = figure.lengths.front(),
-                        .ppn = candidate.ppn,
-                        .gather_entries = candidate.gather_entries};
-      const Result<Spent> base = simulations.of(question);
-      question.choice = candidate.ours;
-      const Result<Spent> ours = simulations.of(question);
-      for (const Result<Spent>* each : {&base, &ours}) {
-        if (!each->ok()) return each->status();
-      }
-      tried.ours.push_back(figure_of(figure, base.value(), ours.value()));
-      const double off = deviation(figure, tried.ours.back());
-      squares += off * off;
-    }
-    tried.deviation = std::sqrt(squares / static_cast<double>(paper.figures.size()));
-    const bool closer =
-        result.tried.empty() || tried.deviation < result.tried[result.closest].deviation;
-    if (closer) result.closest = result.tried.size();
-    result.tried.push_back(std::move(tried));
-    if (on_progress) on_progress(result.tried.size(), paper.candidates.size());
-  }
-  return result;
-}
-
-}  // namespace
-
-namespace {
-
 Result<Reproduction> run_programs(
     const Paper& paper, const Sheet& sheet,
     const std::function<void(std::size_t, std::size_t)>& on_progress) {
@@ -322,8 +247,9 @@ Result<Reproduction> reproduce(const Paper& paper,
   if (paper.fft3d) return run_programs(paper, sheet, on_progress);
   Result<std::vector<Fitted>> fitted = fitted_numbers(paper, sheet);
   if (!fitted.ok()) return fitted.status();
-  if (!paper.candidates.empty()) return try_candidates(paper, sheet.machine, on_progress);
-  Reproduction result{.fitted = std::move(fitted.value()), .figures = {}, .tried = {}};
+  if (!paper.candidates.empty()) return try_candidates(paper, sheet, on_progress);
+  Reproduction result;
+  result.fitted = std::move(fitted.value());
   Calculator calculator(paper);
   fit(calculator, sheet.machine, &result.fitted);
   Machine machine = sheet.machine;

@@ -21,8 +21,8 @@ struct Fitted {
 struct Reproduced {
   double ours = 0;                    ///< by simulation, with the fitted numbers
   std::optional<double> model;        ///< by closed forms, if there are
-  double ours_min = 0, ours_max = 0;  ///< over the ranges of all the machine's numbers; of an
-                                      ///< unpublished figure ours
+  double ours_min = 0, ours_max = 0;  ///< over the ranges of all the machine's numbers, or of
+                                      ///< those that are varied; of an unpublished figure ours
   std::int32_t k = 0;                 ///< the best one; 0: none was looked for
   std::int64_t bytes = 0;             ///< of the figure's lengths, or grids, that of `ours`
 };
@@ -33,15 +33,16 @@ struct Tried {
   double deviation = 0;      ///< of all figures: the root of the mean square
 };
 
-/// Of a paper with candidates `tried`, as the paper has them, and no figures.
 struct Reproduction {
   std::vector<Fitted> fitted;
-  std::vector<Reproduced> figures;  ///< as the paper has them
-  std::vector<Tried> tried;
-  std::size_t closest = 0;  ///< of `tried`
+  std::vector<machine::Number> varied;  ///< Paper::varied
+  std::vector<Reproduced> figures;      ///< as the paper has them; of candidates, by the closest
+  std::vector<Tried> tried;             ///< the candidates, as the paper has them
+  std::size_t closest = 0;              ///< of `tried`
 };
 
-/// on_progress(done, of): after each candidate; of programs, each program, and `of` is 0.
+/// on_progress(done, of): after each candidate, and each variant of the closest; of programs, each
+/// program, and `of` is 0.
 Result<Reproduction> reproduce(
     const Paper& paper, const std::function<void(std::size_t, std::size_t)>& on_progress = {});
 

@@ -72,6 +72,15 @@ Rank Limits::domain_size(Rank rank, Rank ranks) const {
                  : node_size(rank, ranks);
 }
 
+void ListCosts::set_entry(std::int64_t ps) {
+  constexpr ListCosts kUsual;
+  // In nanoseconds, as a product with picoseconds might not fit.
+  constexpr std::int64_t kNsPs = 1000, kPart = kUsual.part_ps / kNsPs;
+  constexpr std::int64_t kEntry = kUsual.entry_ps / kNsPs;
+  entry_ps = ps;
+  part_ps = std::max(kUsual.part_ps, ps * kPart / kEntry);
+}
+
 namespace {
 
 bool are_equal(const std::shared_ptr<const Nodes>& a, const std::shared_ptr<const Nodes>& b) {

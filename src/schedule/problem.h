@@ -125,9 +125,12 @@ bool in_place_allowed(const Shared& shared, Rank rank);
 /// The defaults are those of machines/edr.toml, which says where they come from.
 struct ListCosts {
   std::int64_t entry_ps = 20'000;  ///< of the node's NIC, per entry after the first
+  std::int64_t part_ps = 107'000;  ///< per request after the first; 0: lists of several are packed
   std::int64_t copy_ps = 10'000;   ///< of the CPU: per copy,
   std::int64_t run_ps = 5'000;     ///< per contiguous run of it,
   std::int64_t byte_fs = 80'000;   ///< and per byte
+  /// Where entries are dear, so are requests: as many entries as by default, and no less than that.
+  void set_entry(std::int64_t ps);
   bool operator==(const ListCosts&) const = default;
 };
 
@@ -163,6 +166,11 @@ struct Limits {
   /// 1: none.
   std::int32_t gather_entries = 1;
   ListCosts list_costs;
+  /// How many requests a list of so many runs takes: the message's head goes with the last one,
+  /// the others have room for a run more.
+  [[nodiscard]] std::int64_t requests(std::int64_t runs) const {
+    return runs / (gather_entries + 1) + 1;
+  }
   DomainCosts domain_costs;
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.

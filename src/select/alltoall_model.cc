@@ -183,15 +183,24 @@ class Model {
   // As Lists (algorithms/common/lists.h) decides.
   [[nodiscard]] bool gathers(const Message& message) const {
     if (message.bytes <= kInlineBytes) return true;
-    if (limits_.gather_entries <= 1 || message.runs > limits_.gather_entries) return false;
-    return node_ * entries_ns(message.runs) <= copy_ns(message.bytes, message.runs);
+    const double more = further_requests(message);
+    const double parts_ns = more * static_cast<double>(limits_.list_costs.part_ps) / 1e3;
+    if (limits_.gather_entries <= 1 || (more > 0 && parts_ns == 0)) return false;
+    return node_ * (entries_ns(message) + parts_ns) <= copy_ns(message.bytes, message.runs);
   }
-  [[nodiscard]] double entries_ns(double runs) const {
-    return (runs - 1) * static_cast<double>(limits_.list_costs.entry_ps) / 1e3;
+  [[nodiscard]] double further_requests(const Message& message) const {
+    if (message.bytes <= kInlineBytes) return 0;
+    return static_cast<double>(limits_.requests(std::llround(std::ceil(message.runs))) - 1);
+  }
+  // After the first of each request.
+  [[nodiscard]] double entries_ns(const Message& message) const {
+    const double entries = message.runs - 1 - further_requests(message);
+    return entries * static_cast<double>(limits_.list_costs.entry_ps) / 1e3;
   }
   [[nodiscard]] double put_ns(const Message& message) const {
     if (message.bytes <= kInlineBytes) return kPostNs + kInlineNsPerByte * message.bytes;
-    return kPostNs + (gathers(message) ? 0 : copy_ns(message.bytes, message.runs));
+    return kPostNs + (gathers(message) ? further_requests(message) * kPostNs
+                                       : copy_ns(message.bytes, message.runs));
   }
   [[nodiscard]] double near_put_ns(const Message& message) const {
     const double scattered =
@@ -201,7 +210,7 @@ class Model {
   }
   [[nodiscard]] double nic_ns(const Message& message) const {
     return kGapNs + kWireNsPerByte * message.bytes +
-           (gathers(message) ? entries_ns(message.runs) : 0);
+           (gathers(message) ? entries_ns(message) + further_requests(message) * kGapNs : 0);
   }
 
   const Limits& limits_;

@@ -367,12 +367,13 @@ std::string_view activity_name(Activity activity) {
 namespace {
 
 // Where lists are put as they are, so is what lies together: nothing is copied first. How long
-// lists can be is then what the team has agreed on.
+// lists can be is then what the team has agreed on, and longer ones go in parts.
 machine::Machine with_lists(machine::Machine machine, std::int32_t gather_entries) {
   if (gather_entries <= 1) return machine;
   machine.one_sided.stage_puts = false;
   machine.two_sided.copy_in = machine.two_sided.copy_out = false;
   machine.network.max_entries = gather_entries;
+  machine.network.cuts_lists = true;
   return machine;
 }
 

@@ -224,10 +224,22 @@ class Reproduce(CliTest):
             self.assertLessEqual({"what", "published", "ours", "ours_min", "ours_max", "unit",
                                   "model", "assumed"}, set(row))
             ours = [each["figures"][i]["ours"] for each in tried]
-            self.assertEqual((row["ours_min"], row["ours_max"]), (min(ours), max(ours)))
+            self.assertEqual((row["combinations_min"], row["combinations_max"]), (min(ours), max(ours)))
+            self.assertLess(row["ours_min"], row["ours"])
+            self.assertLess(row["ours"], row["ours_max"])
             self.assertEqual(row["ours"], closest[0]["figures"][i]["ours"])
             self.assertEqual((row["unit"], row["model"]), ("%", None))
             self.assertIn(closest[0]["way"], row["assumed"])
+        entry = next(each for each in report["varied"] if each["number"] == "network.gather_ns")
+        self.assertEqual((entry["min"], entry["value"], entry["max"]), (10, 20, 50))
+        self.assertTrue(entry["estimate"] and entry["source"])
+        out = self.ok("reproduce", path).out
+        self.assertRegex(out, "least and most: over the ranges of .*, network.gather_ns \\(10 to 50\\)")
+        for row in rows:  # of the table of the closest combination
+            line = next(line for line in out.splitlines() if line.startswith(row["what"]))
+            numbers = [float(each) for each in re.findall(r"[-+]?\d+\.\d", line)]
+            for number, key in zip(numbers, ["published", "ours", "ours_min", "ours_max"]):
+                self.assertAlmostEqual(number, row[key], delta=0.051)
 
     def test_kandalla2013_of_few_ranks(self):
         text = (Path(__file__).parents[2] / "papers" / "kandalla2013.toml").read_text()

@@ -63,11 +63,15 @@ class Output(CliTest):
         self.fails("--slot-bytes", "sim", "bcast", "--slot-bytes", 0)
 
     def test_lists_save_copying(self):
-        def copying(memory, entries):
+        def report(memory, entries):
             return self.ok("sim", "alltoall", "-a", f"bruck_inplace:memory={memory}", "-n", 64,
-                           "--gather-entries", entries, "--json").json["phases"]["copy_us"]
+                           "--gather-entries", entries, "--json").json
+        def copying(memory, entries):
+            return report(memory, entries)["phases"]["copy_us"]
         packed = copying("pack", 64)
-        self.assertLess(copying("gather", 64), copying("gather", 2))
+        self.assertLess(copying("gather", 64), packed)
+        self.assertEqual(copying("gather", 64), copying("gather", 2))  # in more requests
+        self.assertLess(report("gather", 64)["latency_ps"], report("gather", 2)["latency_ps"])
         self.assertLess(copying("selective", 64), packed)
         self.assertGreater(copying("pack", 1), packed)  # and copied again into registered memory
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/embedded.h"
 
@@ -99,6 +100,7 @@ TEST(Papers, MistakesInCombinationsAreTold) {
       {"bytes = 8", "bytes = 8\noversubscription = 2", "has no oversubscription"},
       {"ranks_per_node = [1, 32]", "ranks_per_node = [1, 32]\noversubscription = 2",
        "has no oversubscription"},
+      {"\"network.latency_ns\",", "600,", "varied must be a list of texts"},
       {"measured = true", "unpublished = true", "unpublished has no published"},
       {"bytes = 8", "bytes = []", "a number or a list"},
       {"bytes = 8", "bytes = [-1]", "a number or a list"},
@@ -269,38 +271,132 @@ TEST(Mamidala2006, IsTheMostOfItsLengths) {
   EXPECT_EQ(largest, most.ours);
 }
 
+// What is saved, in per cent.
+double saved(sim::SumPs before, sim::SumPs after) {
+  return 100 * (1 - static_cast<double>(after) / static_cast<double>(before));
+}
+
+// A figure of latency and one of copying, of so many bytes, on so many ranks, by two simulations.
+std::vector<double> latency_and_copying(const machine::Machine& machine, const Candidate& candidate,
+                                        Rank ranks, std::int64_t bytes) {
+  Question question{.choice = candidate.base,
+                    .ranks = ranks,
+                    .bytes = bytes,
+                    .ppn = candidate.ppn,
+                    .gather_entries = candidate.gather_entries,
+                    .whole_lists = true};
+  const sim::Report base = simulated(machine, question).value();
+  question.choice = candidate.ours;
+  const sim::Report ours = simulated(machine, question).value();
+  return {saved(base.latency_ps, ours.latency_ps), saved(base.activity_ps[2], ours.activity_ps[2])};
+}
+
+// One of the paper's candidates.
+Candidate candidate_of(const Paper& paper, const std::string& algorithm, const std::string& way,
+                       Rank ppn) {
+  for (const Candidate& each : paper.candidates) {
+    if (each.algorithm == algorithm && each.way == way && each.ppn == ppn) return each;
+  }
+  ADD_FAILURE() << "there is no " << algorithm << ", " << way << ", " << ppn << " ranks on a node";
+  return {};
+}
+
 // Of few ranks, against the same simulations one by one.
 TEST(Gainaru2016, TriesAllAndNamesTheClosest) {
   Paper paper = load_paper("gainaru2016").value();
   ASSERT_EQ(paper.candidates.size(), 40U);
   for (Figure& figure : paper.figures) figure.ranks = 48;
-  std::size_t last_done = 0;
+  std::size_t last_done = 0, last_of = 0;
   const auto on_progress = [&](std::size_t done, std::size_t of) {
     EXPECT_EQ(done, ++last_done);
-    EXPECT_EQ(of, paper.candidates.size());
+    EXPECT_EQ(of, paper.candidates.size() + 4 * (2 * paper.varied.size() + 2));
+    last_of = of;
   };
   const Result<Reproduction> result = reproduce(paper, on_progress);
   ASSERT_TRUE(result.ok()) << result.status().message();
   const Reproduction& ours = result.value();
   ASSERT_EQ(ours.tried.size(), paper.candidates.size());
-  EXPECT_EQ(last_done, ours.tried.size());
+  EXPECT_EQ(last_done, last_of);
   const machine::Machine machine = machine::load(paper.machine).value();
   for (std::size_t i = 0; i < ours.tried.size(); ++i) {
     const Candidate& candidate = paper.candidates[i];
     EXPECT_GE(ours.tried[i].deviation, ours.tried[ours.closest].deviation);
+    const std::vector<double> of_8 = latency_and_copying(machine, candidate, 48, 8);
+    const std::vector<double> of_16 = latency_and_copying(machine, candidate, 48, 16);
+    const std::vector<double> expected = {of_8[0], of_16[0], of_8[1], of_16[1]};
     for (std::size_t j = 0; j < paper.figures.size(); ++j) {
-      Question question{candidate.base, 48, paper.figures[j].lengths.front(), candidate.ppn,
-                        candidate.gather_entries};
-      const sim::Report base = simulated(machine, question).value();
-      question.choice = candidate.ours;
-      const sim::Report list = simulated(machine, question).value();
-      const auto saved = [](sim::SumPs before, sim::SumPs after) {
-        return 100 * (1 - static_cast<double>(after) / static_cast<double>(before));
-      };
-      const double expected = j < 2 ? saved(base.latency_ps, list.latency_ps)
-                                    : saved(base.activity_ps[2], list.activity_ps[2]);
-      EXPECT_NEAR(ours.tried[i].ours[j], expected, 1e-9) << i << ", figure " << j;
+      EXPECT_NEAR(ours.tried[i].ours[j], expected[j], 1e-9) << i << ", figure " << j;
     }
+  }
+  for (std::size_t j = 0; j < paper.figures.size(); ++j) {
+    EXPECT_EQ(ours.figures[j].ours, ours.tried[ours.closest].ours[j]);
+  }
+}
+
+// Each number alone to either end, then both to the ends that took the figure furthest, against
+// the same simulations one by one.
+TEST(Gainaru2016, LeastAndMostAreOfTheEndsOfTheRanges) {
+  Paper paper = load_paper("gainaru2016").value();
+  paper.candidates = {candidate_of(paper, "bruck_inplace", "send/recv, per block", 32)};
+  for (Figure& figure : paper.figures) figure.ranks = 96;
+  paper.varied = {"network.gather_ns", "memory.copy_run_ns"};
+  const Result<Reproduction> result = reproduce(paper);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  ASSERT_EQ(result.value().varied.size(), 2U);
+  const machine::Sheet sheet = machine::load_sheet(paper.machine).value();
+  const machine::Number& entry = *sheet.find("network.gather_ns");
+  const machine::Number& run = *sheet.find("memory.copy_run_ns");
+  for (std::size_t i = 0; i < paper.figures.size(); ++i) {
+    const auto at = [&](double entry_ns, double run_ns) {
+      machine::Machine machine = sheet.machine;
+      entry.field->set_value(machine, entry_ns);
+      run.field->set_value(machine, run_ns);
+      const std::int64_t bytes = paper.figures[i].lengths.front();
+      return latency_and_copying(machine, paper.candidates[0], 96, bytes)[i / 2];
+    };
+    // Of these values of a number, that of the least or the greatest figure.
+    const auto furthest = [](const machine::Number& number, const auto& figure_at, bool most) {
+      const auto less = [&](double a, double b) { return figure_at(a) < figure_at(b); };
+      const std::array values{number.value, number.min, number.max};
+      return most ? *std::ranges::max_element(values, less)
+                  : *std::ranges::min_element(values, less);
+    };
+    const auto of_entry = [&](double ns) { return at(ns, run.value); };
+    const auto of_run = [&](double ns) { return at(entry.value, ns); };
+    const Reproduced& row = result.value().figures[i];
+    for (const bool most : {false, true}) {
+      const double entry_ns = furthest(entry, of_entry, most), run_ns = furthest(run, of_run, most);
+      const std::array figures{of_entry(entry_ns), of_run(run_ns), at(entry_ns, run_ns)};
+      EXPECT_NEAR(most ? row.ours_max : row.ours_min,
+                  most ? std::ranges::max(figures) : std::ranges::min(figures), 1e-9)
+          << paper.figures[i].what;
+    }
+    EXPECT_LT(row.ours_min, row.ours) << paper.figures[i].what;
+    EXPECT_GT(row.ours_max, row.ours) << paper.figures[i].what;
+  }
+}
+
+TEST(Gainaru2016, WithoutVariedNumbersThereAreNoRanges) {
+  Paper paper = load_paper("gainaru2016").value();
+  paper.candidates.resize(1);
+  for (Figure& figure : paper.figures) figure.ranks = 48;
+  paper.varied.clear();
+  const Reproduction ours = reproduce(paper).value();
+  ASSERT_EQ(ours.figures.size(), paper.figures.size());
+  for (const Reproduced& row : ours.figures) {
+    EXPECT_EQ(row.ours_min, row.ours);
+    EXPECT_EQ(row.ours_max, row.ours);
+  }
+}
+
+TEST(Gainaru2016, OnlyWhatHasARangeIsVaried) {
+  Paper paper = load_paper("gainaru2016").value();
+  for (const char* const name : {"network.nothing", "shared_memory.latency_ns"}) {
+    paper.varied = {name};
+    const Result<Reproduction> result = reproduce(paper);
+    ASSERT_FALSE(result.ok()) << name;
+    EXPECT_THAT(std::string(result.status().message()),
+                HasSubstr(std::string(name) + ", which has no range in machine edr"));
   }
 }
 
@@ -320,14 +416,11 @@ TEST(Gainaru2016, ComesOutAsTheDocsSay) {
   };
   std::vector<Candidate> picked;
   for (const Row& row : rows) {
-    for (const Candidate& each : paper.candidates) {
-      const bool same =
-          each.algorithm == row.algorithm && each.way == row.way && each.ppn == row.ppn;
-      if (same) picked.push_back(each);
-    }
+    picked.push_back(candidate_of(paper, row.algorithm, row.way, row.ppn));
   }
-  ASSERT_EQ(picked.size(), rows.size());
+  ASSERT_FALSE(HasFailure());
   paper.candidates = picked;
+  paper.varied.clear();
   const Result<Reproduction> result = reproduce(paper);
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result.value().closest, 0);
@@ -349,8 +442,12 @@ TEST(Gainaru2016, MemoryHandlingIsAMatterOfBlocks) {
     const AlgorithmChoice choice =
         parse_choice("alltoall.bruck_inplace:copies=blocks,transfer=sendrecv,memory=" + memory)
             .value();
-    const Question question{
-        .choice = choice, .ranks = 1024, .bytes = 8, .ppn = 1, .gather_entries = entries};
+    const Question question{.choice = choice,
+                            .ranks = 1024,
+                            .bytes = 8,
+                            .ppn = 1,
+                            .gather_entries = entries,
+                            .whole_lists = true};
     return static_cast<double>(simulated(machine, question).value().activity_ps[2]);
   };
   const double packed = copying("pack", 30);

@@ -305,21 +305,23 @@ TEST_F(Gather, TheTeamAgreesOnTheLeast) {
   });
 }
 
-// One rank says that entries cost as much as copying a megabyte: then nobody chooses lists of
+// One rank says that entries cost as much as copying a terabyte: then nobody chooses lists of
 // several. Step 0 of 5 ranks has two runs, the others one.
 TEST_F(Gather, TheTeamAgreesOnTheHighestPrice) {
-  constexpr std::int64_t kMega = 1'000'000;
+  constexpr std::int64_t kTera = INT64_C(1) << 40;  // the most that there can be
   for (const bool dear : {true, false}) {
     Meeting world(5), members(5);
     set("CARILLON_ALGORITHM", "alltoall=bruck_inplace:memory=selective");
     expect_processes_ok(5, [&](int rank) {
-      if (rank == 1 && dear) setenv("CARILLON_GATHER_BYTES", std::to_string(kMega).c_str(), 1);
+      if (rank == 1 && dear) setenv("CARILLON_GATHER_BYTES", std::to_string(kTera).c_str(), 1);
       crl_context_h context = make_context(world, rank);
       if (context->engine->network() == nullptr) return;
       const Member member{context, make_team(context, members.oob(rank)), rank};
       expect_ok(settle(member.team));
       const ListCosts costs = member.team->team->limits().list_costs;
-      EXPECT_EQ(costs.entry_ps, costs.run_ps + (dear ? kMega : 1) * costs.byte_fs / 1000);
+      EXPECT_EQ(costs.entry_ps, costs.run_ps + (dear ? kTera : 1) * costs.byte_fs / 1000);
+      // As much as 5.35 entries, and no less than by default.
+      EXPECT_EQ(costs.part_ps, dear ? costs.entry_ps * 107 / 20 : ListCosts().part_ps);
       Exchange(member, 5, true).call(0);
       if (rank != 1) {
         EXPECT_EQ(member.counters().gathered, 3);

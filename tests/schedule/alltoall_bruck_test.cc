@@ -56,6 +56,13 @@ std::vector<std::uint32_t> put_entries(const Schedule& schedule) {
   return entries;
 }
 
+// What a list of so many runs costs as the defaults of ListCosts have it, of a NIC's only rank: the
+// last of its requests has the message's head.
+double list_ns(std::uint32_t runs, std::int32_t entries) {
+  const int requests = 1 + static_cast<int>(runs) / (entries + 1);
+  return 20.0 * (static_cast<int>(runs) - requests) + 107.0 * (requests - 1);
+}
+
 class Layouts : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] static const Algorithm& algorithm() { return *find_algorithm(GetParam()); }
@@ -97,11 +104,11 @@ TEST_P(Layouts, PackGatherOrWhicheverCostsLess) {
   const Entries runs = put_entries(emit_it("gather", 1, 30));
   ASSERT_EQ(runs.size(), 10U);
   EXPECT_EQ(runs.front(), 512U);
-  // Entries of 20 ns against a copy of as many runs and 4 KiB; more than 30 are too many.
+  // Entries of 20 ns, and requests, against a copy of as many runs and 4 KiB.
   Entries selected;
   for (const std::uint32_t each : runs) {
     const double copy_ns = 10 + 5.0 * each + 4096 * 0.08;
-    selected.push_back(each > 30 || (each - 1) * 20.0 > copy_ns ? 1 : each);
+    selected.push_back(list_ns(each, 30) > copy_ns ? 1 : each);
   }
   EXPECT_EQ(put_entries(emit_it("selective", 1, 30)), selected);
   EXPECT_NE(selected, Entries(10, 1));
@@ -130,12 +137,58 @@ TEST_P(Layouts, ListsAreWeighedAgainstTheCopiesThatTheySave) {
     Entries selected;
     for (const std::uint32_t each : runs) {
       const double copy_ns = 10 + 5.0 * (blocks ? 512 : each) + 4096 * 0.08;
-      selected.push_back(each > 64 || (each - 1) * 20.0 > copy_ns ? 1 : each);
+      selected.push_back(list_ns(each, 64) > copy_ns ? 1 : each);
     }
     EXPECT_EQ(put("selective"), selected) << blocks;
     // The longest list that is put.
     const auto longest = *std::max_element(selected.begin(), selected.end());
-    EXPECT_EQ(longest > 30, blocks);
+    EXPECT_EQ(longest > 64, blocks);
+  }
+}
+
+// Of long runs, blocks of 512 bytes, a list of several requests of 3 or 30 entries costs less than
+// a copy; of short ones none of several does.
+TEST_P(Layouts, ListsOfSeveralRequestsArePutWhereTheyCostLess) {
+  const auto puts = [&](std::string_view memory, std::int64_t count, std::int32_t entries,
+                        bool whole = false, Rank ppn = 1) {
+    Limits limits = between_nodes(64, ppn, entries);
+    if (whole) limits.list_costs.part_ps = 0;
+    return put_entries(emitted(GetParam(), problem(64, count), limits, {.memory = memory}));
+  };
+  const std::vector<std::uint32_t> runs = puts("gather", 64, 30);
+  for (const std::int32_t entries : {3, 30}) {
+    std::vector<std::uint32_t> selected, of_one_request;
+    for (const std::uint32_t each : runs) {
+      const double copy_ns = 10 + 5.0 * each + 32 * 512 * 0.08;
+      selected.push_back(list_ns(each, entries) > copy_ns ? 1 : each);
+      const bool too_long = each > static_cast<std::uint32_t>(entries);
+      of_one_request.push_back(too_long ? 1 : selected.back());
+    }
+    EXPECT_EQ(puts("selective", 64, entries), selected);
+    EXPECT_NE(selected, of_one_request) << "some are longer than a request";
+    EXPECT_EQ(puts("selective", 64, entries, true), of_one_request);
+  }
+  // Ranks that share a NIC wait for each other's; the first of these goes to their own node.
+  const std::vector<std::uint32_t> of_two = puts("selective", 64, 3, false, 2);
+  ASSERT_EQ(of_two.size(), runs.size());
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    const double copy_ns = 10 + 5.0 * runs[i] + 32 * 512 * 0.08;
+    EXPECT_EQ(of_two[i], 2 * list_ns(runs[i], 3) > copy_ns ? 1 : runs[i]) << "step " << i;
+  }
+  const std::vector<std::uint32_t> of_short = puts("selective", 1, 3);
+  EXPECT_LE(*std::max_element(of_short.begin(), of_short.end()), 3U);
+}
+
+TEST_P(Layouts, ListsOfSeveralRequestsAreProved) {
+  for (Rank ranks = 2; ranks <= 64; ++ranks) {
+    for (const bool in_place : {false, true}) {
+      const Params params{.k = std::min<Rank>(2 + ranks % 3, ranks),
+                          .two_sided = ranks % 4 == 0,
+                          .memory = "selective"};
+      test::verify_trial(
+          {algorithm(), {problem(ranks, 64), in_place}, between_nodes(ranks, 1, 3), params});
+      if (HasFailure()) return;
+    }
   }
 }
 
@@ -176,6 +229,14 @@ TEST_P(Layouts, AThousandRanksAreProved) {
   auto prove = test::one_of(2, static_cast<int>(layout), test::verify_trial);
   for (const Params& params : all) {
     prove({algorithm(), {problem(1024, 1), false}, between_nodes(1024, 32, 30), params});
+  }
+}
+
+TEST_P(Layouts, AThousandRanksAreProvedInPlace) {
+  const auto layout = std::ranges::find(kLayouts, std::string_view(GetParam())) - kLayouts.begin();
+  auto prove = test::one_of(3, static_cast<int>(layout), test::verify_trial);
+  for (const std::string_view memory : {"selective", "pack", "gather"}) {
+    prove({algorithm(), {problem(1024, 1), true}, between_nodes(1024, 32, 30), {.memory = memory}});
   }
 }
 

@@ -173,6 +173,43 @@ TEST(Lists, AreGatheredOrPacked) {
   EXPECT_EQ(simulated(job, m).latency_ps, rest + 31 * kNs + 4 * 2 * kNs + 3 * 300 + 6 * kNs);
 }
 
+// Where lists are put as they are, one that a request does not take goes in parts: 5 runs with 4
+// or 2 beside the head of the message, which the last request has.
+TEST(Lists, GoInPartsWhereTheyAreTooLongForARequest) {
+  const auto five_runs = [](Builder& b) {
+    BufferList list;
+    for (std::int64_t i = 0; i < 5; ++i) list.add(b.input({80 * i, 40}));
+    return list;
+  };
+  const auto put = [&](const Call& call, Builder& b) {
+    if (call.rank == 0) b.put(1, five_runs(b));
+    if (call.rank == 1) b.wait(0);
+  };
+  const auto send = [&](const Call& call, Builder& b) {
+    if (call.rank == 0) b.send(1, five_runs(b));
+    if (call.rank == 1) b.recv(0, {b.output({0, 200})});
+  };
+  Machine m = paper();
+  m.network.gather_ps = 9 * kNs;
+  const auto time = [&](const std::function<void(const Call&, Builder&)>& emit,
+                        std::int32_t entries) {
+    sim::Job job = hand_job(2, 1, emit);
+    job.call.limits.gather_entries = entries;
+    const sim::Report report = simulated(job, m);
+    EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kCopy)], 0);
+    return report.latency_ps;
+  };
+  EXPECT_EQ(time(put, 5), kPut + 20 * kNs + 4 * 9 * kNs + kLatency + kWait);
+  // A request more, and an entry less that is not the first of its request.
+  const std::int64_t more = kPut + m.network.gap_ps - 9 * kNs;
+  for (const std::int32_t entries : {4, 2}) {
+    EXPECT_EQ(time(put, entries), time(put, 5) + more) << entries;
+    EXPECT_EQ(time(send, entries), time(send, 5) + more) << entries;
+  }
+  m.one_sided.inline_bytes = 200;  // part of the one request, then
+  EXPECT_EQ(time(put, 4), kPut + 20 * kNs + kLatency + kWait);
+}
+
 TEST(Copies, CostTheirBlocksRunsAndBytes) {
   Machine m = paper();
   m.memory.copy_block_ps = 2 * kNs;

@@ -2,7 +2,8 @@
 //
 // What becomes of a message whose bytes do not lie together (Params::memory): they are copied into
 // one range that is then put (pack), or the put gets them as a list (gather), or it depends on what
-// costs less (selective). Only the writer decides: the message is the same.
+// costs less (selective): of a list that one request does not take, several requests or the copy.
+// Only the writer decides: the message is the same.
 //
 // Within a node a put writes a list into the slot as it does one range, and so it does where the
 // team puts no lists as they are: a copy before that would be one more. There, selective gathers.
@@ -78,14 +79,17 @@ class Lists {
     const std::int64_t bytes = list.length();
     if (limits.share_node(call_.rank, to) || limits.gather_entries <= 1) return false;
     if (bytes <= limits.inline_bytes) return false;
-    const std::int32_t runs = list.runs();
-    if (runs > limits.gather_entries) return true;
-    // The ranks of a node copy side by side, but their NIC takes one entry after another.
     const ListCosts& costs = limits.list_costs;
+    const std::int64_t runs = list.runs();
+    const std::int64_t requests = limits.requests(runs);
+    if (requests > 1 && costs.part_ps == 0) return true;
+    // The ranks of a node copy side by side, but their NIC takes one entry and request after
+    // another.
+    const std::int64_t sharers = limits.node_size(call_.rank, call_.shared.ranks);
     const auto copied =
         call_.params.copy_blocks ? static_cast<std::int64_t>(list.items().size()) : runs;
     const std::int64_t gather_ps =
-        (runs - 1) * costs.entry_ps * limits.node_size(call_.rank, call_.shared.ranks);
+        sharers * ((runs - requests) * costs.entry_ps + (requests - 1) * costs.part_ps);
     return gather_ps > costs.copy_ps + copied * costs.run_ps + bytes * costs.byte_fs / 1000;
   }
 
