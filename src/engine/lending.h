@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/lent_messages.h"
 #include "transport/shm/layout.h"
 
 namespace carillon {
@@ -66,12 +67,10 @@ class Lending {
     const Mean& operator[](shm::Taken taken) const { return means[index(taken)]; }
   };
 
-  // By shared memory, a message takes the copy to there and then that from there, of a stream the
-  // longer one of both.
   [[nodiscard]] std::int64_t shared_cost(shm::Taken taken) const {
-    const std::int64_t shared = shared_[taken].ps_per_byte;
-    if (shm::is_stream(taken)) return std::max(written_stream_.ps_per_byte, shared);
-    return shared + std::max(written_.ps_per_byte, shared);
+    const bool streamed = shm::is_stream(taken);
+    const Mean& written = streamed ? written_stream_ : written_;
+    return by_shared_memory(written.ps_per_byte, shared_[taken].ps_per_byte, streamed);
   }
 
   // What is preferred stays so until the other is clearly better: to have memory of both ways in

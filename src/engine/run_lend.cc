@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/lent_messages.h"
 #include "engine/engine.h"
 #include "engine/run.h"
 #include "engine/team.h"
@@ -15,8 +16,6 @@
 namespace carillon {
 namespace {
 
-// More readers would wait for each other in the kernel, which shared memory serves at once.
-constexpr int kMostReaders = 2;
 // One message in so many goes the other way, so that readers learn how that is; several after one
 // another, as pieces of a stream that stand side by side are read by one call.
 constexpr std::uint64_t kTrials = 64, kTrialMessages = 8;
@@ -48,7 +47,7 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse
     const shm::Peer& peer = endpoint.peer(rank);
     if (rank == team_->rank() || peer.remote != nullptr) continue;
     if (channel.flow == Flow::kOutDomain && !peer.in_domain) continue;
-    if (++readers > kMostReaders || !can(rank)) return false;
+    if (++readers > kMostLentReaders || !can(rank)) return false;
   }
   return preferred;
 }
