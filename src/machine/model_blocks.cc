@@ -25,6 +25,28 @@ std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& c
   return host.cpu_ps;
 }
 
+// In a round each rank signals several others; what one has signalled first comes first.
+std::int64_t barrier_multiway_dissemination_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host host;
+  std::vector<std::int64_t> times;
+  for (std::int64_t distance = 1; distance < call.ranks; distance *= call.k) {
+    times.clear();
+    for (std::int64_t step = 1; step < call.k && step * distance < call.ranks; ++step) {
+      times.push_back(way.send(&host, 0, From::kInput));
+    }
+    for (std::int64_t& time : times) time = way.arrive(&host, time, 0);
+    for (const std::int64_t seen : times) way.take(&host, seen, 0);
+  }
+  return host.cpu_ps;
+}
+
+std::int64_t barrier_flat_ps(const Machine& machine, const ModelCall& call) {
+  ModelCall nothing = call;
+  nothing.bytes = 0;
+  return allreduce_flat_ps(machine, nothing);
+}
+
 std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call) {
   Way way(machine, call);
   Host host;
@@ -66,6 +88,21 @@ std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call) {
     way.copy(&root, call.bytes);
   }
   way.end(&root, call.bytes * call.ranks);
+  return root.cpu_ps;
+}
+
+// The same, where the root reduces.
+std::int64_t reduce_flat_ps(const Machine& machine, const ModelCall& call) {
+  Way way(machine, call);
+  Host root, other;
+  way.begin(&other, call.bytes);
+  const std::int64_t arrival = way.send(&other, call.bytes, From::kInput);
+  way.begin(&root, call.bytes);
+  for (std::int32_t rank = 1; rank < call.ranks; ++rank) {
+    way.receive(&root, arrival, call.bytes);
+    way.reduce(&root, call.bytes);
+  }
+  way.end(&root, call.bytes);
   return root.cpu_ps;
 }
 
