@@ -150,6 +150,7 @@ std::int64_t allreduce_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_flat_blocks_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_circulant_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allgather_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_bruck_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
@@ -166,6 +167,8 @@ std::int64_t exscan_recursive_doubling_ps(const Machine& machine, const ModelCal
 std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
                                                        const ModelCall& call);
+std::int64_t reduce_scatter_block_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t alltoall_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call);
 
 /// The longest messages of those.
