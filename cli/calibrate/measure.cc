@@ -177,7 +177,7 @@ void play_ping_pong(Player& player) {
 // Two processes that are bcast.binomial's ranks 0 and 1 in turn as root. `parameters` as in
 // CARILLON_ALGORITHM. Messages are copied through shared memory, as a machine file has it.
 PingPong measure_ping_pong(Seats seats, const std::string& parameters = "") {
-  seats.lending = false;
+  seats.lending = Seats::Lending::kNever;
   const auto results = play(2, seats, "bcast=binomial" + parameters, play_ping_pong);
   PingPong pings;
   for (std::size_t i = 0; i < PingPong::kBytes.size(); ++i) {
@@ -209,6 +209,10 @@ std::int64_t cache_bytes() {
 void measure_node(machine::Measured* measured) {
   measured->node = measure_ping_pong({});
   measured->node_one_core = measure_ping_pong({.one_core = true});
+  for (std::size_t i = 0; i < measured->lent_ns.size(); ++i) {
+    measured->lent_ns[i] =
+        measure_bursts({.lending = Seats::Lending::kAlways}, machine::Measured::kLentBytes[i], 1);
+  }
 }
 
 void measure_network(const std::vector<pid_t>& cluster, machine::Measured* measured) {

@@ -71,7 +71,8 @@ void take_seat(const Seats& seats, int rank, int ranks) {
   // NOLINTBEGIN(concurrency-mt-unsafe): there is one thread yet
   if (seats.between_nodes) setenv("CARILLON_NODE_RANKS", "1", 1);
   if (crowded) setenv("CARILLON_CROWDED", "1", 0);
-  if (!seats.lending) setenv("CARILLON_LEND_BYTES", "0", 1);
+  if (seats.lending == Seats::Lending::kNever) setenv("CARILLON_LEND_BYTES", "0", 1);
+  if (seats.lending == Seats::Lending::kAlways) setenv("CARILLON_LEND_BYTES", "1", 1);
   if (!seats.multicast) setenv("CARILLON_MULTICAST", "off", 1);
   // NOLINTEND(concurrency-mt-unsafe)
 }

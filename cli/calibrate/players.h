@@ -21,8 +21,10 @@ inline constexpr int kMaxPlayers = 16;
 struct Seats {
   bool between_nodes = false;  ///< each rank counts as a node
   bool one_core = false;       ///< all share one core; else each has its own, if there are enough
-  bool lending = true;         ///< long messages may be read in the sender's own memory
-  bool multicast = true;       ///< teams may multicast between nodes
+  /// Whether long messages are read in the sender's own memory.
+  enum class Lending { kNever, kAsSet, kAlways };
+  Lending lending = Lending::kAsSet;
+  bool multicast = true;          ///< teams may multicast between nodes
   std::vector<pid_t> nodes = {};  ///< processes of a virtual cluster's nodes, one per rank; or none
 };
 

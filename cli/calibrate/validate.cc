@@ -41,9 +41,9 @@ double predict_us(const ValidateOptions& options, const machine::Machine& machin
                 .nodes = predict::even_nodes(ranks, apart ? 1 : ranks)};
   limits.slot_bytes = predict::slot_bytes(*limits.nodes);
   const Shared shared = predict::example_problem(timed.collective, ranks, timed.bytes);
-  const sim::Report report =
+  const std::int64_t ps =
       value_or_fail(predict::simulate_repeated(timed.times, timed.choice, shared, limits, machine));
-  return static_cast<double>(report.latency_ps) / 1e6 / timed.times;
+  return static_cast<double>(ps) / 1e6 / timed.times;
 }
 
 // Measures and predicts, row by row, over all rounds.

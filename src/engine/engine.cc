@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 
+#include "base/lent_messages.h"
 #include "base/log.h"
 #include "engine/join_network.h"
 #include "engine/node.h"
@@ -23,9 +24,6 @@ namespace carillon {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-// Shorter messages are not worth a system call, and that somebody waits until they have been read:
-// of ranks that only write or only take, and of others.
-constexpr std::int64_t kLendOneWayBytes = 16384, kLendBytes = 32768;
 constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
 constexpr int kFirstPollsOversubscribed = 20;
 constexpr std::uint32_t kRoundsPerLifeline = 512;  // of network progress: it is a system call
@@ -139,8 +137,8 @@ void Engine::set_up_memory() {
   if (settings_.lend_bytes != 0) {
     const bool learns = settings_.lend_bytes < 0;
     const std::int64_t from = std::max<std::int64_t>(settings_.lend_bytes, shm::kInlineBytes + 1);
-    lend_one_way_from_bytes_ = learns ? kLendOneWayBytes : from;
-    lend_from_bytes_ = learns ? kLendBytes : from;
+    lend_one_way_from_bytes_ = learns ? lent_from_bytes(true) : from;
+    lend_from_bytes_ = learns ? lent_from_bytes(false) : from;
   }
 }
 

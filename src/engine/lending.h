@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/lent_messages.h"
 #include "transport/shm/layout.h"
 
 namespace carillon {
@@ -80,13 +81,12 @@ class Lending {
     const Mean& operator[](shm::Taken taken) const { return means[index(taken)]; }
   };
 
-  // By shared memory, a message takes the copy to there and then that from there, of a stream the
-  // longer one of both. The writer is taken to be as quick as this process; one that has written
-  // no streams knows its own part only.
+  // The writer is taken to be as quick as this process; one that has written no streams knows its
+  // own part only.
   [[nodiscard]] std::int64_t shared_cost(shm::Taken taken) const {
-    const std::int64_t shared = shared_[taken].fs_per_byte;
-    if (shm::is_stream(taken)) return std::max(written_stream_.fs_per_byte, shared);
-    return shared + std::max(written_.fs_per_byte, shared);
+    const bool streamed = shm::is_stream(taken);
+    const Mean& written = streamed ? written_stream_ : written_;
+    return by_shared_memory(written.fs_per_byte, shared_[taken].fs_per_byte, streamed);
   }
 
   // What is preferred stays so until the other is clearly better: to have memory of both ways in

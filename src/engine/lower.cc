@@ -3,9 +3,9 @@
 #include <map>
 #include <tuple>
 
-#include "engine/lifetimes.h"
 #include "engine/plan.h"
 #include "schedule/builder.h"
+#include "schedule/lifetimes.h"
 #include "schedule/streams.h"
 
 namespace carillon {
@@ -271,9 +271,8 @@ class Lowering {
     if (source.space != Space::kSlot) return lifetimes_.lasts(index, source);
     const Op* const copy = landing_of(source.message);
     if (copy == nullptr) return false;
-    Buffer landed = schedule_.dst(*copy)[0];
-    landed.range = landed.range.sub(source.range);
-    return lifetimes_.lasts(index, landed, static_cast<std::size_t>(copy - schedule_.ops.data()));
+    const auto brings = static_cast<std::size_t>(copy - schedule_.ops.data());
+    return lifetimes_.lasts_landed(index, source, brings);
   }
 
   void lower_wait(const Op& op) {

@@ -8,16 +8,12 @@
 #include <algorithm>
 #include <string>
 
+#include "base/lent_messages.h"
 #include "engine/engine.h"
 #include "engine/run.h"
 #include "engine/team.h"
 
 namespace carillon {
-namespace {
-
-// More readers would wait for each other in the kernel, which shared memory serves at once.
-constexpr int kMostReaders = 2;
-}  // namespace
 
 // Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
 bool Run::lasts(const Instruction& in) const {
@@ -41,7 +37,7 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse
       const shm::Peer& peer = endpoint.peer(rank);
       if (rank == team_->rank() || peer.remote != nullptr) continue;
       if (channel.flow == Flow::kOutDomain && !peer.in_domain) continue;
-      if (++readers > kMostReaders || !can(rank)) return false;
+      if (++readers > kMostLentReaders || !can(rank)) return false;
     }
   } else if (!can(channel.peer)) {
     return false;

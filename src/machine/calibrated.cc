@@ -59,6 +59,10 @@ class File {
       }
       text += '\n';
     }
+    if (m_.lent_ns[0] > 0) {
+      text += fmt::format("# One way, lent, ns, of 16 KiB, 64 KiB: {:.0f} {:.0f}\n", m_.lent_ns[0],
+                          m_.lent_ns[1]);
+    }
     return text;
   }
   void measured(const std::string& name, double value) {
@@ -102,9 +106,20 @@ class File {
     measured("shared_memory.overhead_ns", overhead);
     measured("shared_memory.write_ns", std::max(0.0, middle_rest));
     measured("shared_memory.ns_per_byte", per_byte);
+    lending(2 * overhead + latency);
     const double shared_core = m_.node_one_core.points[0].one_way_ns;
     switch_ns_ = std::max(0.0, shared_core - 2 * overhead - copy_ns(8));
     measured("node.switch_ns", switch_ns_);
+  }
+
+  // A lent message is told of, which takes `told`, and read.
+  void lending(double told) {
+    const auto [small, large] = m_.lent_ns;
+    if (small <= 0 || large <= small) return;
+    const double small_bytes = Measured::kLentBytes[0], large_bytes = Measured::kLentBytes[1];
+    const double per_byte = (large - small) / (large_bytes - small_bytes);
+    measured("shared_memory.lent_ns", small - told - small_bytes * per_byte);
+    measured("shared_memory.lent_ns_per_byte", per_byte);
   }
 
   // A put is copied, posted (the root's call is over), carried, found and copied; a send the same,

@@ -36,6 +36,9 @@ struct Measured {
   PingPong two_sided;               ///< and by send and receive
   /// The same by two ranks on one core, which they yield to each other.
   PingPong node_one_core, one_sided_one_core;
+  /// One way of messages that are lent, like node; 0: not measured.
+  static constexpr std::array<std::int64_t, 2> kLentBytes{16384, 65536};
+  std::array<double, kLentBytes.size()> lent_ns{};
   /// Each of kBurst messages of 8 bytes one way, and then the other way, like one_sided_one_core:
   /// no more than a channel holds, so that the cores are yielded once per burst. 0: not measured.
   static constexpr int kBurst = 8;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/lent_messages.h"
 #include "machine/machine.h"
 
 namespace carillon::machine {
@@ -132,6 +133,29 @@ constexpr std::int64_t local_put_ps(const Machine& m, Transfer put) {
   return shm.overhead_ps + ps + scattered_ps(m.memory, put);
 }
 constexpr std::int64_t local_wait_ps(const Machine& m) { return m.shared_memory.overhead_ps; }
+
+/// Whether ranks of a node can read each other's private memory. CPU time to say where a message
+/// is, and to read it there.
+constexpr bool lends(const Machine& m) { return m.shared_memory.lent_byte_fs > 0; }
+constexpr std::int64_t lend_ps(const Machine& m) {
+  return m.shared_memory.overhead_ps + m.shared_memory.line_ps;
+}
+constexpr std::int64_t read_lent_ps(const Machine& m, std::int64_t bytes) {
+  return m.shared_memory.lent_ps + cost(bytes, m.shared_memory.lent_byte_fs);
+}
+/// How a message of the node is taken: copied or reduced, one by one or as pieces of a stream.
+struct Taking {
+  bool reduces = false, streamed = false;
+};
+/// Whether it is quicker lent. What is reduced is read first.
+constexpr bool lending_pays(const Machine& m, std::int64_t bytes, Taking taking) {
+  const SharedMemory& shm = m.shared_memory;
+  const std::int64_t written = shm.write_ps + cost(bytes, shm.per_byte_fs);
+  const std::int64_t reduced = taking.reduces ? reduce_ps(m.memory, bytes) : 0;
+  const std::int64_t taken = taking.reduces ? reduced : copy_ps(m.memory, bytes);
+  return read_lent_ps(m, bytes) + reduced < by_shared_memory(written, taken, taking.streamed);
+}
+
 /// How long a message of another NUMA domain keeps the reader, and its domain's way there, busy.
 constexpr std::int64_t crossing_ps(const Machine& m, std::int64_t bytes) {
   return cost(bytes, m.shared_memory.cross_byte_fs);

@@ -150,6 +150,10 @@ constexpr std::array kFields = {
     shared<&SharedMemory::write_ps>("write_ns", kNs, kMust, "CPU time per longer message"),
     shared<&SharedMemory::per_byte_fs>("ns_per_byte", kNsPerByte, kMust,
                                        "and per byte to write it"),
+    shared<&SharedMemory::lent_ps>("lent_ns", kNs, kMay,
+                                   "to read a message in the writer's private memory"),
+    shared<&SharedMemory::lent_byte_fs>("lent_ns_per_byte", kNsPerByte, kMay,
+                                        "and per byte; 0: none is read there"),
     shared<&SharedMemory::cross_latency_ps>("cross_latency_ns", kNs, kMay,
                                             "so much later from another NUMA domain"),
     shared<&SharedMemory::cross_byte_fs>(

@@ -120,6 +120,10 @@ struct SharedMemory {
   std::int64_t line_ps = 0;           ///< CPU time to write its payload
   std::int64_t write_ps = 10'000;     ///< longer ones: CPU per message to get a chunk,
   std::int64_t per_byte_fs = 80'000;  ///< and per byte to write it
+  /// A message that is lent, which its reader copies from the writer's private memory: CPU per
+  /// read, and per byte. Nothing per byte: ranks cannot read each other's memory.
+  std::int64_t lent_ps = 0;
+  std::int64_t lent_byte_fs = 0;
   /// A message from another NUMA domain: seen so much later, and read more slowly, per byte, on a
   /// way that the ranks of the reader's domain share.
   std::int64_t cross_latency_ps = 0;

@@ -37,6 +37,12 @@ std::int64_t subtree(const ModelCall& call) {
   return call.bytes * (below == call.ranks ? below / 2 : std::max(below / 2, call.ranks - below));
 }
 
+std::int64_t subtree_of_k(const ModelCall& call) {
+  std::int64_t below = 1;  // the largest power of k that is less than the ranks
+  while (below * call.k < call.ranks) below *= call.k;
+  return call.bytes * std::max(std::min(below, call.ranks - below), below / call.k);
+}
+
 constexpr std::array kModels = {
     ModelRow{"bcast.flat", "(P-1) max(S, G n + g) + F + R + C", 0, bcast_flat_ps, whole},
     ModelRow{"bcast.binomial", "max over ranks of sum over its ancestors: j S + F + R; then C", 0,
@@ -85,14 +91,20 @@ constexpr std::array kModels = {
     ModelRow{"barrier.switch", "as allreduce.switch of 0 bytes", 0, barrier_switch_ps, none},
     ModelRow{"barrier.dissemination", "ceil(log2 P) (S + F + R)(0)", 0, barrier_dissemination_ps,
              none},
+    ModelRow{"barrier.multiway_dissemination", "ceil(log_k P) ((k-1) S + F + (k-1) R)(0)", 2,
+             barrier_multiway_dissemination_ps, none},
+    ModelRow{"barrier.flat", "(P-1) S + F + (P-1) R, of 0 bytes", 0, barrier_flat_ps, none},
     ModelRow{"barrier.degree_k", "as allreduce.degree_k of 0 bytes without A and C", 1,
              barrier_degree_k_ps, none},
+    ModelRow{"reduce.flat", "S + F + (P-1) max(G n + g, R + A)", 0, reduce_flat_ps, whole},
     ModelRow{"reduce.switch", "as allreduce.switch", 0, allreduce_switch_ps, none},
     ModelRow{"reduce.flat_blocks",
              "short vectors, or two ranks: (P-1) S, F, (P-1) (R + A), S + F, (P-1) (R + C) of n/P",
              0, reduce_flat_blocks_ps, piece},
     ModelRow{"reduce.degree_k", "sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A", 1,
              reduce_degree_k_ps, whole},
+    ModelRow{"allgather.flat", "short blocks, or two ranks: (P-1) S + C, F, (P-1) (R + C)", 0,
+             allgather_flat_ps, whole},
     ModelRow{"allgather.ring", "(P-1) (S + F + R + C) + C", 0, allgather_ring_ps, whole},
     ModelRow{"allgather.recursive_doubling", "sum over i of (S + F + R + C)(2^i n); C", 0,
              allgather_recursive_doubling_ps, half_of_ranks},
@@ -102,15 +114,33 @@ constexpr std::array kModels = {
              gather_flat_ps, whole},
     ModelRow{"gather.binomial", "sum over i of (S + F + R)(2^i n), the last with C", 0,
              gather_binomial_ps, subtree},
+    ModelRow{"gather.knomial", "sum over i of S + F + (k-1) R of the blocks below, the last with C",
+             2, gather_knomial_ps, subtree_of_k},
     ModelRow{"scatter.flat", "(P-1) max(S, G n + g) + F + R + C", 0, scatter_flat_ps, whole},
+    ModelRow{"scatter.broadcast", "as scatter.flat", 0, scatter_flat_ps, whole},
     ModelRow{"scatter.binomial",
              "max over ranks of sum over its ancestors: j S + (F + R)(m n), m ranks below; then C",
              0, scatter_binomial_ps, subtree},
+    ModelRow{"scatter.knomial",
+             "max over ranks of sum over its ancestors: j S + (F + R)(m n), m ranks below; then C",
+             2, scatter_knomial_ps, subtree_of_k},
+    ModelRow{"scan.chain", "(P-1) (S + F + R + A)", 0, scan_chain_ps, whole},
+    ModelRow{"scan.recursive_doubling",
+             "ceil(log2 P) (S + F + R + A), and A where both partial result and prefix grow", 0,
+             scan_recursive_doubling_ps, whole},
+    ModelRow{"exscan.chain", "(P-2) (S + F + R + A); S + F + R + C", 0, exscan_chain_ps, whole},
+    ModelRow{"exscan.recursive_doubling",
+             "ceil(log2 P) (S + F + R + A), and A or C where both partial result and prefix grow",
+             0, exscan_recursive_doubling_ps, whole},
+    ModelRow{"reduce_scatter_block.flat", "short blocks, or two ranks: (P-1) S, F, (P-1) (R + A)",
+             0, reduce_scatter_block_flat_ps, whole},
     ModelRow{"reduce_scatter_block.pairwise",
              "(P-1) (S + F + R + A); of short blocks (P-1) max(S, G n + g) + F + R + A", 0,
              reduce_scatter_block_pairwise_ps, whole},
     ModelRow{"reduce_scatter_block.recursive_halving", "sum over i of (S + F + R + A)(2^i n)", 0,
              reduce_scatter_block_recursive_halving_ps, half_of_ranks},
+    ModelRow{"alltoall.flat", "short blocks, or two ranks: (P-1) S + C, F, (P-1) (R + C)", 0,
+             alltoall_flat_ps, whole},
     ModelRow{"alltoall.pairwise", "short blocks: (P-1) S + C, F, (P-1) (R + C)", 0,
              alltoall_pairwise_ps, whole},
 };
@@ -148,17 +178,24 @@ bool goes_directly(const ModelRow& row) {
   return row.id.ends_with(".flat_blocks") || row.id == "bcast.scatter_direct";
 }
 
+// By a message from each rank to all others, one for all ranks.
+bool goes_to_all(const ModelRow& row) {
+  return row.id == "allreduce.flat" || row.id == "barrier.flat" || row.id == "allgather.flat" ||
+         row.id == "alltoall.flat" || row.id == "reduce_scatter_block.flat";
+}
+
 // Of algorithms that move a block for each rank.
 Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
   const bool halves = row.id == "allgather.recursive_doubling" ||
                       row.id == "reduce_scatter_block.recursive_halving";
   if (halves && folded) return refuse(call, "the ranks are no power of two");
-  if (row.id == "gather.binomial" && call.two_sided && call.ranks > 2) {
+  if (row.id.starts_with("gather.") && row.id.ends_with("nomial") && call.two_sided &&
+      call.ranks > 2) {
     return refuse(call, "messages that lie side by side go on as one");
   }
-  const bool short_ones =
-      row.id == "alltoall.pairwise" || (row.id == "allreduce.flat" && call.ranks > 2);
-  if (short_ones && call.bytes > call.inline_bytes) {
+  const bool short_ones = row.id == "alltoall.pairwise" || (goes_to_all(row) && call.ranks > 2);
+  const bool is_barrier = row.id == "barrier.flat";
+  if (short_ones && !is_barrier && call.bytes > call.inline_bytes) {
     return refuse(call, fmt::format("messages of {} bytes take turns in being put and waited for",
                                     call.bytes));
   }
@@ -184,8 +221,9 @@ bool goes_in_rounds(const ModelRow& row) {
 Status check_rounds(const ModelRow& row, const ModelCall& call) {
   const bool in_rounds = goes_in_rounds(row);
   constexpr std::int32_t kMost = 4096;
-  if (call.ranks > kMost && (in_rounds || row.id == "alltoall.pairwise" ||
-                             row.id == "allreduce.flat" || row.id.ends_with(".flat_blocks"))) {
+  if (call.ranks > kMost &&
+      (in_rounds || row.id == "alltoall.pairwise" || goes_to_all(row) ||
+       row.id.ends_with("scan.recursive_doubling") || row.id.ends_with(".flat_blocks"))) {
     return refuse(call, fmt::format("of more than {} ranks", kMost));
   }
   constexpr std::int32_t kMostSquare = 512;  // each sends to each, and all of that is kept
@@ -241,12 +279,13 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
   }
   const bool folded = power_of_two_below(call.ranks) != call.ranks;
   const bool is_short = call.bytes <= call.inline_bytes;
-  const bool both_ways = in_switch || goes_in_rounds(row) || goes_directly(row) ||
-                         row.id == "allreduce.flat" || row.id == "bcast.scatter_allgather" ||
-                         row.id == "alltoall.pairwise" ||
-                         (row.id == "reduce_scatter_block.pairwise" && is_short) ||
-                         (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
-                         (row.id.starts_with("allreduce.re") && folded);
+  const bool both_ways =
+      in_switch || goes_in_rounds(row) || goes_directly(row) || goes_to_all(row) ||
+      row.id == "bcast.scatter_allgather" || row.id == "barrier.multiway_dissemination" ||
+      row.id.ends_with("scan.recursive_doubling") || row.id == "alltoall.pairwise" ||
+      (row.id == "reduce_scatter_block.pairwise" && is_short) ||
+      (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
+      (row.id.starts_with("allreduce.re") && folded);
   if (machine.bus.half_duplex && both_ways) {
     return refuse(call, "messages in and out wait for one another on the bus");
   }
@@ -296,6 +335,7 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
     if (is_barrier || call.algorithm.starts_with("bcast.")) return std::int64_t{0};
     const Way way(machine, call);
     way.begin(&host, call.bytes);
+    if (call.algorithm.starts_with("exscan.")) return host.cpu_ps;  // it has no output
     way.copy(&host, call.bytes);
     way.end(&host, call.bytes);
     return host.cpu_ps;

@@ -171,6 +171,25 @@ std::int64_t up_and_down_ps(const Machine& machine, const ModelCall& call, std::
   return std::max(last, root.cpu_ps);
 }
 
+// Blocks of all ranks, up a tree and down one.
+std::int64_t gather_ps(const Machine& machine, const ModelCall& call, std::int32_t radix) {
+  Tree tree(machine, call, radix, call.bytes, Carries::kBlocks);
+  Host root = tree.collected();
+  Way(machine, call).end(&root, call.bytes * call.ranks);
+  return tree.overtaken() ? -1 : root.cpu_ps;
+}
+
+std::int64_t scatter_ps(const Machine& machine, const ModelCall& call, std::int32_t radix) {
+  const Way way(machine, call);
+  Host root;
+  way.begin(&root, call.bytes * call.ranks);
+  Tree tree(machine, call, radix, call.bytes, Carries::kBlocks);
+  const std::int64_t last = tree.spread(&root, From::kInput);
+  way.copy(&root, call.bytes);
+  way.end(&root, call.bytes);
+  return std::max(last, root.cpu_ps);
+}
+
 }  // namespace
 
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call) {
@@ -198,21 +217,19 @@ std::int64_t allreduce_degree_k_ps(const Machine& machine, const ModelCall& call
 }
 
 std::int64_t gather_binomial_ps(const Machine& machine, const ModelCall& call) {
-  Tree tree(machine, call, 2, call.bytes, Carries::kBlocks);
-  Host root = tree.collected();
-  Way(machine, call).end(&root, call.bytes * call.ranks);
-  return tree.overtaken() ? -1 : root.cpu_ps;
+  return gather_ps(machine, call, 2);
+}
+
+std::int64_t gather_knomial_ps(const Machine& machine, const ModelCall& call) {
+  return gather_ps(machine, call, call.k);
 }
 
 std::int64_t scatter_binomial_ps(const Machine& machine, const ModelCall& call) {
-  const Way way(machine, call);
-  Host root;
-  way.begin(&root, call.bytes * call.ranks);
-  Tree tree(machine, call, 2, call.bytes, Carries::kBlocks);
-  const std::int64_t last = tree.spread(&root, From::kInput);
-  way.copy(&root, call.bytes);
-  way.end(&root, call.bytes);
-  return std::max(last, root.cpu_ps);
+  return scatter_ps(machine, call, 2);
+}
+
+std::int64_t scatter_knomial_ps(const Machine& machine, const ModelCall& call) {
+  return scatter_ps(machine, call, call.k);
 }
 
 }  // namespace carillon::machine

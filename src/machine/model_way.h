@@ -123,15 +123,18 @@ class BlockBytes {
 };
 
 // The closed forms (model_tree.cc, model_steps.cc, model_rounds.cc, model_blocks.cc,
-// model_direct.cc, model_switch.cc). Two ranks and, but for barriers, one byte at least. Negative:
-// messages overtake one another.
+// model_direct.cc, model_prefixes.cc, model_switch.cc). Two ranks and, but for barriers, one byte
+// at least. Negative: messages overtake one another.
 std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
+std::int64_t barrier_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t barrier_multiway_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_binomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_knomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_chain_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_scatter_allgather_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
@@ -147,16 +150,25 @@ std::int64_t allreduce_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_flat_blocks_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_circulant_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allgather_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_bruck_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t gather_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t gather_binomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t gather_knomial_ps(const Machine& machine, const ModelCall& call);
 std::int64_t scatter_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t scatter_binomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t scatter_knomial_ps(const Machine& machine, const ModelCall& call);
+std::int64_t scan_chain_ps(const Machine& machine, const ModelCall& call);
+std::int64_t scan_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
+std::int64_t exscan_chain_ps(const Machine& machine, const ModelCall& call);
+std::int64_t exscan_recursive_doubling_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
                                                        const ModelCall& call);
+std::int64_t reduce_scatter_block_flat_ps(const Machine& machine, const ModelCall& call);
+std::int64_t alltoall_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call);
 
 /// The longest messages of those.

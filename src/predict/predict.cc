@@ -2,10 +2,13 @@
 #include "predict/predict.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "base/message_room.h"
 #include "predict/symmetry.h"
+#include "program/text.h"
+#include "sim/replay.h"
 
 namespace carillon::predict {
 namespace {
@@ -112,19 +115,36 @@ Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared
   return sim::simulate(job.value(), machine, options);
 }
 
-Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
-                                      const Shared& shared, const Limits& limits,
-                                      const machine::Machine& machine) {
-  Result<sim::Job> job = job_of(choice, shared, limits, machine);
-  if (!job.ok()) return job.status();
-  job.value().emit = [times, once = job.value().emit](const Call& part, Builder& builder) {
-    Call each = part;
-    for (std::int32_t i = 0; i < times; ++i) {
-      if (has_root(part.shared.collective)) each.shared.root = i % part.shared.ranks;
-      once(each, builder);
-    }
-  };
-  return sim::simulate(job.value(), machine);
+Result<std::int64_t> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
+                                       const Shared& shared, const Limits& limits,
+                                       const machine::Machine& machine) {
+  const std::int32_t roots = has_root(shared.collective) ? shared.ranks : 1;
+  const auto name = [](std::int32_t root) { return "call" + std::to_string(root); };
+  std::string calls, steps;
+  for (std::int32_t root = 0; root < std::min(roots, times); ++root) {
+    const program::Call call{.name = name(root),
+                             .collective = shared.collective,
+                             .root = root,
+                             .count = shared.count,
+                             .element_bytes = shared.element_bytes};
+    calls += program::call_line(call, "world") + "\n";
+  }
+  for (std::int32_t i = 0; i < times; ++i) steps += program::do_line(name(i % roots)) + "\n";
+  const std::string text = std::string(program::kFirstLine) + "\nranks " +
+                           std::to_string(shared.ranks) + "\n" + calls + "rank all\n" + steps;
+  const Result<program::Program> parsed = program::parse(text, "repeated calls");
+  if (!parsed.ok()) return parsed.status();
+  const sim::Replay replay{
+      .program = parsed.value(),
+      .nodes = limits.nodes,
+      .job_of = [&](const Shared& call, const std::shared_ptr<const Nodes>& nodes) {
+        Limits here = limits;
+        here.nodes = nodes;
+        return job_of(choice, call, here, machine);
+      }};
+  const Result<sim::ReplayReport> report = sim::replay(replay, machine);
+  if (!report.ok()) return report.status();
+  return report.value().total_ps;
 }
 
 machine::ModelCall model_call(const Question& question) {

@@ -46,11 +46,11 @@ Result<sim::Report> simulate(const AlgorithmChoice& choice, const Shared& shared
                              const Limits& limits, const machine::Machine& machine,
                              const sim::Options& options = {}, const Local& local = {});
 
-/// So many such calls one after another; of those with a root each rank is it in turn. A schedule
-/// that has them all: no rank waits for the others in between unless the call makes it.
-Result<sim::Report> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
-                                      const Shared& shared, const Limits& limits,
-                                      const machine::Machine& machine);
+/// How long so many such calls take, one after another; of those with a root each rank is it in
+/// turn. No rank waits for the others in between unless the call makes it. Without tables.
+Result<std::int64_t> simulate_repeated(std::int32_t times, const AlgorithmChoice& choice,
+                                       const Shared& shared, const Limits& limits,
+                                       const machine::Machine& machine);
 
 /// An example problem; closed forms are of nodes of one rank each.
 struct Question {

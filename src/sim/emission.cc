@@ -33,7 +33,8 @@ Emission::Emission(const Job& job, Compiler* compiler, Sharing sharing)
       compiler_(*compiler),
       builder_(job.call),
       shares_(sharing == Sharing::kWhereAlike && job.locals.empty() &&
-              job.symmetry.peers != Symmetry::Peers::kOwn) {
+              job.symmetry.peers != Symmetry::Peers::kOwn),
+      shares_nodes_(job.call.limits.one_node() || job.call.limits.nodes->largest() > 1) {
   rules_.window = job.call.limits.window;
   rules_.tells_read = job.call.limits.domains != nullptr;
 }
@@ -165,6 +166,7 @@ Status Emission::begin_own(Rank rank, const Local& local, Stage stage,
   rules_.stage = stage.number;
   if (Status status = emit(rank, local, {}); !status.ok()) return status;
   rules_.all_credited = goes_on() || stage.number > 0;
+  rules_.lender = shares_nodes_ ? &call_ : nullptr;
   for (const Strand& strand : builder_.built().strands) {
     strands->push_back({compiler_.compile(builder_.built(), strand, call_.local, rules_)});
   }

@@ -80,6 +80,7 @@ class Emission {
   Builder builder_;
   Compiler::Rules rules_;
   bool shares_;
+  bool shares_nodes_;                  // several ranks of one
   StampedMap<std::uint32_t> numbers_;  // of classes, from 1 on
   std::vector<Class> classes_;
   bool windows_ = false;

@@ -9,6 +9,23 @@
 #include "schedule/streams.h"
 
 namespace carillon::sim {
+
+std::int64_t length_of(const Buffer& buffer, const Tables& tables) {
+  const auto entry = static_cast<std::size_t>(buffer.entry);
+  switch (buffer.table) {
+    case Table::kSend: return tables.send_bytes[entry];
+    case Table::kRecv: return tables.recv_bytes[entry];
+    case Table::kNone: break;
+  }
+  return buffer.range.length;
+}
+
+std::int64_t length_of(std::span<const Buffer> list, const Tables& tables) {
+  std::int64_t sum = 0;
+  for (const Buffer& buffer : list) sum += length_of(buffer, tables);
+  return sum;
+}
+
 namespace {
 
 constexpr std::uint64_t kMix = 0x9e3779b97f4a7c15U;
@@ -28,22 +45,6 @@ std::uint64_t hash_of(const std::vector<Step>& steps) {
 bool same(const std::vector<Step>& a, const std::vector<Step>& b) {
   if (a.size() != b.size()) return false;
   return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Step)) == 0;
-}
-
-std::int64_t length_of(const Buffer& buffer, const Tables& tables) {
-  const auto entry = static_cast<std::size_t>(buffer.entry);
-  switch (buffer.table) {
-    case Table::kSend: return tables.send_bytes[entry];
-    case Table::kRecv: return tables.recv_bytes[entry];
-    case Table::kNone: break;
-  }
-  return buffer.range.length;
-}
-
-std::int64_t length_of(std::span<const Buffer> list, const Tables& tables) {
-  std::int64_t sum = 0;
-  for (const Buffer& buffer : list) sum += length_of(buffer, tables);
-  return sum;
 }
 
 // Pieces of a copy between two lists that are contiguous on both sides.
@@ -150,6 +151,7 @@ std::uint32_t TransferTable::index(machine::Transfer transfer, OpKind kind) {
               .group_copy_ps = machine::pack_ps(m, transfer),
               .local_put_copy_ps = machine::scattered_ps(m.memory, transfer),
               .local_recv_copy_ps = machine::pack_ps(m, transfer),
+              .read_lent_ps = machine::read_lent_ps(m, transfer.bytes),
               .by_levels = {},
               .memory_ps = machine::memory_ps(m.memory, transfer.bytes)};
   const auto levels = static_cast<std::int32_t>(m.topology.levels.size());
@@ -267,7 +269,7 @@ void Compiler::mark_credited(const Context& context) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!takes_credit(ops[i].kind)) continue;
     const bool credited = credits_all(context.rules) || channels.contains(channel_key(ops[i]));
-    steps_[places_[i]].credited = credited ? 1 : 0;
+    steps_[places_[i]].credited = credited;
   }
 }
 
@@ -322,9 +324,10 @@ Part Compiler::compile(const Schedule& schedule, const Strand& strand, const Loc
       steps_.back().link = places_.back();
   }
   if (steps_.size() < places_.size()) shorten_loops(context);
+  const bool lends = rules.lender != nullptr && machine::lends(machine_) && mark_lent(context);
   const bool counts = credits_all(rules) || has_many(schedule, rules.window);
   if (counts) mark_credited(context);
-  if (counts || rules.tells_read) link_releases(context);
+  if (counts || lends || rules.tells_read) link_releases(context);
   const Part part{.shape = shapes_.get(steps_, peers_.size()), .peers = pool_.take(peers_.size())};
   std::copy(peers_.begin(), peers_.end(), part.peers);
   return part;

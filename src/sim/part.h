@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -16,14 +17,27 @@
 
 namespace carillon::sim {
 
+/// How long a buffer is, or a list.
+std::int64_t length_of(const Buffer& buffer, const Tables& tables);
+std::int64_t length_of(std::span<const Buffer> list, const Tables& tables);
+
 /// Of what switches send down: no channel of a schedule.
 inline constexpr auto kFromSwitches = static_cast<Channel>(kChannels);
+
+/// What lending (base/lent_messages.h) has to do with an op.
+enum class Lending : std::uint8_t {
+  kNone,
+  kAlways,    ///< put, send: the message is lent
+  kIfLanded,  ///< put: it is, if the message that it passes on was, and landed
+  kLands,     ///< wait, recv: a lent message is read to where it stays; copy: which spares this
+};
 
 /// One op. Shapes are compared bytewise: there is no padding.
 struct Step {
   OpKind kind = OpKind::kCopy;
   Channel channel = Channel::kPair;
-  std::uint16_t credited = 0;  ///< put, signal: the channel takes more messages than its window
+  bool credited = false;  ///< put, signal: the channel takes more messages than its window
+  Lending lending = Lending::kNone;
   std::uint32_t peer = 0;      ///< place in the list of peers
   std::uint32_t transfer = 0;  ///< messages: which Transfer
   /// wait: the step that releases the message; repeat: its body; aggregate: whether it gives any.
@@ -77,6 +91,7 @@ class TransferTable {
     std::int64_t put_copy_ps = 0, send_copy_ps = 0, recv_copy_ps = 0;
     std::int64_t group_copy_ps = 0;  ///< of a multicast, and of receiving one
     std::int64_t local_put_copy_ps = 0, local_recv_copy_ps = 0;
+    std::int64_t read_lent_ps = 0;              ///< CPU, to read it in the memory of its writer
     std::vector<machine::Occupancy> by_levels;  ///< of NICs and buses
     std::int64_t memory_ps = 0;                 ///< of the node's memory, to copy it once
   };
@@ -151,6 +166,8 @@ class Compiler {
     std::int32_t stage = 0;     ///< whose messages are numbered from 0 again
     bool all_credited = false;  ///< a stage's part does not tell how many there are in all
     bool tells_read = false;    ///< a wait's link says whether anything reads the message
+    const Call* lender =
+        nullptr;  ///< the call, where its messages may be lent; it is emitted whole
   };
   Part compile(const Schedule& schedule, const Strand& strand, const Local& local,
                const Rules& rules);
@@ -175,6 +192,7 @@ class Compiler {
   std::uint32_t place(Rank peer);
   void mark_credited(const Context& context);
   void link_releases(const Context& context);
+  bool mark_lent(const Context& context);
   void shorten_loops(const Context& context);
 
   const machine::Machine& machine_;

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "sim/simulation_aggregate-inl.h"
+#include "sim/simulation_lending-inl.h"
 #include "sim/simulation_message-inl.h"
 #include "sim/simulation_rank-inl.h"
 #include "sim/simulation_reception-inl.h"

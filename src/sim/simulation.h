@@ -43,20 +43,26 @@ struct Subject {
   EventKind kind = EventKind::kWake;
   Role role = Role::kPayload;
   bool credited = false;
+  bool lent = false;
   Channel channel = Channel::kPair;
   std::uint32_t transfer = 0;
 
   [[nodiscard]] std::uint32_t word() const {
     return static_cast<std::uint32_t>(kind) | flags() | static_cast<std::uint32_t>(channel) << 6 |
-           transfer << 9;
+           transfer << 10;
   }
   static Subject of(std::uint32_t word) {
-    return {static_cast<EventKind>(word & 7), static_cast<Role>(word >> 3 & 3),
-            (word >> 5 & 1) != 0, static_cast<Channel>(word >> 6 & 7), word >> 9};
+    return {static_cast<EventKind>(word & 7),
+            static_cast<Role>(word >> 3 & 3),
+            (word >> 5 & 1) != 0,
+            (word >> 9 & 1) != 0,
+            static_cast<Channel>(word >> 6 & 7),
+            word >> 10};
   }
-  /// Role and credited: 0 of most messages.
+  /// Role, credited and lent: 0 of most messages.
   [[nodiscard]] std::uint32_t flags() const {
-    return static_cast<std::uint32_t>(role) << 3 | (credited ? 1U : 0U) << 5;
+    return static_cast<std::uint32_t>(role) << 3 | (credited ? 1U : 0U) << 5 |
+           (lent ? 1U : 0U) << 9;
   }
 };
 
@@ -99,6 +105,7 @@ class Simulation {
     std::int32_t round = 0;      // and so many done; aggregate: what it has sent and taken
     State state = State::kDone;  // of a rank that has not begun, too
     bool posting = false;        // the CPU's part of the post it is at is done
+    bool landed = false;         // the message it has taken last was read to where it stays
   };
   struct Credit {
     std::int64_t posted = 0, released = 0;
@@ -106,13 +113,16 @@ class Simulation {
   struct Held {  // a message to be released
     std::uint32_t strand = 0, step = 0, writer = 0;
     Channel channel = Channel::kPair;
+    bool credited = false, lent = false;
   };
   struct More {                        // what few ranks have
     std::vector<StrandState> strands;  // but the first
     std::unordered_map<std::uint64_t, Credit> credits;
     std::vector<Held> held;
-    std::int32_t stage = 0;  // of its schedules,
-    bool goes_on = false;    // which another one follows
+    std::int64_t lent = 0;           // messages that are still to be read in its memory,
+    std::int64_t lent_until_ps = 0;  // and when the last one had been
+    std::int32_t stage = 0;          // of its schedules,
+    bool goes_on = false;            // which another one follows
   };
   struct Nothing {};
   struct RankState : std::conditional_t<kFull, MemberState, Nothing> {
@@ -288,6 +298,17 @@ class Simulation {
                                           const Step& step) const {
     const std::uint64_t peer = has_readers(step.channel) ? 0xffffffff : peer_of(id, strand, step);
     return peer << 3 | static_cast<std::uint64_t>(step.channel);
+  }
+
+  // simulation_lending-inl.h: messages that are read in their writer's memory.
+  void lend(std::uint32_t id, const Step& step);
+  [[nodiscard]] std::int64_t read_lent(std::int64_t begin, const StrandState& strand,
+                                       const Step& step, std::uint32_t transfer,
+                                       std::int64_t* copy_ps);
+  void end_lending(const Event& event);
+  [[nodiscard]] static bool is_lent(const StrandState& strand, const Step& step) {
+    return step.lending == Lending::kAlways ||
+           (step.lending == Lending::kIfLanded && strand.landed);
   }
 
   // simulation_reception-inl.h: who of a node receives multicasts to nodes.

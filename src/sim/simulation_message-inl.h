@@ -107,6 +107,7 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
   const std::int64_t remote_copy_ps = to_group                     ? costs.group_copy_ps
                                       : step.kind == OpKind::kSend ? costs.send_copy_ps
                                                                    : costs.put_copy_ps;
+  const bool lent = is_lent(*strand, step);
   const auto& more = state_of(id).more;
   // Once a channel has been short of room it is counted to the end (of a schedule in windows).
   const bool credited =
@@ -122,13 +123,15 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
     if (remote) {
       end = network_.room(place_of(id), begin) + remote_ps;
       if (remote_copy_ps > 0) end = network_.use_memory(node_, begin, end, costs.memory_ps);
+    } else if (lent) {
+      end += machine::lend_ps(machine_);
     } else if (to_all || peer != id) {
       end = network_.use_memory(node_, begin, begin + costs.local_put_ps, costs.memory_ps);
     }
     spend(id, strand, end, Activity::kSend, step);
     if (remote) {
       count_as_copy(Activity::kSend, remote_copy_ps);
-    } else if (end > begin) {
+    } else if (end > begin && !lent) {
       count_as_copy(Activity::kSend, costs.local_put_copy_ps);
     }
     ++report_.messages;
@@ -138,7 +141,9 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
     if (strand->posting) return true;
   }
   strand->posting = false;
-  Subject subject{.credited = credited, .channel = step.channel, .transfer = step.transfer};
+  Subject subject{
+      .credited = credited, .lent = lent, .channel = step.channel, .transfer = step.transfer};
+  if (lent) lend(id, step);
   if (remote && step.kind == OpKind::kSend && !machine::is_eager(machine_, costs.transfer.bytes)) {
     subject.role = Role::kRequest;
   }
@@ -265,6 +270,7 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
   std::int64_t end = begin;
   std::int64_t copy_ps = 0;  // of the time until then
   note_wait(id, arrived.time, arrived.path);
+  strand->landed = came.lent && step.lending == Lending::kLands;
   if (step.kind == OpKind::kReceive) {
     const auto take = [&](std::int64_t cpu_ps) {
       end = network_.use_memory(node_, begin, end + cpu_ps, costs.memory_ps);
@@ -286,11 +292,15 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
       end += machine::shared_read_ps(machine_, bytes, cores_.read(owner_of(id), bytes));
     }
     if (is_recv) copy_ps = costs.recv_copy_ps;
+  } else if (came.lent) {
+    end = read_lent(begin, *strand, step, came.transfer, &copy_ps);
   } else if (peer != id) {
     end += is_recv ? costs.local_recv_ps : machine::local_wait_ps(machine_);
     if (is_recv) copy_ps = costs.local_recv_copy_ps;
   }
-  if (is_recv && copy_ps > 0) end = network_.use_memory(node_, begin, end, costs.memory_ps);
+  if (is_recv && copy_ps > 0 && !came.lent) {
+    end = network_.use_memory(node_, begin, end, costs.memory_ps);
+  }
   strand->state = StrandState::State::kReady;
   // What nothing uses is not read.
   const bool is_read = step.kind != OpKind::kWait || step.link != strand->step;
@@ -301,10 +311,12 @@ void Simulation<kFull>::complete(std::uint32_t id, StrandState* strand, const Ar
   }
   spend(id, strand, end, Activity::kWait, step);
   count_as_copy(Activity::kWait, copy_ps);
-  if (came.credited) {
+  if (came.credited || came.lent) {
     RankState& state = state_of(id);
     if (!state.more) state.more = std::make_unique<More>();
-    state.more->held.push_back({index_of(state, strand), step.link, peer, step.channel});
+    const std::uint32_t last_use = is_recv ? strand->step : step.link;
+    state.more->held.push_back(
+        {index_of(state, strand), last_use, peer, step.channel, came.credited, came.lent});
   }
   next_step(id, strand);
 }
@@ -403,7 +415,10 @@ void Simulation<kFull>::released(const Event& event) {
     if (replay_ && --state.flight->releases == 0) land(state.flight);
   }
   if (!state.more) return;  // it has ended
-  const Channel channel = Subject::of(event.word).channel;
+  const Subject subject = Subject::of(event.word);
+  if (subject.lent) end_lending(event);
+  if (!subject.credited || !state.more) return;
+  const Channel channel = subject.channel;
   const std::uint32_t peer = has_readers(channel) ? 0xffffffff : event.from;
   Credit& credit =
       state.more->credits[std::uint64_t{peer} << 3 | static_cast<std::uint64_t>(channel)];
@@ -443,7 +458,11 @@ void Simulation<kFull>::release(std::uint32_t id, std::uint32_t strand, std::uin
                                             : network_.release_ps(node_, node_of(each.writer)));
     event.rank = each.writer;
     event.from = id;
-    event.word = Subject{.kind = EventKind::kRelease, .channel = each.channel}.word();
+    event.word = Subject{.kind = EventKind::kRelease,
+                         .credited = each.credited,
+                         .lent = each.lent,
+                         .channel = each.channel}
+                     .word();
     if constexpr (kFull) {
       if (replay_) ++state.flight->releases;
     }

@@ -254,6 +254,7 @@ bool Simulation<kFull>::do_step(std::uint32_t id, StrandState* strand) {
 
 template <bool kFull>
 void Simulation<kFull>::work(std::uint32_t id, StrandState* strand, const Step& step) {
+  if (step.lending == Lending::kLands && strand->landed) return next_step(id, strand);
   const std::int64_t end = network_.use_memory(node_, strand->ready, strand->ready + step.time(),
                                                transfers_[step.transfer].memory_ps);
   spend(id, strand, end, step.kind == OpKind::kCopy ? Activity::kCopy : Activity::kReduce, step);
@@ -315,7 +316,11 @@ void Simulation<kFull>::finish(std::uint32_t id) {
   RankState& state = state_of(id);
   std::int64_t last = state.first.ready;
   if (state.more) {
+    if (state.more->lent > 0) return;  // others still read its memory: it ends with them
     for (const StrandState& strand : state.more->strands) last = std::max(last, strand.ready);
+    const std::int64_t waited = std::max<std::int64_t>(state.more->lent_until_ps - last, 0);
+    report_.activity_ps[static_cast<std::size_t>(Activity::kWait)] += waited;
+    last += waited;
   }
   give_back(id);
   const Flight& flight = flight_of(id);

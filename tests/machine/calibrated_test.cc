@@ -117,12 +117,37 @@ TEST(Calibrated, SwitchesAndSockets) {
   }
 }
 
+// Messages that are lent tell what a read costs, per call and per byte. Half of there and back ends
+// with the reader; the simulated call ends when its writer knows.
+TEST(Calibrated, LentMessages) {
+  Machine truth = load("edr").value();
+  truth.memory.node_byte_fs = 0;
+  Measured measured = measured_on(truth);
+  truth.shared_memory.lent_ps = 700'000;
+  truth.shared_memory.lent_byte_fs = 45'000;
+  for (std::size_t i = 0; i < Measured::kLentBytes.size(); ++i) {
+    const double told = static_cast<double>(truth.shared_memory.latency_ps) / 1e3;
+    measured.lent_ns[i] = one_way_ns(truth, Measured::kLentBytes[i], 2) - told;
+  }
+  const std::string text = calibrated_file(measured);
+  const Result<Sheet> sheet = parse_sheet(text, "calibrated.toml", "calibrated");
+  ASSERT_TRUE(sheet.ok()) << sheet.status().message() << "\n" << text;
+  const Machine& ours = sheet.value().machine;
+  EXPECT_NEAR(static_cast<double>(ours.shared_memory.lent_ps), 700'000, 1000);
+  EXPECT_NEAR(static_cast<double>(ours.shared_memory.lent_byte_fs), 45'000, 10);
+  measured.lent_ns = {};
+  const Result<Sheet> without = parse_sheet(calibrated_file(measured), "calibrated.toml", "one");
+  ASSERT_TRUE(without.ok()) << without.status().message();
+  EXPECT_FALSE(lends(without.value().machine)) << "nothing was measured";
+}
+
 // Times that contradict one another, as on a busy machine, still give a file that can be read.
 TEST(Calibrated, NonsenseIsBounded) {
   Measured measured{.where = "a busy machine"};
   for (PingPong* const pings : {&measured.node, &measured.one_sided, &measured.two_sided}) {
     pings->points = {{{100, 5000}, {50, 1}, {10, 70000}}};
   }
+  measured.lent_ns = {1, 2e15};
   for (const Measured& each : {measured, Measured{.where = "nothing"}}) {
     const Result<Sheet> sheet = parse_sheet(calibrated_file(each), "calibrated.toml", "calibrated");
     EXPECT_TRUE(sheet.ok()) << sheet.status().message();

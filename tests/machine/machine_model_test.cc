@@ -290,6 +290,10 @@ TEST(Model, SaysWhyNot) {
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .ranks = 3, .bytes = 16}), HasSubstr("equal"));
   EXPECT_THAT(why({.algorithm = "allgather.recursive_doubling", .ranks = 6}), HasSubstr("power"));
   EXPECT_THAT(why({.algorithm = "alltoall.pairwise", .bytes = 57}), HasSubstr("take turns"));
+  EXPECT_THAT(why({.algorithm = "allgather.flat", .ranks = 3, .bytes = 57}),
+              HasSubstr("take turns"));
+  EXPECT_THAT(why({.algorithm = "gather.knomial", .ranks = 3, .k = 3, .two_sided = true}),
+              HasSubstr("go on as one"));
   EXPECT_THAT(why({.algorithm = "allreduce.flat_blocks", .ranks = 3, .bytes = 57}),
               HasSubstr("strands of a rank share its CPU where the vector has 57 bytes"));
   EXPECT_THAT(why({.algorithm = "bcast.scatter_direct", .ranks = 4, .bytes = 3 * 56 + 1}),

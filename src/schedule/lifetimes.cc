@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/lifetimes.h"
+#include "schedule/lifetimes.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -100,6 +100,12 @@ bool Lifetimes::lasts(std::size_t put, const Buffer& source,
     if (!earlier && i != except && writes(i, *bytes)) return false;
   }
   return true;
+}
+
+bool Lifetimes::lasts_landed(std::size_t put, const Buffer& slot, std::size_t copy) const {
+  Buffer landed = schedule_.dst(schedule_.ops[copy])[0];
+  landed.range = landed.range.sub(slot.range);
+  return lasts(put, landed, copy);
 }
 
 // What lands early is written from the wait on.

@@ -23,6 +23,8 @@ class Lifetimes {
   /// scratch and slots are used again.
   [[nodiscard]] bool lasts(std::size_t put, const Buffer& source,
                            std::optional<std::size_t> except = {}) const;
+  /// The same where it captures a message, or a part of it, that has landed by this copy.
+  [[nodiscard]] bool lasts_landed(std::size_t put, const Buffer& slot, std::size_t copy) const;
 
   /// The ops that may overwrite what op `put` has captured, after it: those that must wait while
   /// somebody still reads it where it stood. Of ops that follow one another only the first.

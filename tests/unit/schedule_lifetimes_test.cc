@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/lifetimes.h"
+#include "schedule/lifetimes.h"
 #include "schedule/text.h"
 
 namespace carillon {
