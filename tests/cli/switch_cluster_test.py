@@ -18,9 +18,12 @@ PROBES = Path(os.environ.get("CLUSTER_PROBES", "build/tests")).resolve()
 PROBE = PROBES / "switch_probe-openmpi"
 TIMES = PROBES / "switch_times-openmpi"
 PRINT = [word for word in sys.argv if word.split("=")[0] == "--print"]
-HOSTS = ("recursive_doubling", "recursive_multiplying:k=4", "recursive_multiplying:k=8", "degree_k:k=2",
-         "degree_k:k=7", "ring", "circulant", "reduce_scatter_allgather", "flat_blocks", "lanes",
-         "hierarchical")
+# Those whose nodes send 2 (n - 1) / n of the data or little more, and those that send more: of long
+# messages the wires alone keep these longer than the former need.
+SPARING = ("ring", "circulant", "reduce_scatter_allgather", "flat_blocks", "lanes")
+OTHERS = ("recursive_doubling", "recursive_multiplying:k=4", "recursive_multiplying:k=8",
+          "degree_k:k=2", "degree_k:k=7", "hierarchical")
+LONG = 262144
 CLUSTERS = {"8x1": (8, 50), "16x1": (16, 20)}  # nodes, Mbit/s
 # Doubles, and how many calls.
 CALLS = {1: 30, 32: 30, 2048: 11, 8192: 5, 32768: 3, 131072: 3}
@@ -39,10 +42,11 @@ class SwitchCluster(CliTest):
         self.key = self.folder / "switch.key"
         self.ok("switchd", "--new-key", self.key)
 
-    def play(self, *words, probe=PROBE, options=(), **environment):
+    def play(self, *words, probe=PROBE, options=(), may_fail=False, **environment):
         done = run("cluster", "run", *options, "--json", "--mpi", "openmpi", "--", probe, *words,
                    CARILLON_NETWORK="fabric", **environment)
-        self.assertEqual(done.status, 0, done.out + done.err)
+        if not may_fail:
+            self.assertEqual(done.status, 0, done.out + done.err)
         self.assertNotIn("do without a switch", done.err)
         return done.out.splitlines(), json.loads(done.err.splitlines()[-1])
 
@@ -63,16 +67,18 @@ class SwitchCluster(CliTest):
         self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
                          [f"rank {rank} of 4, errors 0, allreduce.switch" for rank in range(4)])
 
-    def measure(self, algorithm, calls, options):
-        """What switch_times says of each count: {count: {"us": ..., "busy", "up", "down"}}."""
+    def measure(self, algorithm, calls, options, may_fail=False):
+        """What switch_times says of each count: {count: {"us": ..., "busy", "up", "down"}}; and what
+        the cluster does. What may fail has the counts that were done before."""
         words = [number for pair in calls.items() for number in pair]
-        said, summary = self.play(*words, probe=TIMES, options=options,
+        said, summary = self.play(*words, probe=TIMES, options=options, may_fail=may_fail,
                                   CARILLON_ALGORITHM=f"allreduce={algorithm}")
         rows = {}
         for line in said:
             names = line.split()
             rows[int(names[1])] = dict(zip(names[2::2], map(float, names[3::2])))
-        self.assertEqual(list(rows), list(calls))
+        self.assertEqual(list(rows), list(calls)[:len(rows)])
+        self.assertTrue(may_fail or len(rows) == len(calls), said)
         return rows, summary
 
     def test_each_node_sends_one_copy(self):
@@ -94,13 +100,17 @@ class SwitchCluster(CliTest):
             options = ["--nodes", nodes, "--rate", f"{mbit}mbit", "--burst", BURST]
             switch, _ = self.measure("switch", CALLS, [*options, "--switch", self.key])
             hosts = {}
-            for algorithm in HOSTS:
-                hosts[algorithm], _ = self.measure(algorithm, CALLS, options)
-                print(f"  {algorithm}: " + ", ".join(
-                    f"{count * 8} B {row['us']:.0f} us" for count, row in hosts[algorithm].items()),
-                    flush=True)
+            for algorithm in SPARING + OTHERS:
+                calls = {count: number for count, number in CALLS.items()
+                         if algorithm in SPARING or count * 8 < LONG}
+                hosts[algorithm], end = self.measure(algorithm, calls, options, may_fail=True)
+                times = [f"{count * 8} B {row['us']:.0f} us"
+                         for count, row in hosts[algorithm].items()]
+                failed = [f"THEN FAILED with status {end['status']}"] * (end["status"] != 0)
+                print(f"  {algorithm}: {', '.join(times + failed)}", flush=True)
             for count, row in switch.items():
-                best = min(HOSTS, key=lambda algorithm: hosts[algorithm][count]["us"])
+                best = min((algorithm for algorithm in hosts if count in hosts[algorithm]),
+                           key=lambda algorithm: hosts[algorithm][count]["us"])
                 print(f"{name} {mbit} Mbit/s {row_text(nodes, mbit, count * 8, row)}\n"
                       f"    {comparison(nodes, mbit, count * 8, row, best, hosts[best][count])}",
                       flush=True)
