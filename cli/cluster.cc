@@ -22,7 +22,7 @@ namespace {
 struct Options {
   int nodes = 0;
   int ranks_per_node = 1;
-  std::string shape, rate;
+  std::string shape, rate, burst;
   std::string loss, duplicate, reorder;
   bool json = false;
   bool snooping = false;
@@ -52,6 +52,7 @@ Cluster cluster_of(const Options& options) {
          kMaxRanksStarted);
   }
   if (!options.rate.empty()) cluster.wires.bits_per_s = parse_rate(options.rate);
+  if (!options.burst.empty()) cluster.wires.burst_bytes = parse_burst(options.burst);
   if (!options.loss.empty()) cluster.wires.loss = parse_share("--loss", options.loss);
   cluster.wires.snooping = options.snooping;
   require_cluster(cluster);
@@ -171,8 +172,12 @@ int exec(const Options& options, const Arguments& program) {
 
 void add_cluster_options(CLI::App& app, Options* options) {
   app.add_option("--nodes", options->nodes, "number of nodes")->check(CLI::Range(1, kMaxNodes));
-  app.add_option("--rate", options->rate,
-                 "of each node's wire, each way, e.g. 200mbit or 1gbit; default: no limit");
+  CLI::Option* const rate =
+      app.add_option("--rate", options->rate,
+                     "of each node's wire, each way, e.g. 200mbit or 1gbit; default: no limit");
+  app.add_option("--burst", options->burst,
+                 "bytes that a wire lets through at once after a pause, e.g. 3K; default: 256K")
+      ->needs(rate);
   app.add_option("--loss", options->loss,
                  "share of the packets that get lost on their way to each node, e.g. 1%");
   app.add_flag("--snooping", options->snooping,

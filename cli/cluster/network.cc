@@ -19,9 +19,7 @@
 namespace carillon::cli {
 namespace {
 
-// Smaller bursts make tbf cut the kernel's large segments into packets, which costs more than all
-// else; a queue this long loses nothing that the nodes' own windows do not hold back.
-constexpr const char* kBurst = "256kb";
+// A queue this long loses nothing that the nodes' own windows do not hold back.
 constexpr const char* kQueue = "16mb";
 
 std::string address(int node) { return fmt::format("10.0.{}.{}", node / 250, node % 250 + 1); }
@@ -78,9 +76,9 @@ constexpr const char* kSnooping =
     "link set switch type bridge mcast_querier 1\n"
     "link set switch type bridge mcast_query_response_interval 10\n";
 
-std::string limit(const std::string& device, std::int64_t bits_per_s) {
-  return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {}\n", device, bits_per_s,
-                     kBurst, kQueue);
+std::string limit(const std::string& device, const Wires& wires) {
+  return fmt::format("qdisc add dev {} root tbf rate {}bit burst {}b limit {}\n", device,
+                     wires.bits_per_s, wires.burst_bytes, kQueue);
 }
 
 }  // namespace
@@ -111,7 +109,7 @@ void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires) {
         "link add {0} type veth peer name eth0 netns {1}\nlink set {0} addrgenmode none\n"
         "link set {0} master switch up\n",
         port, nodes[i]);
-    limits += limit(port, wires.bits_per_s);
+    limits += limit(port, wires);
   }
   run_batch(ip(), links);
   if (wires.bits_per_s > 0) run_batch(tc(), limits);
@@ -121,7 +119,7 @@ void connect_nodes(const std::vector<pid_t>& nodes, const Wires& wires) {
                           "addr add {}/16 dev eth0\nlink set eth0 up\n",
                           address(static_cast<int>(i))),
               nodes[i]);
-    if (wires.bits_per_s > 0) run_batch(tc(), limit("eth0", wires.bits_per_s), nodes[i]);
+    if (wires.bits_per_s > 0) run_batch(tc(), limit("eth0", wires), nodes[i]);
     if (wires.loss > 0) run_batch(nft(), lose(wires.loss), nodes[i]);
   }
 }

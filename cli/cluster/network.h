@@ -17,9 +17,14 @@ inline constexpr const char* kFrontName = "front";
 /// And its address, with a wire to each node.
 inline constexpr const char* kFrontAddress = "10.0.255.254";
 
+/// A smaller burst makes the kernel cut its large segments into packets, which costs more than all
+/// else.
+inline constexpr std::int64_t kUsualBurst = 256 << 10;
+
 struct Wires {
-  std::int64_t bits_per_s = 0;  ///< of each wire, each way; 0: no limit
-  double loss = 0;              ///< share of the packets to each node that are dropped
+  std::int64_t bits_per_s = 0;             ///< of each wire, each way; 0: no limit
+  std::int64_t burst_bytes = kUsualBurst;  ///< that go at full speed after a pause
+  double loss = 0;                         ///< share of the packets to each node that are dropped
   bool snooping = false;  ///< the switch asks who has joined a group (IGMP), and only they hear
 };
 

@@ -22,6 +22,9 @@ constexpr std::array kUnits = {Unit{"kbit", 1e3}, Unit{"mbit", 1e6}, Unit{"gbit"
 // Slower, and the launcher's own messages time out; faster, and tc cannot count it.
 constexpr double kMinRate = 100e3, kMaxRate = 100e9;
 
+// A packet with its headers has to fit; and what fits into the queue is no burst.
+constexpr std::int64_t kMinBurst = 2 << 10, kMaxBurst = 8 << 20;
+
 // With more, connections would not come about.
 constexpr double kMinPercent = 0.001, kMaxPercent = 50;
 
@@ -60,6 +63,20 @@ std::int64_t parse_rate(const std::string& text) {
     return static_cast<std::int64_t>(bits);
   }
   fail("\"{}\" is not a rate; write it as in --rate 200mbit (kbit, mbit or gbit per second)", text);
+}
+
+std::int64_t parse_burst(const std::string& text) {
+  std::int64_t number = 0, unit = 1;
+  const char* end = text.data() + text.size();
+  if (text.ends_with('K')) unit = 1 << 10;
+  if (text.ends_with('M')) unit = 1 << 20;
+  if (unit > 1) --end;
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && stop == end && number <= kMaxBurst / unit &&
+      number * unit >= kMinBurst) {
+    return number * unit;
+  }
+  fail("--burst \"{}\" is no burst of 2K to 8M; write it as in --burst 3K", text);
 }
 
 double parse_share(const std::string& option, const std::string& text) {

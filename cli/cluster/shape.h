@@ -25,6 +25,9 @@ Shape parse_shape(const std::string& text);
 /// "200mbit", "1.5gbit", "800kbit" in bits per second, as tc reads them; fails if it is not.
 std::int64_t parse_rate(const std::string& text);
 
+/// "3K", "256K" in bytes, for --burst; fails if that is not what a wire can have.
+std::int64_t parse_burst(const std::string& text);
+
 /// "1%", "0.1%" as a share, 0.01, of at most a half; `option` is what it was given to.
 double parse_share(const std::string& option, const std::string& text);
 

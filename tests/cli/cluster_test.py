@@ -26,6 +26,10 @@ def find_nft():
     return shutil.which("nft", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
+def find_tc():
+    return shutil.which("tc", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
 def probes():
     return {mpi: PROBES / f"cluster_probe-{mpi}" for mpi in ("openmpi", "mpich")
             if (PROBES / f"cluster_probe-{mpi}").exists()}
@@ -206,6 +210,19 @@ class Nodes(Cluster):
         # 4 MB at 80 Mbit/s are 0.4 s, less the burst; a machine may be slower, a wire not faster.
         self.assertGreater(seconds["80mbit"], 0.35)
         self.assertLess(seconds["800mbit"], seconds["80mbit"])
+
+    def test_burst(self):
+        # What is beyond a burst, or fits into the usual one. A machine may be slower, a wire not.
+        script = f"{os.sys.executable} {Path(__file__).parent / 'cluster_wire.py'} 100000"
+        done = self.ok("cluster", "exec", "--nodes", 2, "--rate", "4mbit", "--burst", "3K", "--", "sh",
+                       "-c", script)
+        self.assertGreater(float(done.out), (100000 - 2 * 3072) * 8 / 4e6)
+        limits = {}
+        for burst in ("2K", "3072", "8M"):
+            done = self.ok("cluster", "exec", "--nodes", 1, "--rate", "4mbit", "--burst", burst, "--",
+                           "sh", "-c", f"{find_tc()} qdisc show dev eth0")
+            limits[burst] = re.search(r"tbf .*burst (\S+)", done.out)[1]
+        self.assertEqual(limits, {"2K": "2Kb", "3072": "3Kb", "8M": "8Mb"})
 
 
 @unittest.skipUnless(probes(), "no MPI was found when carillon was built")
@@ -457,6 +474,12 @@ class Refusals(CliTest):
             self.fails("rate", "cluster", "exec", "--nodes", 2, "--rate", rate, "true")
         for rate in ("1kbit", "0mbit", "1000gbit"):
             self.fails("out of range", "cluster", "exec", "--nodes", 2, "--rate", rate, "true")
+        for burst in ("2047", "1K", "9M", "8388609", "3k", "K", "-3K", "3KB", "99999999999999999999",
+                      "9223372036854775807M", "x"):
+            self.fails("is no burst of 2K to 8M", "cluster", "exec", "--nodes", 2, "--rate", "1mbit",
+                       f"--burst={burst}", "true")
+        self.fails("--burst requires --rate", "cluster", "exec", "--nodes", 2, "--burst", "3K", "true",
+                   status=2)
 
     @unittest.skipUnless(may_make_clusters(), "needs CAP_NET_ADMIN and CAP_SYS_ADMIN (root)")
     def test_programs_mpis_and_folders(self):

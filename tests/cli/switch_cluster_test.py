@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # MPI programs on virtual clusters whose switch reduces: right results, and one copy of the data up
-# and one down per node. Only root can do that. Run by hand with --print it says how long allreduces
-# take, through the switch and by the hosts' algorithms, and how busy the cores were.
+# and one down per node. Only root can do that. Run by hand with --print it measures instead: how
+# long allreduces take, through the switch and by the best of the hosts' algorithms, what the wires
+# allow, how busy the cores were, and how many copies each node sent and received. With --print=8x1
+# or --print=16x1 on one of the two clusters only.
 import json
 import os
 import sys
@@ -14,8 +16,22 @@ from support import CliTest, has_rtl, main, may_make_clusters, run
 
 PROBES = Path(os.environ.get("CLUSTER_PROBES", "build/tests")).resolve()
 PROBE = PROBES / "switch_probe-openmpi"
-PRINT = "--print" in sys.argv
-HOSTS = ("recursive_doubling", "ring", "reduce_scatter_allgather", "flat_blocks")
+TIMES = PROBES / "switch_times-openmpi"
+PRINT = [word for word in sys.argv if word.split("=")[0] == "--print"]
+# Those whose nodes send 2 (n - 1) / n of the data or little more, and those that send more: of long
+# messages the wires alone keep these longer than the former need.
+SPARING = ("ring", "circulant", "reduce_scatter_allgather", "flat_blocks", "lanes")
+OTHERS = ("recursive_doubling", "recursive_multiplying:k=4", "recursive_multiplying:k=8",
+          "degree_k:k=2", "degree_k:k=7", "hierarchical")
+LONG = 262144
+CLUSTERS = {"8x1": (8, 50), "16x1": (16, 20)}  # nodes, Mbit/s
+# Doubles, and how many calls.
+CALLS = {1: 30, 32: 30, 2048: 11, 8192: 5, 32768: 3, 131072: 3}
+OPERAND_BYTES, SWITCH_HEADERS = 1408, 80  # Ethernet 14, IPv4 20, UDP 8, the switch's 38
+TCP_BYTES, TCP_HEADERS = 1448, 66         # Ethernet 14, IPv4 20, TCP 32
+# Two packets: then messages of 16 KiB are limited, too. One would make a wire slower that the
+# kernel wakes late.
+BURST = 3072
 
 
 class SwitchCluster(CliTest):
@@ -26,10 +42,11 @@ class SwitchCluster(CliTest):
         self.key = self.folder / "switch.key"
         self.ok("switchd", "--new-key", self.key)
 
-    def play(self, *words, options=(), **environment):
-        done = run("cluster", "run", *options, "--json", "--mpi", "openmpi", "--", PROBE, *words,
+    def play(self, *words, probe=PROBE, options=(), may_fail=False, **environment):
+        done = run("cluster", "run", *options, "--json", "--mpi", "openmpi", "--", probe, *words,
                    CARILLON_NETWORK="fabric", **environment)
-        self.assertEqual(done.status, 0, done.out + done.err)
+        if not may_fail:
+            self.assertEqual(done.status, 0, done.out + done.err)
         self.assertNotIn("do without a switch", done.err)
         return done.out.splitlines(), json.loads(done.err.splitlines()[-1])
 
@@ -50,45 +67,91 @@ class SwitchCluster(CliTest):
         self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
                          [f"rank {rank} of 4, errors 0, allreduce.switch" for rank in range(4)])
 
+    def measure(self, algorithm, calls, options, may_fail=False):
+        """What switch_times says of each count: {count: {"us": ..., "busy", "up", "down"}}; and what
+        the cluster does. What may fail has the counts that were done before."""
+        words = [number for pair in calls.items() for number in pair]
+        said, summary = self.play(*words, probe=TIMES, options=options, may_fail=may_fail,
+                                  CARILLON_ALGORITHM=f"allreduce={algorithm}")
+        rows = {}
+        for line in said:
+            names = line.split()
+            rows[int(names[1])] = dict(zip(names[2::2], map(float, names[3::2])))
+        self.assertEqual(list(rows), list(calls)[:len(rows)])
+        self.assertTrue(may_fail or len(rows) == len(calls), said)
+        return rows, summary
+
     def test_each_node_sends_one_copy(self):
         nodes, count = 5, 100000
-        bytes_up, bytes_down = [], []
-        for calls in (1, 11):
-            _, summary = self.play("time", count, calls,
-                                   options=("--nodes", nodes, "--switch", self.key),
-                                   CARILLON_ALGORITHM="allreduce=switch")
-            bytes_up.append(summary["wire_bytes"])
-            bytes_down.append(summary["wire_bytes_down"])
-        packets = -(-count * 8 // 1408)
-        least = 10 * nodes * (count * 8 + packets * 80)
-        for counts in (bytes_up, bytes_down):
-            self.assertGreaterEqual(counts[1] - counts[0], least)
+        least = switch_wire_bytes(count * 8)
+        rows, summary = self.measure("switch", {count: 10},
+                                     ("--nodes", nodes, "--switch", self.key))
+        for way in ("up", "down"):
             # Packets that are sent again, on a busy machine, and what else the job says.
-            self.assertLessEqual(counts[1] - counts[0], 1.2 * least)
+            self.assertTrue(least <= rows[count][way] <= 1.2 * least, (least, rows))
+        for way in ("wire_bytes", "wire_bytes_down"):  # with the call that is not counted
+            self.assertGreaterEqual(summary[way], 11 * nodes * least)
 
-    @unittest.skipUnless(PRINT, "prints times")
+    @unittest.skipUnless(PRINT, "measures")
     def test_times(self):
-        for nodes, rate in ((8, "50mbit"), (16, "20mbit")):
-            for size in (8, 256, 16384, 131072, 1048576):
-                calls = 20 if size < 16384 else 3
-                times = {}
-                for way in ("switch", *HOSTS):
-                    options = ["--nodes", nodes, "--rate", rate]
-                    options += ["--switch", self.key] if way == "switch" else []
-                    said, summary = self.play("time", size // 8, calls, options=options,
-                                              CARILLON_ALGORITHM=f"allreduce={way}")
-                    times[way] = float(said[0].split()[1]), summary["busy_percent"]
-                best = min(HOSTS, key=times.get)
-                bound = 2 * (nodes - 1) / nodes * (1408 / 1488) / (1448 / 1538)
-                print(f"{nodes}x1 {rate} {size} B: switch {times['switch'][0]:.0f} us "
-                      f"({times['switch'][1]:.0f} % busy), {best} {times[best][0]:.0f} us "
-                      f"({times[best][1]:.0f} % busy): {times[best][0] / times['switch'][0]:.2f} "
-                      f"times, bound {bound:.2f}", flush=True)
+        names = PRINT[-1].split("=")[1:] or CLUSTERS
+        for name in names:
+            nodes, mbit = CLUSTERS[name]
+            options = ["--nodes", nodes, "--rate", f"{mbit}mbit", "--burst", BURST]
+            switch, _ = self.measure("switch", CALLS, [*options, "--switch", self.key])
+            hosts = {}
+            for algorithm in SPARING + OTHERS:
+                calls = {count: number for count, number in CALLS.items()
+                         if algorithm in SPARING or count * 8 < LONG}
+                hosts[algorithm], end = self.measure(algorithm, calls, options, may_fail=True)
+                times = [f"{count * 8} B {row['us']:.0f} us"
+                         for count, row in hosts[algorithm].items()]
+                failed = [f"THEN FAILED with status {end['status']}"] * (end["status"] != 0)
+                print(f"  {algorithm}: {', '.join(times + failed)}", flush=True)
+            for count, row in switch.items():
+                best = min((algorithm for algorithm in hosts if count in hosts[algorithm]),
+                           key=lambda algorithm: hosts[algorithm][count]["us"])
+                print(f"{name} {mbit} Mbit/s {row_text(nodes, mbit, count * 8, row)}\n"
+                      f"    {comparison(nodes, mbit, count * 8, row, best, hosts[best][count])}",
+                      flush=True)
+
+
+def switch_wire_bytes(size):
+    """Of a message to or from a switch, with all headers."""
+    return size + -(-size // OPERAND_BYTES) * SWITCH_HEADERS
+
+
+def host_wire_bytes(nodes, size):
+    """The least that each node has to send, and to receive, without a switch, in full segments."""
+    return 2 * (nodes - 1) / nodes * size * (TCP_BYTES + TCP_HEADERS) / TCP_BYTES
+
+
+def floor_us(wire_bytes, mbit):
+    """As long as the wire takes; a burst may be there already."""
+    return max(0, wire_bytes - BURST) * 8 / mbit
+
+
+def row_text(nodes, mbit, size, row):
+    copy = switch_wire_bytes(size)
+    return (f"{size} B: switch {row['us']:.0f} us, the wire alone {floor_us(copy, mbit):.0f} us, "
+            f"{row['busy']:.0f} % busy; {row['up'] / copy:.2f} copies up, {row['down'] / copy:.2f} "
+            "down per node")
+
+
+def comparison(nodes, mbit, size, row, algorithm, best):
+    bytes_by_hosts = host_wire_bytes(nodes, size)
+    ratio, bound = best["us"] / row["us"], bytes_by_hosts / switch_wire_bytes(size)
+    text = (f"{algorithm} {best['us']:.0f} us, the wires alone {floor_us(bytes_by_hosts, mbit):.0f} us, "
+            f"{best['busy']:.0f} % busy: {ratio:.2f} times")
+    if size < 16384:  # it is no matter of the wires
+        return text
+    return f"{text}; bound {bound:.2f}, reached {100 * ratio / bound:.0f} %"
 
 
 if __name__ == "__main__":
-    if PRINT:
-        sys.argv.remove("--print")
+    sys.argv = [word for word in sys.argv if word not in PRINT]
+    if PRINT and not {PRINT[-1].split("=")[-1]} <= {"--print", *CLUSTERS}:
+        raise SystemExit(f"{PRINT[-1]}: there are {' and '.join(CLUSTERS)}")
     if not PROBE.exists():
         raise SystemExit("no Open MPI to run with")
     main()

@@ -5,8 +5,7 @@
  * each element; then it prints "rank R of N, errors E, ALGORITHM". The argument says how many
  * rounds; rank 0 prints "round I" after each, so that something may happen meanwhile. With two
  * named pipes after it a call comes first in which rank 0 makes no progress (held), and with
- * "short" all are of a packet. "time COUNT CALLS" only says how long calls take, and after
- * "rooted ROUNDS" the calls are reduces, bcasts and barriers.
+ * "short" all are of a packet. After "rooted ROUNDS" the calls are reduces, bcasts and barriers.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -166,43 +165,10 @@ static void held(const char* go, const char* end) {
   check(data, 0, 3, 0, COUNT);
 }
 
-/* So many calls of `count` doubles; rank 0 prints the median of the slowest rank's times. */
-static void measure(int count, int calls) {
-  double* const data = malloc((size_t)count * 8);
-  double* const times = malloc((size_t)calls * 8);
-  if (data == NULL || times == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  for (int call = -1; call < calls; ++call) {
-    for (int i = 0; i < count; ++i) data[i] = rank + i % 64;
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double begin = MPI_Wtime();
-    MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    if (call >= 0) times[call] = MPI_Wtime() - begin;
-    for (int i = 0; i < count; ++i) {
-      errors += data[i] != ranks * (ranks - 1) / 2 + (double)ranks * (i % 64);
-    }
-  }
-  MPI_Allreduce(MPI_IN_PLACE, times, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  for (int i = 1; i < calls; ++i) {
-    for (int k = i; k > 0 && times[k] < times[k - 1]; --k) {
-      const double time = times[k];
-      times[k] = times[k - 1];
-      times[k - 1] = time;
-    }
-  }
-  if (rank == 0) printf("us %.1f\n", times[calls / 2] * 1e6);
-  free(data);
-  free(times);
-}
-
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc > 3 && strcmp(argv[1], "time") == 0) {
-    measure(atoi(argv[2]), atoi(argv[3]));
-    MPI_Finalize();
-    return errors != 0;
-  }
   const int by_root = argc > 2 && strcmp(argv[1], "rooted") == 0;
   if (argc > 3) held(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[2], "short") == 0) lengths = 7;

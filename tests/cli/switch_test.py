@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # MPI programs whose allreduces go through carillon switchd, on ranks that count as several nodes:
-# what comes out is right with a switch, without one, and when it is killed meanwhile.
+# what comes out is right with a switch, without one, and when it is killed meanwhile. With
+# SWITCH_KILLS=100 so many programs have theirs killed, at moments drawn from SWITCH_SEED, and a line
+# says what they came to.
 import json
 import os
 import random
@@ -15,7 +17,7 @@ from pathlib import Path
 from support import CARILLON, CliTest, clean_environment, has_rtl, main, run
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
-KILLS = int(os.environ.get("SWITCH_KILLS", "4"))
+KILLS = int(os.environ.get("SWITCH_KILLS", "8"))
 SEED = int(os.environ.get("SWITCH_SEED", "1"))
 
 
@@ -34,10 +36,9 @@ class SwitchTest(CliTest):
         self.key = self.folder / "switch.key"
         self.ok("switchd", "--new-key", self.key)
 
-    def switchd(self, at="127.0.0.1:0", engine="reference"):
+    def switchd(self, *words, at="127.0.0.1:0"):
         process = subprocess.Popen(
-            [str(CARILLON), "switchd", "--key-file", str(self.key), "--listen", at, "--json",
-             "--engine", engine],
+            [str(CARILLON), "switchd", "--key-file", str(self.key), "--listen", at, "--json", *words],
             stdout=subprocess.PIPE, text=True, env=clean_environment({}))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -110,7 +111,7 @@ class SwitchTest(CliTest):
     @unittest.skipUnless(has_rtl(), "built without Verilator")
     def test_it_goes_through_the_hardware(self):
         mpi = MPIS[0]
-        switchd, at = self.switchd(engine="rtl")
+        switchd, at = self.switchd("--engine", "rtl")
         err = self.check(*self.start(mpi, "1,1,1", at, 3, "short"), "allreduce.switch")
         self.assertEqual(err, "")
         said = self.statistics(switchd)
@@ -162,27 +163,64 @@ class SwitchTest(CliTest):
             go.write_text("x")
             self.check(process, ranks, "allreduce.switch")
 
+    def test_a_job_that_finds_the_switch_full_does_without(self):
+        mpi = MPIS[0]
+        for table in ("--groups", "--jobs"):
+            with self.subTest(table=table):
+                go, end = (self.folder / f"{name}{table}" for name in ("go", "end"))
+                os.mkfifo(go)
+                os.mkfifo(end)
+                switchd, at = self.switchd(table, "1")
+                process, ranks = self.start(mpi, "1,1,1", at, 1, go, end)
+                self.assertEqual(process.stdout.readline(), "begun\n")
+                late, latecomers = self.start(mpi, "1,1", at, 2)
+                err = self.check(late, latecomers, r"allreduce\.(?!switch).*")
+                self.assertRegex(err, rf"do without a switch: .*{at} has no room")
+                go.write_text("x")
+                self.assertEqual(self.check(process, ranks, "allreduce.switch"), "")
+                # Who has ended leaves room: the next job has it.
+                process, ranks = self.start(mpi, "1,1", at, 1)
+                self.assertEqual(self.check(process, ranks, "allreduce.switch"), "")
+                said = self.statistics(switchd)
+                self.assertEqual((said["jobs"], said["groups"]), (0, 0))
+
+    def operands(self, switchd):
+        """How many a switch has got so far."""
+        switchd.send_signal(signal.SIGUSR1)
+        return json.loads(switchd.stdout.readline())["packets"]["operands"]
+
+    def kill_within(self, process, switchd, packets):
+        """Kills the switch when it has got so many operands more, or a few more than these: within
+        a call, most likely. Returns what the program has said till then."""
+        before = process.stdout.readline()
+        self.assertEqual(before, "round 0\n")  # the trial is over: all have the switch
+        last = self.operands(switchd) + packets
+        while self.operands(switchd) < last:
+            self.assertIsNone(process.poll(), "the program has ended before its switch was killed")
+        switchd.kill()
+        switchd.wait()
+        return before
+
     def test_a_switch_that_is_killed_changes_no_result(self):
         dice = random.Random(SEED)
+        right = dict.fromkeys(("allreduces", "allreduces, restarted", "rooted", "rooted, restarted"), 0)
         for i in range(KILLS):
             mpi = MPIS[i % len(MPIS)]
-            rounds, last = 40, dice.randrange(10)
-            again = i % 2 == 1
-            with self.subTest(mpi=mpi, seed=SEED, i=i, last=last, again=again):
+            again, rooted = i // len(MPIS) % 2 == 1, i // len(MPIS) % 4 > 1
+            # Of some 40 rounds, within the next ten. One is of 900 operands, or 220.
+            packets = dice.randrange(2200 if rooted else 9000)
+            with self.subTest(mpi=mpi, seed=SEED, i=i, packets=packets, again=again, rooted=rooted):
                 switchd, at = self.switchd()
-                words = ("rooted", rounds) if i % 4 > 1 else (rounds,)
-                process, ranks = self.start(mpi, "2,1,1", at, *words)
-                before = ""
-                while f"round {last}" not in before:
-                    line = process.stdout.readline()
-                    self.assertNotEqual(line, "", before)
-                    before += line
-                switchd.kill()
-                switchd.wait()
+                process, ranks = self.start(mpi, "2,1,1", at, *["rooted"] * rooted, 40)
+                before = self.kill_within(process, switchd, packets)
                 if again:
-                    self.switchd(at)
+                    self.switchd(at=at)
                 err = self.check(process, ranks, "allreduce.switch", before)
                 self.assertRegex(err, "the hosts do without a switch")
+                right[("rooted" if rooted else "allreduces") + ", restarted" * again] += 1
+        if "SWITCH_KILLS" in os.environ:
+            print(f"{KILLS} switches killed, seed {SEED}; programs with the right answers: {right}",
+                  flush=True)
 
 
 if __name__ == "__main__":

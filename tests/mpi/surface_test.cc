@@ -272,19 +272,39 @@ bool add_ranks(MPI_Comm comm) {
   return sum == expected && started_sum == expected;
 }
 
-// What parents and children do together; the MPI does it, because they are of two worlds.
-void meet(MPI_Comm inter) {
-  MPI_Comm merged = MPI_COMM_NULL;
-  MPI_Intercomm_merge(inter, 0, &merged);
-  const std::uint64_t left_before = left("allreduce"), taken_before = taken("allreduce");
-  check(add_ranks(merged), "allreduce of parents and children");
-  check(left("allreduce") == left_before + 1 && taken("allreduce") == taken_before,
-        "allreduce of parents and children must be left to the MPI");
-  MPI_Comm_free(&merged);
-  MPI_Comm_disconnect(&inter);
+// Between two groups, each of which gets the other's sum.
+bool add_across(MPI_Comm inter) {
+  int rank = 0, others = 0, sum = 0, started_sum = 0;
+  MPI_Comm_rank(inter, &rank);
+  MPI_Comm_remote_size(inter, &others);
+  const int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&mine, &started_sum, 1, MPI_INT, MPI_SUM, inter, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Barrier(inter);
+  const int expected = others * (others + 1) / 2;
+  return sum == expected && started_sum == expected;
 }
 
-// Whose calls are taken, in their own world, and how many children say otherwise.
+// What parents and children do together the MPI does, because they are of two worlds; what either
+// of them do in what is split from that carillon does.
+bool meet(MPI_Comm inter, bool child) {
+  MPI_Comm merged = MPI_COMM_NULL, own = MPI_COMM_NULL;
+  const std::uint64_t left_before = left("allreduce"), taken_before = taken("allreduce");
+  bool good = add_across(inter);
+  MPI_Intercomm_merge(inter, child ? 1 : 0, &merged);
+  good = add_ranks(merged) && good;
+  good = good && left("allreduce") == left_before + 2 && taken("allreduce") == taken_before;
+  MPI_Comm_split(merged, child ? 1 : 0, 0, &own);
+  good = add_ranks(own) && good;
+  good = good && left("allreduce") == left_before + 2 && taken("allreduce") == taken_before + 1;
+  MPI_Comm_free(&own);
+  MPI_Comm_free(&merged);
+  return good;
+}
+
+// How many children say that something was wrong with theirs.
 int count_bad_children(MPI_Comm children) {
   int none = 0, bad = 0;
   PMPI_Allreduce(&none, &bad, 1, MPI_INT, MPI_SUM, children);  // of the other group
@@ -304,8 +324,9 @@ void test_spawned(char* program) {
                                     &children, MPI_ERRCODES_IGNORE);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   if (status == MPI_SUCCESS) {
+    check(meet(children, false), "sums with children, or who made them");
     check(count_bad_children(children) == 0, "children's sums, or who made them");
-    meet(children);
+    MPI_Comm_disconnect(&children);
   } else if (world_rank() == 0) {
     char why[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
@@ -317,15 +338,13 @@ void test_spawned(char* program) {
 // They are a world of their own, in which carillon takes their calls.
 int be_child() {
   MPI_Init(nullptr, nullptr);
-  MPI_Comm parents = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+  MPI_Comm parents = MPI_COMM_NULL;
   MPI_Comm_get_parent(&parents);
-  const bool good = add_ranks(MPI_COMM_WORLD) && taken("allreduce") == 1 &&
-                    taken("iallreduce") == 1 && left("allreduce") + left("iallreduce") == 0;
+  bool good = add_ranks(MPI_COMM_WORLD) && taken("allreduce") == 1 && taken("iallreduce") == 1 &&
+              left("allreduce") + left("iallreduce") == 0;
+  good = meet(parents, true) && good;
   int bad = good ? 0 : 1, none = 0;
   PMPI_Allreduce(&bad, &none, 1, MPI_INT, MPI_SUM, parents);
-  MPI_Intercomm_merge(parents, 1, &merged);
-  bad += add_ranks(merged) && taken("allreduce") == 1 ? 0 : 1;
-  MPI_Comm_free(&merged);
   MPI_Comm_disconnect(&parents);
   MPI_Finalize();
   return bad;
