@@ -11,7 +11,6 @@
 
 #include "errors.h"
 #include "flight.h"
-#include "left.h"
 #include "observe.h"
 #include "process.h"
 #include "stats.h"
@@ -94,9 +93,7 @@ bool begin_team(Communicator& communicator, MayWait may_wait) {
   host().Comm_rank(communicator.handle, &communicator.rank);
   host().Comm_size(communicator.handle, &communicator.size);
   World*& world = communicator.world;
-  if (world == nullptr && !is_left_for_good(communicator.handle)) {
-    world = use_world(communicator.handle, communicator.size);
-  }
+  if (world == nullptr) world = use_world(communicator.handle, communicator.size);
   if (world == nullptr) {
     communicator.reason = Reason::kOtherWorld;
     return false;

@@ -18,6 +18,7 @@
 #include "communicator.h"
 #include "device_runtime.h"
 #include "flight.h"
+#include "left.h"
 #include "memory.h"
 #include "neighbours.h"
 #include "process.h"
@@ -386,7 +387,8 @@ bool meet(Meeting& meeting, const std::string& refused) {
   }
   auto all = ask_all(meeting, !refused.empty());
   // Whose worlds are so many may have heard only now that the others of them have left.
-  if (first_rank(all, [](const Hello& hello) { return hello.closed == kFull; }) >= 0) {
+  if (first_rank(all, [](const Hello& hello) { return hello.closed == kFull; }) >= 0 &&
+      !is_in_common(meeting, all)) {
     release_worlds();
     all = ask_all(meeting, !refused.empty());
   }
@@ -425,6 +427,7 @@ std::vector<int> places_of(MPI_Comm comm, int size) {
 }
 
 World* use_world(MPI_Comm comm, int size) {
+  if (is_left_for_good(comm)) return nullptr;
   const std::vector<int> places = places_of(comm, size);
   World* found = nullptr;
   const std::lock_guard lock(worlds().mutex);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who runs carillon together. MPI_Init makes one world, of MPI_COMM_WORLD. In a program of sessions
-// there is no such moment: there a communicator that is made of a group, or merged, makes one,
-// unless its processes have one in common already. A communicator is served by the latest world
-// that has all its processes, and left to the host if there is none. (Where threads make worlds at
-// once, the latest may be another one on another rank: then its processes agree to leave it.)
+// there is no such moment: there a communicator that is made of a group, or merged, or a part
+// of one that was left, makes one, unless its processes have one in common already. A communicator
+// is served by the latest world that has all its processes, and left to the host if there is none.
+// (Where threads make worlds at once, the latest may be another one on another rank: then its
+// processes agree to leave it.)
 #pragma once
 
 #include <atomic>

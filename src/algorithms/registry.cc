@@ -194,7 +194,7 @@ Status check_params(const Algorithm& algorithm, const Params& params) {
 
 // A team of one does nothing with it.
 bool fits_radix(const AlgorithmChoice& choice, Rank ranks) {
-  return !choice.algorithm->traits.radix || choice.params.k <= std::max(ranks, 2);
+  return !choice.algorithm->traits.radix || ranks == 1 || choice.params.k <= std::max(ranks, 2);
 }
 
 bool lacks_multicast(const Algorithm& algorithm, const Limits& limits) {

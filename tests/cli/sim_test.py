@@ -203,6 +203,14 @@ class Program(CliTest):
         self.assertRegex(out, r"allreduce +2 .*allreduce\.recursive_doubling *\n")
         self.ok("sim", "--program", program("allreduce"), "-m", "hu2013", "-a", "allreduce=switch")
 
+    # Alone a rank copies, by whatever algorithm.
+    def test_a_forced_algorithm_where_a_team_has_one_rank(self):
+        path = self.program("carillon-program 1\nranks 4\nteams own blocks 1\n"
+                            "call a alltoall team=own count=8\ncall b alltoall count=8\n"
+                            "rank all\ndo a\ndo b\n")
+        out = self.ok("sim", "--program", path, "-a", "alltoall=bruck_resident:k=4").out
+        self.assertRegex(out, r"alltoall.*bruck_resident")
+
     def test_one_call_is_the_call_alone(self):
         path = self.program("carillon-program 1\nranks 12\ncall a allreduce count=512 element=8\n"
                             "rank all\ndo a\n")

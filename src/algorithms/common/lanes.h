@@ -235,10 +235,7 @@ class Lanes {
   // the same order. Else a rank's first two messages could be held by who waits for those of
   // another rank, and the other way around: nobody holds one while waiting for the next.
   [[nodiscard]] bool are_even() const {
-    for (std::int32_t node = 1; node < levels_.nodes(); ++node) {
-      if (levels_.size(node) != levels_.size(0)) return false;
-    }
-    return true;
+    return levels_.are_even();
   }
   // How far through its node a rank is, in parts of 1 / nodes of a rank. Those of later nodes are a
   // little further: where nodes are not alike, all ranks of one have about as many lanes.
