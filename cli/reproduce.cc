@@ -242,6 +242,7 @@ void print_closest(const Paper& paper, const Reproduction& reproduction) {
                fmt::format("{:+.1f}", predict::deviation(figure, row.ours))});
   }
   std::vector<std::string> ranges;
+  ranges.reserve(reproduction.varied.size());
   for (const machine::Number& each : reproduction.varied) {
     ranges.push_back(fmt::format("{} ({:g} to {:g})", each.field->name(), each.min, each.max));
   }

@@ -37,7 +37,7 @@ class Layouts(CliTest):
                          [(size, layout) for size in (8, 64, 256, 1024) for layout in LAYOUTS])
         for row in rows:
             pack, gather, selective, lists, call = map(float, row[2:7])
-            self.assertGreater(min(pack, gather, selective), 0)
+            self.assertGreaterEqual(min(pack, gather, selective), 0)  # some copy a few bytes only
             self.assertGreater(call, 0)
             self.assertEqual(lists, 0, "there is no network within a node")
 
