@@ -42,6 +42,7 @@ class HardwareEngine final : public aggregate::Engine {
   };
 
   [[nodiscard]] Counts counts() const;
+  void order_sent();  // as the reference sends
   [[nodiscard]] Status check_sent(const Bytes& in, bool control) const;
   [[nodiscard]] Status check_counts() const;
 
