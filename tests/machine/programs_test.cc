@@ -105,7 +105,7 @@ TEST(Kandalla2013, FiguresAreOfTheProgramsTheyName) {
 // Whatever a servlet does beside a computation that needs no memory is hidden.
 TEST(Kandalla2013, AServletHidesAnExchange) {
   Paper paper = small_paper();
-  paper.fft3d->varied.clear();
+  paper.varied.clear();
   machine::Sheet sheet = machine::load_sheet(paper.machine).value();
   sheet.machine.memory.compute_slowdown_permille = 0;
   const Result<Reproduced> with = reproduce_program(paper, sheet, paper.figures[0], nullptr);
@@ -166,7 +166,7 @@ TEST(Kandalla2013, MistakesAreTold) {
     EXPECT_THAT(std::string(paper.status().message()), testing::StartsWith("my.toml:"));
   }
   Paper paper = small_paper();
-  paper.fft3d->varied = {"network.nothing"};
+  paper.varied = {"network.nothing"};
   EXPECT_THAT(std::string(reproduce(paper).status().message()), HasSubstr("has no range"));
   paper = small_paper();
   paper.ways.back().ppn = 16;  // the servlet's, as they are sorted
