@@ -11,6 +11,8 @@
 
 #include <sched.h>
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -18,6 +20,7 @@
 
 #include "base/status.h"
 #include "team/numa.h"
+#include "transport/shm/doorbell.h"
 
 namespace carillon {
 
@@ -52,9 +55,13 @@ class Servlet {
   void run();
   void poll(Held& held);
   void nap(Held& held);
+  void sleep_on_network(shm::Sleep& sleep, std::array<int, 2> descriptors, int most_us);
 
   Engine& engine_;
   bool spare_ = false;
+  // No rank's computation wants its core. Whoever has started the thread says so a little later.
+  std::atomic<bool> alone_ = false;
+  int soon_ = 0;  // so many sleeps on the network were short, one after another
   // The rest with the engine's mutex.
   bool stops_ = false;
   bool napping_ = false;

@@ -99,15 +99,16 @@ Sleep::~Sleep() {
   (bell_ == nullptr ? state_.sleeping : state_.listening).fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Sleep::sleep_on(std::array<int, 2> descriptors, int timeout_us) {
+bool Sleep::sleep_on(std::array<int, 2> descriptors, int timeout_us) {
   std::array<pollfd, 3> fds = {pollfd{.fd = bell_->fd(), .events = POLLIN, .revents = 0},
                                pollfd{.fd = descriptors[0], .events = POLLIN, .revents = 0},
                                pollfd{.fd = descriptors[1], .events = POLLIN, .revents = 0}};
   const timespec timeout = duration(timeout_us);
-  if (ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return;
+  if (ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return false;
   std::array<char, 16> bytes;
   while (fds[0].revents != 0 && recv(bell_->fd(), bytes.data(), bytes.size(), 0) > 0) {
   }
+  return true;
 }
 
 }  // namespace carillon::shm

@@ -47,8 +47,9 @@ class Sleep {
   Sleep& operator=(const Sleep&) = delete;
   /// Until woken, or for timeout_us.
   void sleep(int timeout_us);
-  /// Until woken, or one of the descriptors is readable, or for timeout_us. -1 is none.
-  void sleep_on(std::array<int, 2> descriptors, int timeout_us);
+  /// Until woken, or one of the descriptors is readable, or for timeout_us. -1 is none. False: that
+  /// time is over.
+  bool sleep_on(std::array<int, 2> descriptors, int timeout_us);
 
  private:
   Segment& segment_;
