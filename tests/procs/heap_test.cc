@@ -123,6 +123,7 @@ TEST(HeapMemory, WhatIsPassedOnStaysWhereItLanded) {
   Meeting world(kRanks), meeting(kRanks);
   expect_processes_ok(kRanks, [&](int rank) {
     setenv("CARILLON_ALGORITHM", "allgather=ring", 1);
+    unsetenv("CARILLON_NODE_RANKS");  // all on one node
     crl_context_h context = make_context(world, rank);
     crl_team_h team = make_team(context, meeting.oob(rank));
     {
