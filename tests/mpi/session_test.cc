@@ -23,11 +23,6 @@ namespace {
 
 int g_kept = 0;  // leftovers that are right
 
-// Where calls are recorded or checked, carillon ends with the process.
-bool stays_to_exit() {
-  return std::getenv("CARILLON_CHECK") != nullptr || std::getenv("CARILLON_RECORD") != nullptr;
-}
-
 // Communicators of all kinds from one of a group; one is never freed.
 void test_one() {
   const Session session;

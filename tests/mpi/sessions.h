@@ -203,6 +203,11 @@ inline void expect_left(MPI_Comm comm, const std::string& what) {
   check(taken("allreduce") == before, what + " must be left to the MPI");
 }
 
+// Where calls are recorded or checked, carillon ends with the process.
+inline bool stays_to_exit() {
+  return std::getenv("CARILLON_CHECK") != nullptr || std::getenv("CARILLON_RECORD") != nullptr;
+}
+
 // What carillon has open, or has left for others to find.
 inline int leftovers() {
   int count = 0;

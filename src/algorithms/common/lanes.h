@@ -234,9 +234,7 @@ class Lanes {
   // Then the second message comes to whoever holds the first one, for all ranks of a lane put in
   // the same order. Else a rank's first two messages could be held by who waits for those of
   // another rank, and the other way around: nobody holds one while waiting for the next.
-  [[nodiscard]] bool are_even() const {
-    return levels_.are_even();
-  }
+  [[nodiscard]] bool are_even() const { return levels_.are_even(); }
   // How far through its node a rank is, in parts of 1 / nodes of a rank. Those of later nodes are a
   // little further: where nodes are not alike, all ranks of one have about as many lanes.
   [[nodiscard]] std::int64_t way(Rank rank) const {
