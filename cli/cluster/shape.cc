@@ -72,7 +72,7 @@ std::int64_t parse_burst(const std::string& text) {
   if (text.ends_with('M')) unit = 1 << 20;
   if (unit > 1) --end;
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc() && stop == end && number <= kMaxBurst / unit &&
+  if (error == std::errc() && stop == end && number > 0 && number <= kMaxBurst / unit &&
       number * unit >= kMinBurst) {
     return number * unit;
   }

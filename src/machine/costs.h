@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/lent_messages.h"
+#include "base/list_requests.h"
 #include "machine/machine.h"
 
 namespace carillon::machine {
@@ -44,11 +45,10 @@ constexpr std::int64_t pack_ps(const Machine& m, Transfer transfer) {
   return copy_ps(m.memory, transfer.bytes, transfer.entries + 1, transfer.entries);
 }
 
-/// How many requests a message's list takes, where lists are cut: its head goes with the last one,
-/// the others have room for an entry more.
+/// How many requests a message's list takes, where lists are cut.
 constexpr std::int64_t requests(const Machine& m, Transfer transfer) {
   const bool is_cut = m.network.cuts_lists && transfer.bytes > m.one_sided.inline_bytes;
-  return is_cut ? transfer.entries / (m.network.max_entries + 1) + 1 : 1;
+  return is_cut ? list_requests(transfer.entries, m.network.max_entries) : 1;
 }
 /// Whether a message's list has to be packed, whatever else the machine wants.
 constexpr bool is_too_long(const Machine& m, Transfer transfer) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/list_requests.h"
 #include "schedule/nodes.h"
 
 namespace carillon {
@@ -166,10 +167,9 @@ struct Limits {
   /// 1: none.
   std::int32_t gather_entries = 1;
   ListCosts list_costs;
-  /// How many requests a list of so many runs takes: the message's head goes with the last one,
-  /// the others have room for a run more.
+  /// How many requests a list of so many runs takes.
   [[nodiscard]] std::int64_t requests(std::int64_t runs) const {
-    return runs / (gather_entries + 1) + 1;
+    return list_requests(runs, gather_entries);
   }
   DomainCosts domain_costs;
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
