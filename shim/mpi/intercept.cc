@@ -37,6 +37,29 @@ int leave(Reason reason, HostCall call_host) {
   return call_host();
 }
 
+// Why a call is the host's whatever its arguments, by no more than what the last call has learnt;
+// kNone: that is to be found out.
+inline Reason reason_at_once(MPI_Comm comm) {
+  if (observers() != 0) return Reason::kNone;
+  const ThreadCache::Comm& last = t_cache.last;
+  if (last.handle == comm && last.generation == g_communicators.now()) [[likely]] {
+    const Communicator& communicator = *last.communicator;
+    const bool served = communicator.team != nullptr || communicator.broken != CRL_OK;
+    return served || communicator.bootstrap.copied ? Reason::kNone : communicator.reason;
+  }
+  const bool off = process().phase.load(std::memory_order_acquire) == Phase::kOff;
+  return off && t_cache.depth == 0 ? Reason::kOff : Reason::kNone;
+}
+
+// Such a call costs hardly more than without carillon.
+inline bool left_at_once(Collective collective, Form form, MPI_Comm comm) {
+  const Reason reason = reason_at_once(comm);
+  if (reason == Reason::kNone) [[likely]]
+    return false;
+  count_left(call_index(collective, form), reason);
+  return true;
+}
+
 // The outcome's code is the call's, whoever did it.
 template <Collective kCollective, typename HostCall>
 inline Outcome intercept(const Call& call, HostCall call_host) {
@@ -163,10 +186,12 @@ bool find_call(const char* name, std::size_t* call) {
 
 using carillon::shim::Call;
 using carillon::shim::Collective;
+using carillon::shim::Form;
 using carillon::shim::host;
 using carillon::shim::intercept;
 using carillon::shim::intercept_persistent;
 using carillon::shim::intercept_started;
+using carillon::shim::left_at_once;
 using carillon::shim::raise_error;
 
 extern "C" {
@@ -178,11 +203,15 @@ extern "C" {
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
 #define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)                \
   CARILLON_EXPORT int MPI_##symbol parameters {                                                    \
+    if (left_at_once(Collective::k##collective, Form::kBlocking, comm)) [[unlikely]]               \
+      return host().symbol arguments;                                                              \
     return intercept<Collective::k##collective>(                                                   \
                Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; })          \
         .code;                                                                                     \
   }                                                                                                \
   CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) {              \
+    if (left_at_once(Collective::k##collective, Form::kStarted, comm)) [[unlikely]]                \
+      return host().started(CARILLON_LIST arguments, request);                                     \
     return intercept_started<Collective::k##collective>(Call{__VA_ARGS__}, request,                \
                                                         [=](MPI_Comm comm, MPI_Request* request) { \
                                                           return host().started(                   \

@@ -19,9 +19,11 @@
 #include "world.h"
 
 namespace carillon::shim {
+
+constinit std::atomic<std::uint64_t> g_left[kCalls][kReasons];
+
 namespace {
 
-std::atomic<std::uint64_t> g_left[kCalls][kReasons];
 // How they are told; several threads may start carillon at once.
 struct Destination {
   std::mutex mutex;
@@ -226,10 +228,6 @@ std::string call_name(std::size_t index) {
     name.insert(0, 1, 'I');
   }
   return name;
-}
-
-void count_left(std::size_t call, Reason reason) {
-  add_to(g_left[call][static_cast<std::size_t>(reason)], 1);
 }
 
 std::uint64_t left_calls(std::size_t call) {

@@ -4,15 +4,22 @@
 // sums by communicator (tally.h).
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "call.h"
 #include "carillon/carillon.h"
+#include "process.h"
 
 namespace carillon::shim {
 
-void count_left(std::size_t call, Reason reason);
+/// Calls that were left to the host. One writer at a time, unless the program has threads.
+extern constinit std::atomic<std::uint64_t> g_left[kCalls][kReasons];
+inline void count_left(std::size_t call, Reason reason) {
+  add_to(g_left[call][static_cast<std::size_t>(reason)], 1);
+}
 std::uint64_t left_calls(std::size_t call);
 /// Why a call was left, for people.
 const char* text_of(Reason reason);

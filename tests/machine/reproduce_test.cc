@@ -339,17 +339,17 @@ TEST(Gainaru2016, LeastAndMostAreOfTheEndsOfTheRanges) {
   Paper paper = load_paper("gainaru2016").value();
   paper.candidates = {candidate_of(paper, "bruck_inplace", "send/recv, per block", 32)};
   for (Figure& figure : paper.figures) figure.ranks = 96;
-  paper.varied = {"network.gather_ns", "memory.copy_run_ns"};
+  paper.varied = {"network.latency_ns", "memory.copy_run_ns"};
   const Result<Reproduction> result = reproduce(paper);
   ASSERT_TRUE(result.ok()) << result.status().message();
   ASSERT_EQ(result.value().varied.size(), 2U);
   const machine::Sheet sheet = machine::load_sheet(paper.machine).value();
-  const machine::Number& entry = *sheet.find("network.gather_ns");
+  const machine::Number& way = *sheet.find("network.latency_ns");
   const machine::Number& run = *sheet.find("memory.copy_run_ns");
   for (std::size_t i = 0; i < paper.figures.size(); ++i) {
-    const auto at = [&](double entry_ns, double run_ns) {
+    const auto at = [&](double way_ns, double run_ns) {
       machine::Machine machine = sheet.machine;
-      entry.field->set_value(machine, entry_ns);
+      way.field->set_value(machine, way_ns);
       run.field->set_value(machine, run_ns);
       const std::int64_t bytes = paper.figures[i].lengths.front();
       return latency_and_copying(machine, paper.candidates[0], 96, bytes)[i / 2];
@@ -361,12 +361,12 @@ TEST(Gainaru2016, LeastAndMostAreOfTheEndsOfTheRanges) {
       return most ? *std::ranges::max_element(values, less)
                   : *std::ranges::min_element(values, less);
     };
-    const auto of_entry = [&](double ns) { return at(ns, run.value); };
-    const auto of_run = [&](double ns) { return at(entry.value, ns); };
+    const auto of_way = [&](double ns) { return at(ns, run.value); };
+    const auto of_run = [&](double ns) { return at(way.value, ns); };
     const Reproduced& row = result.value().figures[i];
     for (const bool most : {false, true}) {
-      const double entry_ns = furthest(entry, of_entry, most), run_ns = furthest(run, of_run, most);
-      const std::array figures{of_entry(entry_ns), of_run(run_ns), at(entry_ns, run_ns)};
+      const double way_ns = furthest(way, of_way, most), run_ns = furthest(run, of_run, most);
+      const std::array figures{of_way(way_ns), of_run(run_ns), at(way_ns, run_ns)};
       EXPECT_NEAR(most ? row.ours_max : row.ours_min,
                   most ? std::ranges::max(figures) : std::ranges::min(figures), 1e-9)
           << paper.figures[i].what;
