@@ -227,6 +227,7 @@ bool Engine::begin(Run& run) {
   if (!run.has_plan()) {
     auto plan = plan_of(*stages_, run);
     if (!plan.ok()) {
+      log(LogLevel::kError, plan.status().to_string());
       team.fail(plan.status());
       run.fail(plan.status());
       return false;
@@ -272,6 +273,7 @@ bool Engine::move_on(Run& run, int polls) {
   if (!team.oldest(run.collective())) return false;
   auto plan = plan_of(*stages_, run);
   if (!plan.ok()) {
+    log(LogLevel::kError, plan.status().to_string());
     team.fail(plan.status());
     return true;
   }
