@@ -19,6 +19,22 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kIterations = 200;
 
+// Those of the collective, and of each that can handle memory in several ways all of these.
+std::vector<std::string> all_ways(std::string_view collective) {
+  std::vector<std::string> names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (collective_name(algorithm.collective) != collective) continue;
+    if (!algorithm.traits.lists) {
+      names.emplace_back(algorithm.id);
+      continue;
+    }
+    for (const char* const memory : {"pack", "gather", "selective"}) {
+      names.push_back(std::string(algorithm.id) + ":memory=" + memory);
+    }
+  }
+  return names;
+}
+
 // "alltoall.bruck_resident:transfer=sendrecv;...", if there are such algorithms.
 std::string names_for_program(const std::string& collective,
                               const std::vector<std::string>& names) {
@@ -128,12 +144,7 @@ void print(const NodesBench& job, const std::vector<Json>& rows, const Json& lef
 int run_breakdown(NodesBench job, std::vector<std::string> names) {
   job.one_machine = job.one_machine || job.nodes == 1 || job.network.starts_with("verbs");
   if (job.iterations == 0) job.iterations = kIterations;
-  if (names.empty()) {
-    for (const Algorithm& algorithm : algorithms()) {
-      if (collective_name(algorithm.collective) == job.collectives.front())
-        names.emplace_back(algorithm.id);
-    }
-  }
+  if (names.empty()) names = all_ways(job.collectives.front());
   require_nodes(job);
   const Busy busy;
   std::vector<Json> rows;

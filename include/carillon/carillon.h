@@ -254,8 +254,8 @@ CRL_API crl_status_t crl_reduce_scatter_block(crl_team_h team, const void* in, v
                                               size_t count, crl_dtype_t dtype, crl_op_t op);
 CRL_API crl_status_t crl_alltoall(crl_team_h team, const void* in, void* out, size_t bytes);
 /* Byte counts and byte offsets per peer; the arrays may be reused when the call returns, also
- * that of the non-blocking form. No CRL_IN_PLACE. A block of 0 bytes is no message: a rank does not
- * wait for those that have nothing for it. */
+ * that of the non-blocking form. No CRL_IN_PLACE. A rank's block for itself has one length. A block
+ * of 0 bytes is no message: a rank does not wait for those that have nothing for it. */
 CRL_API crl_status_t crl_alltoallv(crl_team_h team, const void* in, const int64_t* send_bytes,
                                    const int64_t* send_offsets, void* out,
                                    const int64_t* recv_bytes, const int64_t* recv_offsets);

@@ -63,6 +63,10 @@ crl_status_t alltoallv(crl_team_h team, const void* in, const BlockList& sent, v
     const std::string wrong = complaint(*list, team->team->size());
     if (!wrong.empty()) return report(invalid(key, wrong));
   }
+  const auto self = static_cast<std::size_t>(team->team->rank());
+  if (sent.bytes[self] != received.bytes[self]) {
+    return report(invalid(key, "this rank's block for itself is of two lengths"));
+  }
   const auto size = static_cast<std::size_t>(team->team->size());
   const Tables tables{
       {sent.bytes, size}, {sent.offsets, size}, {received.bytes, size}, {received.offsets, size}};

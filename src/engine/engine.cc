@@ -227,6 +227,7 @@ bool Engine::begin(Run& run) {
   if (!run.has_plan()) {
     auto plan = plan_of(*stages_, run);
     if (!plan.ok()) {
+      log(LogLevel::kError, plan.status().to_string());
       team.fail(plan.status());
       run.fail(plan.status());
       return false;
@@ -272,6 +273,7 @@ bool Engine::move_on(Run& run, int polls) {
   if (!team.oldest(run.collective())) return false;
   auto plan = plan_of(*stages_, run);
   if (!plan.ok()) {
+    log(LogLevel::kError, plan.status().to_string());
     team.fail(plan.status());
     return true;
   }
@@ -298,13 +300,15 @@ void Engine::set_up_gathering() {
                               device.name + " takes " + std::to_string(most) +
                               " beside a message's head: longer lists are put in parts");
   }
-  gather_entries_ = static_cast<std::int32_t>(std::max<std::int64_t>(entries, 1));
+  list_terms_.gather_entries = static_cast<std::int32_t>(std::max<std::int64_t>(entries, 1));
+  list_terms_.request_entries =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(most, 1, INT32_MAX));
   const bool given = settings_.gather_bytes >= 0;
   const std::int64_t from = given ? settings_.gather_bytes : suits;
   gather_from_bytes_ = std::max<std::int64_t>(from, 1);
   const ListCosts costs;
   const bool never = !given && from == 0;
-  entry_ps_ = never ? kNeverPs : costs.run_ps + from * costs.byte_fs / 1000;
+  list_terms_.entry_ps = never ? kNeverPs : costs.run_ps + from * costs.byte_fs / 1000;
   if (given || device.get_from_bytes > 0) {
     register_from_bytes_ =
         given ? gather_from_bytes_ : static_cast<std::int64_t>(device.get_from_bytes);

@@ -20,6 +20,7 @@
 #include "carillon/carillon.h"
 #include "engine/aggregation.h"
 #include "engine/lending.h"
+#include "engine/list_terms.h"
 #include "engine/multicast.h"
 #include "engine/run.h"
 #include "engine/servlet.h"
@@ -121,13 +122,9 @@ class Engine {
     constexpr std::int64_t kLeast = shm::kInlineBytes + 1;
     return settings_.place_bytes == 0 ? INT64_MAX : std::max(settings_.place_bytes, kLeast);
   }
-  /// Longest list that is put to another node as it is; 1: none is.
-  [[nodiscard]] std::int32_t gather_entries() const { return gather_entries_; }
-  /// If its runs of bytes are at least so long on average.
+  [[nodiscard]] const ListTerms& list_terms() const { return list_terms_; }
+  /// A list goes as it is if its runs of bytes are at least so long on average.
   [[nodiscard]] std::int64_t gather_from_bytes() const { return gather_from_bytes_; }
-  /// What an entry of one costs, for ListCosts: as much as copying a run of so many bytes, or,
-  /// where no list is worth it, more than any copy.
-  [[nodiscard]] std::int64_t entry_ps() const { return entry_ps_; }
   /// Memory of the caller's is registered for the time of a call if so much of it is put at once.
   [[nodiscard]] std::int64_t register_from_bytes() const { return register_from_bytes_; }
   /// None is any more: memory cannot be registered.
@@ -299,9 +296,8 @@ class Engine {
   UniqueFd multicast_events_;       // readable when a datagram has come for any group
   bool unheard_datagrams_ = false;  // but for some
   std::int64_t fetch_from_bytes_ = INT64_MAX;
-  std::int32_t gather_entries_ = 1;
+  ListTerms list_terms_;
   std::int64_t gather_from_bytes_ = 1;
-  std::int64_t entry_ps_ = ListCosts().entry_ps;
   std::int64_t register_from_bytes_ = INT64_MAX;
   std::unique_ptr<shm::Bell> bell_;     // null: the network gives nothing to sleep on
   std::unique_ptr<Lifeline> lifeline_;  // null: one node

@@ -23,17 +23,16 @@ struct Team::Hello {
   std::uint64_t generation = 0;
   std::int64_t slot_bytes = 0;
   std::uint64_t settings_hash = 0;
+  std::int64_t cross_fs = 0;  // DomainCosts
+  ListTerms lists;
   std::uint16_t crowded = 0;
   std::uint16_t reproducible = 0;
-  std::int32_t gather_entries = 1;
-  std::int64_t entry_ps = 0;
   std::int32_t node_rank = 0;
-  std::int32_t domain = -1;   // of its node; -1: not known
-  std::int64_t cross_fs = 0;  // DomainCosts
+  std::int32_t domain = -1;  // of its node; -1: not known
   std::int32_t process = 0;
   std::uint32_t pair_ids = 0;
-  MulticastOffer multicast;
   std::uint32_t in_switch = 0;  // it wants one
+  MulticastOffer multicast;
 };
 
 Team::Team(Engine& engine, const crl_oob_t& oob)
@@ -61,8 +60,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
   mine.in_switch = engine.switch_wish().at.port != 0 ? 1 : 0;
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.reproducible = engine.settings().reproducible != 0 ? 1 : 0;
-  mine.gather_entries = engine.gather_entries();
-  mine.entry_ps = engine.entry_ps();
+  mine.lists = engine.list_terms();
   const Config& settings = engine.settings();
   mine.settings_hash = std::hash<std::string>()(settings.algorithm + '\n' + settings.surveys);
   if (Status status = gather_->post(oob, mine); !status.ok()) {
@@ -153,8 +151,7 @@ Status Team::check_hellos(std::span<const Hello> hellos) const {
 
 void Team::agree_limits(std::span<const Hello> hellos) {
   std::vector<std::int32_t> node_of;
-  std::int32_t gather_entries = engine_.gather_entries();
-  std::int64_t entry_ps = 0;
+  ListTerms lists = engine_.list_terms();
   limits_.multicast_bytes = 0;
   limits_.aggregates = false;
   limits_.domain_costs.cross_fs = hellos.front().cross_fs;
@@ -162,8 +159,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
     limits_.reproducible = limits_.reproducible || hello.reproducible != 0;
-    gather_entries = std::min(gather_entries, hello.gather_entries);
-    entry_ps = std::max(entry_ps, hello.entry_ps);
+    lists.agree(hello.lists);
     limits_.domain_costs.cross_fs = std::min(limits_.domain_costs.cross_fs, hello.cross_fs);
     same_settings_ = same_settings_ && hello.settings_hash == hellos.front().settings_hash;
     node_of.push_back(engine_.node_of()[static_cast<std::size_t>(hello.process)]);
@@ -177,8 +173,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   limits_.slot_bytes = std::min(limits_.slot_bytes, largest);
   limits_.slot_bytes = longest_message(limits_.slot_bytes, size());
   limits_.send_bytes = static_cast<std::int64_t>(engine_.network()->largest_send());
-  limits_.gather_entries = gather_entries;
-  limits_.list_costs.set_entry(entry_ps);
+  lists.give(limits_);
 }
 
 // Null: nothing is known beyond the nodes. A node that has a member of which nothing is known is

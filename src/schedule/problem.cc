@@ -93,11 +93,12 @@ bool Limits::operator==(const Limits& other) const {
   return slot_bytes == other.slot_bytes && send_bytes == other.send_bytes &&
          inline_bytes == other.inline_bytes && window == other.window &&
          large_slots == other.large_slots && multicast_bytes == other.multicast_bytes &&
-         gather_entries == other.gather_entries && list_costs == other.list_costs &&
-         domain_costs == other.domain_costs && crowded == other.crowded &&
-         multicast_pays == other.multicast_pays && aggregates == other.aggregates &&
-         aggregation_pays == other.aggregation_pays && reproducible == other.reproducible &&
-         are_equal(nodes, other.nodes) && are_equal(domains, other.domains);
+         gather_entries == other.gather_entries && request_entries == other.request_entries &&
+         list_costs == other.list_costs && domain_costs == other.domain_costs &&
+         crowded == other.crowded && multicast_pays == other.multicast_pays &&
+         aggregates == other.aggregates && aggregation_pays == other.aggregation_pays &&
+         reproducible == other.reproducible && are_equal(nodes, other.nodes) &&
+         are_equal(domains, other.domains);
 }
 
 TableFacts table_facts(std::span<const std::int64_t> send_bytes) {

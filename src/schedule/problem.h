@@ -4,6 +4,7 @@
 // own), and the Limits and Params agreed once per team. An algorithm's `emit` sees nothing else.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -166,10 +167,12 @@ struct Limits {
   /// Longest list that a put to another node takes as it is, without copying it together first;
   /// 1: none.
   std::int32_t gather_entries = 1;
+  /// What each of the team's devices takes of such a list in one request, if that is less.
+  std::int32_t request_entries = INT32_MAX;
   ListCosts list_costs;
   /// How many requests a list of so many runs takes.
   [[nodiscard]] std::int64_t requests(std::int64_t runs) const {
-    return list_requests(runs, gather_entries);
+    return list_requests(runs, std::min(gather_entries, request_entries));
   }
   DomainCosts domain_costs;
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend

@@ -406,6 +406,15 @@ class Bench(CliTest):
                                 for memory in ("pack", "gather"))
                 self.assertEqual(pack - gather, 4 * 8 * 1024)
 
+    def test_breakdown_has_each_layout_in_each_mode_unasked(self):
+        words = ["bench", "alltoall", "--breakdown", "-n", 2, "--sizes", "8", "--iterations", 1, "--json"]
+        asked = [row["asked"] for row in self.ok(*words).json["results"]]
+        self.assertIn("alltoall.pairwise", asked)
+        self.assertEqual([name for name in asked if "bruck" in name],
+                         [f"alltoall.bruck_{layout}:memory={memory}"
+                          for layout in ("inplace", "resident", "reversed", "zerocopy")
+                          for memory in ("pack", "gather", "selective")])
+
     def test_a_radix_beyond_the_team_is_told_once(self):
         done = self.ok("bench", "alltoall", "--breakdown", "-n", 3, "--sizes", "8,64", "--iterations", 2,
                        "-a", "alltoall.bruck_inplace:k=9", "alltoall.bruck_inplace:k=3")

@@ -75,6 +75,12 @@ TEST(WrongArguments, AreRefusedAndDoNoHarm) {
     expect_invalid(crl_alltoallv(team, in.data(), nullptr, table.data(), out.data(), table.data(),
                                  table.data()),
                    "NULL");
+    const std::vector<std::int64_t> longer(3, 9);  // also what a rank has for itself
+    for (const auto& [send, recv] : {std::pair(table, longer), std::pair(longer, table)}) {
+      expect_invalid(crl_alltoallv(team, in.data(), send.data(), table.data(), out.data(),
+                                   recv.data(), table.data()),
+                     "two lengths");
+    }
     const auto* const eight = table.data();
     expect_invalid(crl_allgatherv(team, in.data(), 8, out.data(), negative.data(), eight),
                    "negative");

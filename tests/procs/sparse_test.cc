@@ -78,6 +78,14 @@ struct Shape {
   std::string nodes;  // CARILLON_NODE_RANKS; empty: one node
 };
 
+void expect_sum(crl_team_h team, int call) {
+  const int ranks = crl_team_size(team);
+  const auto mine = values_of(crl_team_rank(team), call, 9);
+  std::vector<std::int64_t> sums(9);
+  expect_ok(crl_allreduce(team, mine.data(), sums.data(), 9, CRL_INT64, CRL_SUM));
+  EXPECT_EQ(sums, sums_of(ranks, call, 9)) << "after call " << call;
+}
+
 class Sparse : public testing::TestWithParam<Shape> {
  protected:
   static void with_team(const std::function<void(crl_team_h, int, Meeting&)>& body) {
@@ -96,20 +104,10 @@ class Sparse : public testing::TestWithParam<Shape> {
   void TearDown() override {
     unsetenv("CARILLON_NODE_RANKS");
     unsetenv("CARILLON_SLOT_BYTES");
+    unsetenv("CARILLON_ALGORITHM");
   }
-};
-
-void expect_sum(crl_team_h team, int call) {
-  const int ranks = crl_team_size(team);
-  const auto mine = values_of(crl_team_rank(team), call, 9);
-  std::vector<std::int64_t> sums(9);
-  expect_ok(crl_allreduce(team, mine.data(), sums.data(), 9, CRL_INT64, CRL_SUM));
-  EXPECT_EQ(sums, sums_of(ranks, call, 9)) << "after call " << call;
-}
-
-// The first before the team is ready. More calls than a window has lines.
-TEST_P(Sparse, OneByOne) {
-  with_team([](crl_team_h team, int, Meeting&) {
+  // More calls than a window has lines.
+  static void run_one_by_one(crl_team_h team) {
     const std::vector<SparsePattern> patterns = sparse_patterns();
     for (int call = 0; call < 48 && !testing::Test::HasFailure(); ++call) {
       const auto which = static_cast<std::size_t>(call + call / 8 * 3);
@@ -118,6 +116,23 @@ TEST_P(Sparse, OneByOne) {
       exchange.expect_right();
       if (call % 6 == 5) expect_sum(team, call);
     }
+  }
+};
+
+// The first before the team is ready.
+TEST_P(Sparse, OneByOne) {
+  with_team([](crl_team_h team, int, Meeting&) { run_one_by_one(team); });
+}
+
+// Blocks of nothing, short ones, and some that are longer than go by Bruck, or than a slot.
+TEST_P(Sparse, InTwoPhases) {
+  setenv("CARILLON_ALGORITHM", "alltoallv=bruck_two_phase", 1);
+  with_team([](crl_team_h team, int, Meeting&) {
+    run_one_by_one(team);
+    Exchange last(team, sparse_patterns().back(), 0);
+    expect_ok(last.run());
+    last.expect_right();
+    EXPECT_STREQ(crl_team_last_algorithm(team), "alltoallv.bruck_two_phase");
   });
 }
 
@@ -227,7 +242,10 @@ TEST(AfterStages, WritersHearOfAllThatIsReleased) {
 // Rank 0 sends `sent` bytes to rank 1, which awaits `awaited`. Then all exchange a word.
 class Disagreement : public testing::TestWithParam<const char*> {
  protected:
-  void TearDown() override { unsetenv("CARILLON_NODE_RANKS"); }
+  void TearDown() override {
+    unsetenv("CARILLON_NODE_RANKS");
+    unsetenv("CARILLON_ALGORITHM");
+  }
 
   static void expect_mismatch(std::int64_t sent, std::int64_t awaited) {
     Meeting world(2), meeting(2);
@@ -303,6 +321,41 @@ TEST_P(Disagreement, ManyThingsComeUnasked) {
     crl_context_destroy(context);
   };
   expect_processes_ok(2, body, 20);
+}
+
+// In two phases the lengths are told first: who awaits another one says so, and the others end.
+TEST_P(Disagreement, InTwoPhasesIsToldByLengths) {
+  constexpr int kRanks = 3;
+  Meeting world(kRanks), meeting(kRanks);
+  setenv("CARILLON_NODE_RANKS", GetParam(), 1);
+  setenv("CARILLON_ALGORITHM", "alltoallv=bruck_two_phase:k=2", 1);
+  const auto body = [&](int rank) {
+    crl_context_h context = make_context(world, rank, false, 200);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(crl_barrier(team));
+    const std::vector<std::int64_t> send(kRanks, 8), at{0, 8, 16};
+    std::vector<std::int64_t> recv = send;
+    if (rank == 1) recv[0] = 5;
+    const Bytes in(8 * kRanks, std::byte{1});
+    Bytes out(8 * kRanks);
+    testing::internal::CaptureStderr();
+    const crl_status_t status =
+        crl_alltoallv(team, in.data(), send.data(), at.data(), out.data(), recv.data(), at.data());
+    const std::string logged = testing::internal::GetCapturedStderr();
+    const std::string told = crl_last_error();
+    if (rank == 1) {
+      EXPECT_EQ(status, CRL_ERR_MISMATCH) << told;
+      for (const std::string& text : {told, logged}) {
+        EXPECT_NE(text.find("rank 0 sends 8 bytes to rank 1, which receives 5"), std::string::npos)
+            << text;
+      }
+    } else {  // rank 1 may have gone by then
+      EXPECT_TRUE(status == CRL_ERR_MISMATCH || status == CRL_ERR_PEER_DEAD) << status << told;
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  };
+  expect_processes_ok(kRanks, body, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, Disagreement, testing::Values("", "1,1"),

@@ -175,6 +175,12 @@ TEST_P(Layouts, ListsOfSeveralRequestsArePutWhereTheyCostLess) {
     const double copy_ns = 10 + 5.0 * runs[i] + 32 * 512 * 0.08;
     EXPECT_EQ(of_two[i], 2 * list_ns(runs[i], 3) > copy_ns ? 1 : runs[i]) << "step " << i;
   }
+  // Devices that take fewer entries at once than are asked for: as if no more were.
+  Limits forced = between_nodes(64, 1, 30);
+  forced.request_entries = 3;
+  const Schedule schedule = emitted(GetParam(), problem(64, 16), forced, {.memory = "selective"});
+  EXPECT_EQ(put_entries(schedule), puts("selective", 16, 3));
+  EXPECT_NE(put_entries(schedule), puts("selective", 16, 30));
   const std::vector<std::uint32_t> of_short = puts("selective", 1, 3);
   EXPECT_LE(*std::max_element(of_short.begin(), of_short.end()), 3U);
 }

@@ -95,6 +95,29 @@ TEST(AlltoallModel, LongMessagesGoInSegments) {
   EXPECT_EQ(alltoall_by_model(shared, limits).algorithm->id, "alltoall.pairwise");
 }
 
+// Longer lists than devices take at once go in parts, and that is what they are priced as.
+TEST(AlltoallModel, AsksForNoMoreThanDevicesTake) {
+  Limits asked{.gather_entries = 100, .request_entries = 3}, taken{.gather_entries = 3},
+      unlimited{.gather_entries = 100};
+  int others = 0;
+  for (const Rank ranks : {16, 64, 256}) {
+    for (Limits* const each : {&asked, &taken, &unlimited}) {
+      each->nodes = predict::even_nodes(ranks, 1);
+      each->slot_bytes = predict::slot_bytes(*each->nodes);
+    }
+    for (const std::int64_t bytes : {8, 64, 256, 512}) {
+      const Shared shared = predict::example_problem(Collective::kAlltoall, ranks, bytes);
+      EXPECT_EQ(alltoall_by_model(shared, asked), alltoall_by_model(shared, taken));
+      for (const AlgorithmChoice& each : candidates(ranks)) {
+        const double ns = alltoall_model_ns(each, shared, asked);
+        EXPECT_EQ(ns, alltoall_model_ns(each, shared, taken)) << to_text(each);
+        others += ns != alltoall_model_ns(each, shared, unlimited) ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(others, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Edr, AlltoallSelection,
                          testing::Values(Place{1, 1}, Place{4, 1}, Place{1, 30}, Place{4, 30}),
                          [](const auto& test) {
