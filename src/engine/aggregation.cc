@@ -479,6 +479,7 @@ bool TeamAggregation::group_is_freed() {
   if (!removing_) {
     removing_ = true;
     std::vector<aggregate::Request> requests;
+    requests.reserve(host_tree_.switches.size());
     for (const aggregate::TreeSwitch& one : host_tree_.switches) {
       requests.push_back(aggregate::remove_job(one.at, job_, nonce_));
     }

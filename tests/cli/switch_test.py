@@ -73,7 +73,7 @@ class SwitchTest(CliTest):
         return [f"{leaves[i * len(leaves) // count]},{root}"
                 for i, ranks in enumerate(map(int, nodes.split(","))) for _ in range(ranks)]
 
-    def start(self, mpi, nodes, at, *words, key=None):
+    def start(self, mpi, nodes, at, *words, key=None, **more):
         """`at`: the switch, or the way up of each rank."""
         ranks = sum(map(int, nodes.split(",")))
         program = [str(PROBES / f"switch_probe-{mpi}")]
@@ -85,7 +85,7 @@ class SwitchTest(CliTest):
         settings = {"CARILLON_NODE_RANKS": nodes, "CARILLON_SWITCH": at,
                     "CARILLON_SWITCH_KEY": str(key or self.key), "CARILLON_NETWORK": "fabric",
                     "CARILLON_ALGORITHM": "allreduce=switch;reduce=switch;bcast=switch;"
-                                          "barrier=switch"}
+                                          "barrier=switch", **more}
         errors = tempfile.TemporaryFile("w+")
         self.addCleanup(errors.close)
         process = subprocess.Popen(
@@ -149,6 +149,15 @@ class SwitchTest(CliTest):
         # Each word of an operand takes the hardware a cycle at least, and of its tag two.
         self.assertGreater(said["cycles"], 40 * said["packets"]["operands"])
         self.assertEqual((said["jobs"], said["groups"]), (0, 0))
+
+    def test_reproducible_sums_do_not(self):
+        for mpi in MPIS:
+            with self.subTest(mpi=mpi):
+                switchd, at = self.switchd()
+                self.check(*self.start(mpi, "1,1,1", at, 3, CARILLON_REPRODUCIBLE="1"),
+                           r"allreduce\.(?!switch).*")
+                # Each leader's trial and farewell.
+                self.assertEqual(self.statistics(switchd)["packets"]["operands"], 3 * 2)
 
     def test_it_goes_through_a_tree(self):
         for mpi in MPIS:
