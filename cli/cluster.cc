@@ -30,6 +30,7 @@ struct Options {
   bool stats = false, check = false, shared_heap = false;
   std::string mpi, trace;
   std::string switch_key, switch_engine = kReferenceEngine;
+  int leaves = 0, mtu = kUsualMtu;
   std::string launcher_options;
   std::vector<pid_t> processes;  // of rsh
 };
@@ -55,6 +56,18 @@ Cluster cluster_of(const Options& options) {
   if (!options.burst.empty()) cluster.wires.burst_bytes = parse_burst(options.burst);
   if (!options.loss.empty()) cluster.wires.loss = parse_share("--loss", options.loss);
   cluster.wires.snooping = options.snooping;
+  cluster.wires.mtu = options.mtu;
+  constexpr int kFrameBytes = 14;  // Ethernet's header
+  if (cluster.wires.bits_per_s > 0 && options.mtu + kFrameBytes > cluster.wires.burst_bytes) {
+    fail(
+        "a packet of --mtu {} is longer than a wire lets through at once, {} bytes; give more by "
+        "--burst",
+        options.mtu, cluster.wires.burst_bytes);
+  }
+  if (options.leaves > cluster.shape.nodes()) {
+    fail("--switch-leaves {} are more than the {} nodes", options.leaves, cluster.shape.nodes());
+  }
+  cluster.wires.leaves = options.leaves;
   require_cluster(cluster);
   return cluster;
 }
@@ -116,23 +129,36 @@ void add_faults(const Options& options) {
   if (!faults.empty()) setenv("CARILLON_FAULT", faults.c_str(), 1);
 }
 
-// The command of a switch on the front, which the ranks are told of.
-Arguments switch_of(const Options& options) {
+// The commands of the switches, on the front and on the leaves, if there are any. The ranks are
+// told of the front's; where there are leaves, run_remote_shell tells each node.
+std::vector<Beside> switches_of(const Options& options) {
   if (options.switch_key.empty()) return {};
   require_engine(options.switch_engine);
   const std::string key = std::filesystem::absolute(options.switch_key).string();
   if (const auto read = aggregate::read_key_file(key, "--switch"); !read.ok()) {
     fail("{}", read.status().message());
   }
-  setenv("CARILLON_SWITCH", kFrontAddress, 1);
+  if (options.leaves == 0) {
+    setenv("CARILLON_SWITCH", kFrontAddress, 1);
+  } else {
+    unsetenv("CARILLON_SWITCH");  // some launchers' environment would win over the node's
+  }
   setenv("CARILLON_SWITCH_KEY", key.c_str(), 1);
-  return {own_path().string(), "switchd", "--listen", kFrontAddress,
-          "--key-file",        key,       "--engine", options.switch_engine};
+  const auto at = [&](const std::string& address, int number) {
+    return Arguments{
+        own_path().string(),    "switchd",    "--listen", address,    "--number",
+        std::to_string(number), "--key-file", key,        "--engine", options.switch_engine};
+  };
+  std::vector<Beside> all = {{.command = at(kFrontAddress, 0)}};
+  for (int leaf = 0; leaf < options.leaves; ++leaf) {
+    all.push_back({.command = at(leaf_address(leaf), leaf + 1), .leaf = leaf});
+  }
+  return all;
 }
 
 int run(const Options& options, const Arguments& program) {
   add_faults(options);
-  const Arguments in_switch = switch_of(options);
+  const std::vector<Beside> in_switch = switches_of(options);
   require_settings();
   refuse_inside_launcher("carillon cluster run");
   const Cluster cluster = cluster_of(options);
@@ -180,6 +206,9 @@ void add_cluster_options(CLI::App& app, Options* options) {
       ->needs(rate);
   app.add_option("--loss", options->loss,
                  "share of the packets that get lost on their way to each node, e.g. 1%");
+  app.add_option("--mtu", options->mtu, "longest packet of the wires, without Ethernet's header")
+      ->check(CLI::Range(kMinMtu, kMaxMtu))
+      ->capture_default_str();
   app.add_flag("--snooping", options->snooping,
                "the switch passes multicasts on to nodes that have joined only (IGMP snooping)");
   app.add_flag("--json", options->json, "the summary at the end of stderr as JSON");
@@ -219,6 +248,11 @@ void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) 
       ->check(CLI::IsMember({kReferenceEngine, kRtlEngine}))
       ->needs(with_switch)
       ->capture_default_str();
+  app.add_option("--switch-leaves", options->leaves,
+                 "a tree: so many switches that reduce are between the nodes and that one")
+      ->check(CLI::Range(1, kMaxNodes))
+      ->needs(with_switch)
+      ->excludes("--snooping");
   app.add_option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");
 }
@@ -242,10 +276,11 @@ Action define_cluster(CLI::App& app) {
   CLI::App* const of_rsh = app.add_subcommand("rsh", "what launchers start their daemons with");
   of_rsh->group("");  // not for people
   of_rsh->add_option("--processes", options->processes, "")->delimiter(',')->required();
+  of_rsh->add_option("--leaves", options->leaves, "");
   return [=](const Arguments& program) {
     if (of_run->parsed()) return run(*options, program);
     if (of_exec->parsed()) return exec(*options, program);
-    return run_remote_shell(options->processes, program);
+    return run_remote_shell(options->processes, options->leaves, program);
   };
 }
 

@@ -156,7 +156,8 @@ Limits limits_of(const Options& options, const machine::Machine& machine, Rank r
   limits.slot_bytes =
       options.slot_bytes > 0 ? options.slot_bytes : predict::slot_bytes(*limits.nodes);
   limits.domains = predict::even_domains(*limits.nodes, options.domains);
-  // A tree of switches is simulated where -a asks for it; the library makes none.
+  // A tree of switches is simulated where -a asks for it; the library joins one where it is told
+  // to.
   limits.aggregation_pays =
       limits.aggregates &&
       aggregate::one_switch_joins(limits.nodes->count(), machine.in_switch.ports);

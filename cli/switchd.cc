@@ -41,6 +41,7 @@ struct Options {
   std::uint32_t jobs = 1024;
   std::uint32_t groups = 1024;
   std::uint64_t memory_mib = 256;
+  std::uint16_t operand_bytes = 0;
   std::int64_t idle_s = 600;
   std::string engine = kReferenceEngine;
   bool json = false;
@@ -67,6 +68,18 @@ void write_key(const std::string& file) {
     (void)unlink(file.c_str());
     fail("{} cannot be written: {}", file, std::strerror(error));
   }
+}
+
+// Of packets that get through where it listens, if nobody says how long they may be.
+std::uint16_t operand_bytes_of(const Options& options, const Endpoint& at) {
+  constexpr std::uint16_t kWord = 8;
+  if (options.operand_bytes % kWord != 0) {
+    fail("--operand-bytes {} is no multiple of {}", options.operand_bytes, kWord);
+  }
+  if (options.operand_bytes != 0) return options.operand_bytes;
+  const std::uint16_t there = value_or_fail(aggregate::operand_bytes_at(at.ip));
+  if (there == 0) fail("the MTU where --listen {} is leaves no room for operands", options.listen);
+  return there;
 }
 
 SipKey read_key(const std::string& file) {
@@ -133,20 +146,21 @@ int run(const Options& options) {
     return 0;
   }
   require_engine(options.engine);
+  const Endpoint at = parse_listen(options.listen);
   const SwitchConfig config = {.administrator = read_key(options.key_file),
                                .number = static_cast<std::uint16_t>(options.number),
                                .jobs = options.jobs,
                                .groups = options.groups,
-                               .memory_bytes = options.memory_mib << 20};
+                               .memory_bytes = options.memory_mib << 20,
+                               .operand_bytes = operand_bytes_of(options, at)};
   const UniqueFd signals = take_signals();
-  const auto server =
-      value_or_fail(Server::open({.at = parse_listen(options.listen), .idle_s = options.idle_s},
-                                 make_engine(options.engine, config)));
-  const std::string at = aggregate::text(server->at());
+  const auto server = value_or_fail(
+      Server::open({.at = at, .idle_s = options.idle_s}, make_engine(options.engine, config)));
+  const std::string listening = aggregate::text(server->at());
   if (options.json) {
-    std::puts(Json{{"listening", at}}.dump().c_str());
+    std::puts(Json{{"listening", listening}}.dump().c_str());
   } else {
-    fmt::print("listening on {}\n", at);
+    fmt::print("listening on {}\n", listening);
   }
   std::fflush(stdout);
   for (;;) {
@@ -183,6 +197,10 @@ Action define_switchd(CLI::App& app) {
   app.add_option("--memory-mib", options->memory_mib, "for the packets of all groups, at most")
       ->check(CLI::Range(1U, 1U << 20))
       ->capture_default_str();
+  app.add_option("--operand-bytes", options->operand_bytes,
+                 "longest operand of a packet, a multiple of 8; default: what the MTU where it "
+                 "listens has room for")
+      ->check(CLI::Range(1U, aggregate::kMaxOperandBytes));
   app.add_option("--idle-s", options->idle_s,
                  "free groups of which nothing has come for so many seconds")
       ->check(CLI::Range(1, 1 << 30))

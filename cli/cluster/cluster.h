@@ -23,10 +23,16 @@ inline constexpr const char* kMachineFile = "/dev/shm/tmp/machines";
 /// The environment of a job on the front has in it the processes that hold the nodes' namespaces.
 inline constexpr const char* kNodeProcesses = "CARILLON_NODE_PROCESSES";
 
+/// Runs for the time of the job, and says nothing.
+struct Beside {
+  Arguments command;
+  int leaf = -1;  ///< at that switch; else on the front
+};
+
 struct Job {
   Arguments command;
   Environment environment = {};
-  Arguments beside = {};       ///< runs on the front for the time of the job, and says nothing
+  std::vector<Beside> beside = {};
   bool on_every_node = false;  ///< else once, on the front
 };
 
@@ -37,7 +43,9 @@ void require_cluster(const Cluster& cluster);
 /// the job's exit status.
 int run_on_cluster(const Cluster& cluster, const Job& job);
 
-/// What kRemoteShell does: runs a shell command on a node. `nodes` are the processes of the nodes.
-int run_remote_shell(const std::vector<pid_t>& nodes, const Arguments& node_and_command);
+/// What kRemoteShell does: runs a shell command on a node. `nodes` are the processes of the nodes;
+/// with leaves each node is told of its own one, which reduces, and of the switch above.
+int run_remote_shell(const std::vector<pid_t>& nodes, int leaves,
+                     const Arguments& node_and_command);
 
 }  // namespace carillon::cli

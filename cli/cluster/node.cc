@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "cluster/cluster.h"
-#include "cluster/shape.h"
 #include "cluster/view.h"
 #include "support/failure.h"
 
@@ -27,10 +26,10 @@ namespace {
   for (;;) pause();
 }
 
-[[noreturn]] void be_node(int node, const std::string& hosts, int report) {
+[[noreturn]] void be_node(const std::string& name, const std::string& hosts, int report) {
   std::string problem;
   try {
-    take_own_view(node_name(node), hosts);
+    take_own_view(name, hosts);
     // Open MPI's daemons will not start where the program that started them is missing.
     write_script(kRemoteShell, "echo 'from a node there is no way to another' >&2; exit 1");
   } catch (const std::exception& error) {
@@ -91,20 +90,20 @@ pid_t fork_into(int new_namespaces) {
       syscall(SYS_clone, static_cast<unsigned long>(new_namespaces | SIGCHLD), 0, 0, 0, 0));
 }
 
-pid_t start_node(int node, const std::string& hosts) {
+pid_t start_node(const std::string& name, const std::string& hosts) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe: {}", std::strerror(errno));
   const pid_t process = fork_into(kNodeNamespaces);
   if (process < 0) fail("cannot make the namespaces of a node: {}", std::strerror(errno));
   if (process == 0) {
     close(ends[0]);
-    be_node(node, hosts, ends[1]);
+    be_node(name, hosts, ends[1]);
   }
   close(ends[1]);
   std::array<char, 512> report{};
   const ssize_t bytes = read(ends[0], report.data(), report.size() - 1);
   close(ends[0]);
-  if (bytes <= 0) fail("{} ended before it was ready", node_name(node));
+  if (bytes <= 0) fail("{} ended before it was ready", name);
   if (report[0] != '\0') throw Failure(report.data());
   return process;
 }

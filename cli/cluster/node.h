@@ -19,9 +19,10 @@ inline constexpr int kNetworkOnly = CLONE_NEWNET;
 /// As fork(), with the child the first process of new namespaces of these kinds.
 pid_t fork_into(int new_namespaces);
 
-/// Starts a node and waits until it is ready; its network is still without wires. The process that
-/// is returned does nothing but reap what the node's programs leave behind; the node ends with it.
-pid_t start_node(int node, const std::string& hosts);
+/// Starts a node of this name and waits until it is ready; its network is still without wires. The
+/// process that is returned does nothing but reap what the node's programs leave behind; the node
+/// ends with it.
+pid_t start_node(const std::string& name, const std::string& hosts);
 
 struct Spawn {
   Arguments command;

@@ -24,12 +24,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void write_launcher_files(const Shape& shape, const std::vector<pid_t>& nodes) {
+void write_launcher_files(const Shape& shape, const std::vector<pid_t>& nodes, int leaves) {
   Arguments shell = {own_path().string(), "cluster", "rsh", "--processes"};
   std::string processes;
   for (const pid_t process : nodes) processes += fmt::format("{},", process);
   processes.pop_back();
   shell.push_back(processes);
+  if (leaves > 0) shell.insert(shell.end(), {"--leaves", std::to_string(leaves)});
   shell.emplace_back("--");
   write_script(kRemoteShell, "exec " + shell_words(shell) + " \"$@\"");
   std::ofstream machines(kMachineFile);
@@ -96,20 +97,24 @@ int await_job(std::vector<pid_t> running, const std::vector<pid_t>& nodes) {
   return result;
 }
 
-void tell(const Cluster& cluster, const Busy& busy, int status) {
+void tell(const Cluster& cluster, const WireBytes& bytes, const Busy& busy, int status) {
   const int cores = usable_cores();
-  const WireBytes bytes = wire_bytes();
   if (cluster.json) {
-    const Json summary = {{"nodes", cluster.shape.nodes()},
-                          {"ranks_per_node", cluster.shape.ranks_per_node},
-                          {"rate_bits_per_s", cluster.wires.bits_per_s},
-                          {"loss_percent", 100 * cluster.wires.loss},
-                          {"seconds", busy.seconds()},
-                          {"cores", cores},
-                          {"busy_percent", busy.percent()},
-                          {"wire_bytes", bytes.sent},
-                          {"wire_bytes_down", bytes.received},
-                          {"status", status}};
+    Json summary = {{"nodes", cluster.shape.nodes()},
+                    {"ranks_per_node", cluster.shape.ranks_per_node},
+                    {"rate_bits_per_s", cluster.wires.bits_per_s},
+                    {"mtu", cluster.wires.mtu},
+                    {"loss_percent", 100 * cluster.wires.loss},
+                    {"seconds", busy.seconds()},
+                    {"cores", cores},
+                    {"busy_percent", busy.percent()},
+                    {"wire_bytes", bytes.sent},
+                    {"wire_bytes_down", bytes.received},
+                    {"status", status}};
+    if (cluster.wires.leaves > 0) {
+      summary["leaf_bytes"] = bytes.leaves_sent;
+      summary["leaf_bytes_down"] = bytes.leaves_received;
+    }
     std::fprintf(stderr, "%s\n", summary.dump().c_str());
     return;
   }
@@ -129,19 +134,27 @@ int supervise(const Cluster& cluster, const Job& job) {
   std::vector<pid_t> nodes;
   nodes.reserve(cluster.shape.ranks_per_node.size());
   for (int node = 0; node < cluster.shape.nodes(); ++node) {
-    nodes.push_back(start_node(node, hosts));
+    nodes.push_back(start_node(node_name(node), hosts));
   }
-  connect_nodes(nodes, cluster.wires);
-  write_launcher_files(cluster.shape, nodes);
-  const pid_t beside = job.beside.empty() ? 0 : spawn({.command = silent(job.beside)});
+  std::vector<pid_t> leaves, beside;
+  for (int leaf = 0; leaf < cluster.wires.leaves; ++leaf) {
+    leaves.push_back(start_node(leaf_name(leaf), hosts));
+  }
+  connect_nodes(nodes, leaves, cluster.wires);
+  write_launcher_files(cluster.shape, nodes, cluster.wires.leaves);
+  for (const Beside& one : job.beside) {
+    const pid_t at = one.leaf < 0 ? 0 : leaves[static_cast<std::size_t>(one.leaf)];
+    beside.push_back(spawn({.command = silent(one.command), .node = at}));
+  }
   const Busy busy;
   const int status = await_job(start_job(job, nodes), nodes);
-  if (beside > 0) kill(beside, SIGTERM);
-  tell(cluster, busy, status);
+  for (const pid_t one : beside) kill(one, SIGTERM);
+  tell(cluster, wire_bytes(leaves), busy, status);
   return status;
 }
 
-int run_remote_shell(const std::vector<pid_t>& nodes, const Arguments& node_and_command) {
+int run_remote_shell(const std::vector<pid_t>& nodes, int leaves,
+                     const Arguments& node_and_command) {
   const auto named = [&](std::size_t i) {
     return node_and_command[0] == node_name(static_cast<int>(i));
   };
@@ -150,8 +163,12 @@ int run_remote_shell(const std::vector<pid_t>& nodes, const Arguments& node_and_
   if (node == nodes.size()) fail("the virtual cluster has no node {}", node_and_command[0]);
   std::string words;
   for (std::size_t i = 1; i < node_and_command.size(); ++i) words += node_and_command[i] + " ";
-  const pid_t child =
-      spawn({.command = {"/bin/sh", "-c", words}, .node = nodes[node], .own_group = true});
+  Spawn what{.command = {"/bin/sh", "-c", words}, .node = nodes[node], .own_group = true};
+  if (leaves > 0) {
+    const int leaf = leaf_of(static_cast<int>(node), static_cast<int>(nodes.size()), leaves);
+    what.environment.emplace_back("CARILLON_SWITCH", leaf_address(leaf) + "," + kFrontAddress);
+  }
+  const pid_t child = spawn(what);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -88,7 +88,9 @@ constexpr std::array kRows = {
         "without; 0: 2 s, or half a second where nobody has asked for multicast.",
         nullptr, &Config::multicast_join_s, 0, 3600},
     Row{"CARILLON_SWITCH", "text",
-        "Switch that reduces between nodes, ADDRESS or ADDRESS:PORT; empty: none.",
+        "Switch that reduces between nodes, ADDRESS or ADDRESS:PORT; of a tree of them this "
+        "node's, "
+        "the one above, ..., the root, with commas; empty: none.",
         &Config::in_switch, nullptr, 0, 0},
     Row{"CARILLON_SWITCH_KEY", "text", "File with the key of that switch's administrator.",
         &Config::switch_key, nullptr, 0, 0},

@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -27,7 +29,8 @@ using aggregate::Endpoint;
 
 constexpr int kLookMs = 100;                        // of the thread, at a program that is elsewhere
 constexpr std::int64_t kElsewhereNs = 100'000'000;  // when it has made no progress for so long
-constexpr std::uint16_t kWindow = 64;
+constexpr std::uint32_t kWindow = 64;  // of packets of the usual length, or the same bytes
+constexpr std::uint32_t kLeastWindow = 16;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kTrialNs = 2 * kSecond;
 constexpr aggregate::ControlTimes kControlTimes = {.retry_ns = 50'000'000,
@@ -38,18 +41,32 @@ bool draw(void* to, std::size_t bytes) {
   return getrandom(to, bytes, 0) == static_cast<ssize_t>(bytes);
 }
 
+// As much in flight whatever the packets' length; a power of two.
+std::uint16_t window_of(std::uint16_t operand_bytes, std::uint16_t most) {
+  constexpr std::uint32_t kBytes = kWindow * aggregate::kBurstOperandBytes;
+  const std::uint32_t packets = kBytes / std::max<std::uint32_t>(operand_bytes, 1);
+  const std::uint32_t window = std::clamp(std::bit_ceil(packets), kLeastWindow, kWindow);
+  return static_cast<std::uint16_t>(std::min(window, std::bit_floor(std::uint32_t{most})));
+}
+
+Status broken_exchange() { return {Code::kSystem, "switch: the team's allgather failed"}; }
+
 }  // namespace
 
-// What each member tells first: where its packets come from, if it leads a node.
+// What each member tells first: where its packets come from, how long they may be, and its
+// switches, if it leads a node.
 struct TeamAggregation::Place {
   Endpoint at;
   std::int32_t code = 0;
+  std::uint32_t operand_bytes = 0;
+  aggregate::WayUp way;
 };
 
 // Then rank 0 what it has been allotted; and last, each leader whether that works.
 struct TeamAggregation::Verdict {
   std::int32_t code = 0;
   std::uint32_t job = 0, group = 0;
+  std::uint16_t window = 0, operand_bytes = 0;
   SipKey key;
   char why[200] = {};
 
@@ -71,13 +88,24 @@ struct TeamAggregation::Exchanges {
 
 Result<SwitchWish> switch_wish(const Config& settings) {
   if (settings.in_switch.empty()) return SwitchWish();
-  const auto at = aggregate::parse_endpoint(settings.in_switch);
-  if (!at || !aggregate::is_host(*at)) {
-    return Status(Code::kInvalidArgument,
-                  "CARILLON_SWITCH=" + settings.in_switch +
-                      " is no IPv4 address with or without :PORT, as 10.0.0.1:27182");
+  const auto bad = [&](const std::string& what) {
+    return Status(Code::kInvalidArgument, "CARILLON_SWITCH=" + settings.in_switch + " " + what);
+  };
+  SwitchWish wish = {.path = {}, .key_file = settings.switch_key};
+  std::istringstream words(settings.in_switch + ",");  // so that a comma at the end is seen
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto at = aggregate::parse_endpoint(word);
+    if (!at || !aggregate::is_host(*at)) {
+      return bad(
+          "is no IPv4 address with or without :PORT, as 10.0.0.1:27182, and no list of such "
+          "from this node's switch to the root of a tree, with commas");
+    }
+    wish.path.push_back(*at);
   }
-  return SwitchWish{.at = *at, .key_file = settings.switch_key};
+  if (wish.path.size() > aggregate::kMaxLevels) {
+    return bad("has more levels of switches than " + std::to_string(aggregate::kMaxLevels));
+  }
+  return wish;
 }
 
 std::int64_t TeamAggregation::now_ns() {
@@ -95,8 +123,10 @@ TeamAggregation::TeamAggregation(const crl_oob_t& oob, const Nodes& nodes, const
       exchanges_(std::make_unique<Exchanges>()) {
   for (int node = 0; node < nodes_; ++node) leaders_.push_back(nodes.members(node).front());
   if (is_leader_) open_port();
-  Place mine{.code = static_cast<std::int32_t>(mine_.code())};
+  Place mine{.code = static_cast<std::int32_t>(mine_.code()), .operand_bytes = operand_bytes_};
   if (port_) mine.at = port_->at();
+  std::ranges::copy(wish_.path, mine.way.at.begin());
+  mine.way.levels = static_cast<std::uint32_t>(wish_.path.size());
   if (Status status = exchanges_->places.post(oob_, mine); !status.ok())
     broken_ = std::move(status);
 }
@@ -109,12 +139,13 @@ TeamAggregation::~TeamAggregation() {
 
 // At the address that packets for the switch leave by.
 void TeamAggregation::open_port() {
-  const auto from = aggregate::address_towards(wish_.at);
-  if (!from.ok()) {
-    mine_ = from.status();
+  const auto route = aggregate::route_to(wish_.path.front());
+  if (!route.ok()) {
+    mine_ = route.status();
     return;
   }
-  auto port = aggregate::UdpPort::open({.ip = from.value(), .port = 0});
+  operand_bytes_ = route.value().operand_bytes;
+  auto port = aggregate::UdpPort::open({.ip = route.value().from, .port = 0});
   if (port.ok()) {
     port_ = std::move(port.value());
   } else {
@@ -149,34 +180,53 @@ Result<bool> TeamAggregation::set_up() {
 }
 
 Result<bool> TeamAggregation::move_on() {
-  const Status broken(Code::kSystem, "switch: the team's allgather failed");
   if (step_ == Step::kPlaces) {
     const Code code = exchanges_->places.test();
     if (code == Code::kInProgress) return false;
-    if (code != Code::kOk) return broken;
+    if (code != Code::kOk) return broken_exchange();
     status_ = take_places();
     if (!status_.ok()) return true;
     step_ = Step::kGroup;
     if (oob_.rank == 0) begin_control();
   }
   if (step_ == Step::kGroup) {
-    if (!exchanges_->posted) {
-      if (oob_.rank == 0 && !control_is_over()) return false;
-      exchanges_->posted = true;
-      Verdict mine{.job = job_, .group = tree_ ? tree_->group() : 0};
-      if (oob_.rank == 0) mine.key = aggregate::job_key(administrator_, job_, nonce_);
-      mine.set(mine_);
-      if (Status status = exchanges_->verdicts.post(oob_, mine); !status.ok()) return status;
-    }
-    const Code code = exchanges_->verdicts.test();
-    if (code == Code::kInProgress) return false;
-    if (code != Code::kOk) return broken;
-    status_ = exchanges_->verdicts.all().front().status();
-    if (!status_.ok()) return true;
+    auto over = end_group();
+    if (!over.ok() || !over.value() || !status_.ok()) return over;
     step_ = Step::kTrial;
     exchanges_->posted = false;
     if (is_leader_) begin_trial();
   }
+  auto over = end_trial();
+  if (!over.ok() || !over.value()) return over;
+  // Something on the way may take no packets as long as all interfaces do.
+  if (status_.ok() || allotted_operand_bytes_ <= aggregate::kBurstOperandBytes) return true;
+  try_shorter_packets();
+  return false;
+}
+
+// What rank 0 has been allotted is told to all.
+Result<bool> TeamAggregation::end_group() {
+  if (!exchanges_->posted) {
+    if (oob_.rank == 0 && !control_is_over()) return false;
+    exchanges_->posted = true;
+    Verdict mine{.job = job_,
+                 .group = tree_ ? tree_->group() : 0,
+                 .window = window_,
+                 .operand_bytes = operand_bytes_};
+    if (oob_.rank == 0) mine.key = aggregate::job_key(administrator_, job_, nonce_);
+    mine.set(mine_);
+    if (Status status = exchanges_->verdicts.post(oob_, mine); !status.ok()) return status;
+  }
+  const Code code = exchanges_->verdicts.test();
+  if (code == Code::kInProgress) return false;
+  if (code != Code::kOk) return broken_exchange();
+  const Verdict& allotted = exchanges_->verdicts.all().front();
+  status_ = allotted.status();
+  allotted_operand_bytes_ = allotted.operand_bytes;
+  return true;
+}
+
+Result<bool> TeamAggregation::end_trial() {
   if (!exchanges_->posted) {
     if (is_leader_ && !trial_is_over()) return false;
     exchanges_->posted = true;
@@ -186,28 +236,50 @@ Result<bool> TeamAggregation::move_on() {
   }
   const Code code = exchanges_->trials.test();
   if (code == Code::kInProgress) return false;
-  if (code != Code::kOk) return broken;
+  if (code != Code::kOk) return broken_exchange();
   for (const Verdict& one : exchanges_->trials.all()) {
     if (status_.ok()) status_ = one.status();
   }
   return true;
 }
 
+// With another group; the one before goes with the job.
+void TeamAggregation::try_shorter_packets() {
+  exchanges_ = std::make_unique<Exchanges>();
+  member_.reset();
+  trial_.reset();
+  status_ = mine_ = {};
+  operand_bytes_ = aggregate::kBurstOperandBytes;
+  step_ = Step::kGroup;
+  if (oob_.rank == 0) build_group();
+}
+
 Status TeamAggregation::take_places() {
   const auto places = exchanges_->places.all();
+  std::vector<aggregate::WayUp> ways;
+  operand_bytes_ = aggregate::kMaxOperandBytes;
   for (const Rank leader : leaders_) {
     const Place& place = places[static_cast<std::size_t>(leader)];
     if (place.code != 0) {
-      return {Code::kUnsupported, "rank " + std::to_string(leader) +
-                                      " has no way to the switch at " + aggregate::text(wish_.at) +
+      return {Code::kUnsupported, "rank " + std::to_string(leader) + " has no way to its switch" +
                                       (mine_.ok() ? "" : ": " + std::string(mine_.message()))};
     }
     hosts_.push_back(place.at);
+    ways.push_back(place.way);
+    operand_bytes_ = std::min(operand_bytes_, static_cast<std::uint16_t>(place.operand_bytes));
   }
-  if (aggregate::one_switch_joins(static_cast<std::int64_t>(hosts_.size()))) return {};
-  return {Code::kUnsupported, "a switch has " + std::to_string(aggregate::kMaxChildren) +
-                                  " ports, and the team " + std::to_string(hosts_.size()) +
-                                  " nodes"};
+  if (!aggregate::one_switch_joins(static_cast<std::int64_t>(hosts_.size()))) {
+    return {Code::kUnsupported, "a group has " + std::to_string(aggregate::kMaxChildren) +
+                                    " hosts at most, and the team " +
+                                    std::to_string(hosts_.size()) + " nodes"};
+  }
+  if (operand_bytes_ == 0) {
+    return {Code::kUnsupported, "a node's MTU towards its switch leaves no room for operands"};
+  }
+  auto tree = aggregate::tree_of(hosts_, ways);
+  if (!tree.ok()) return tree.status();
+  host_tree_ = std::move(tree.value());
+  return {};
 }
 
 void TeamAggregation::begin_control() {
@@ -222,9 +294,14 @@ void TeamAggregation::begin_control() {
     administrator_ = key.value();
     job_ = std::max(job_, 1U);
     constexpr std::uint64_t kJobMemory = std::uint64_t{64} << 20;
-    const aggregate::Job quota = {.nonce = nonce_, .groups = 1, .memory_bytes = kJobMemory};
+    const aggregate::Job quota = {.nonce = nonce_, .groups = 2, .memory_bytes = kJobMemory};
     jobs_ = std::make_unique<aggregate::Requests>(administrator_, first_request, kControlTimes);
-    jobs_->start({aggregate::install_job(wish_.at, job_, quota)}, now_ns());
+    std::vector<aggregate::Request> requests;
+    for (const aggregate::TreeSwitch& one : host_tree_.switches) {
+      requests.push_back(aggregate::install_job(one.at, job_, quota));
+      requests.push_back(aggregate::ask_limits(one.at, 0));
+    }
+    jobs_->start(std::move(requests), now_ns());
   }
 }
 
@@ -236,12 +313,7 @@ bool TeamAggregation::control_is_over() {
     return true;
   }
   if (!tree_) {
-    tree_ = std::make_unique<aggregate::TreeControl>(
-        job_, aggregate::job_key(administrator_, job_, nonce_), 1, kControlTimes);
-    tree_->build({.switches = {{.at = wish_.at, .parent = {}, .children = hosts_}},
-                  .window = kWindow,
-                  .operand_bytes = aggregate::kBurstOperandBytes},
-                 now_ns());
+    build_group();
     return false;
   }
   if (!tree_->done()) return false;
@@ -249,22 +321,38 @@ bool TeamAggregation::control_is_over() {
   return true;
 }
 
+// Of what all interfaces and all switches take.
+void TeamAggregation::build_group() {
+  const aggregate::Limits& limits = jobs_->least_limits();
+  constexpr unsigned kWord = 8;
+  operand_bytes_ = static_cast<std::uint16_t>(
+      std::min<unsigned>(operand_bytes_, limits.operand_bytes) / kWord * kWord);
+  window_ = window_of(operand_bytes_, limits.window);
+  tree_ = std::make_unique<aggregate::TreeControl>(
+      job_, aggregate::job_key(administrator_, job_, nonce_), next_request_, kControlTimes);
+  next_request_ += static_cast<std::uint32_t>(2 * host_tree_.switches.size());
+  tree_->build(
+      {.switches = host_tree_.switches, .window = window_, .operand_bytes = operand_bytes_},
+      now_ns());
+}
+
 // A packet of everybody's, as long as packets get, through the switch and back: the path may take
 // shorter ones only.
 void TeamAggregation::begin_trial() {
   const Verdict& allotted = exchanges_->verdicts.all().front();
   job_ = allotted.job;
+  const auto number = static_cast<std::uint16_t>(node_);
   member_ = std::make_unique<aggregate::Member>(
       aggregate::StreamConfig{.job = allotted.job,
                               .group = allotted.group,
                               .key = allotted.key,
-                              .child = static_cast<std::uint16_t>(node_),
-                              .window = kWindow,
-                              .operand_bytes = aggregate::kBurstOperandBytes,
-                              .path = {wish_.at},
+                              .child = host_tree_.ports[number],
+                              .window = allotted.window,
+                              .operand_bytes = allotted.operand_bytes,
+                              .path = wish_.path,
                               .times = kStreamTimes},
-      hosts_);
-  trial_data_.assign(aggregate::kBurstOperandBytes, std::byte{0});
+      aggregate::Hosts{.at = hosts_, .places = host_tree_.places, .own = number});
+  trial_data_.assign(allotted.operand_bytes, std::byte{0});
   trial_ = member_->post({.op = aggregate::Op::kSum,
                           .type = aggregate::Type::kInt64,
                           .input = trial_data_.data(),
@@ -282,7 +370,8 @@ bool TeamAggregation::trial_is_over() {
   } else if (now_ns() > trial_ends_ns_) {
     mine_ = Status(Code::kTimeout, "rank " + std::to_string(oob_.rank) + " has sent a packet of " +
                                        std::to_string(trial_data_.size()) +
-                                       " bytes through the switch at " + aggregate::text(wish_.at) +
+                                       " bytes through the switch at " +
+                                       aggregate::text(wish_.path.front()) +
                                        " and heard nothing for 2 s: do all packets get there?");
   }
   return !mine_.ok();
@@ -389,7 +478,12 @@ int TeamAggregation::look_now() {
 bool TeamAggregation::group_is_freed() {
   if (!removing_) {
     removing_ = true;
-    jobs_->start({aggregate::remove_job(wish_.at, job_, nonce_)}, now_ns());
+    std::vector<aggregate::Request> requests;
+    requests.reserve(host_tree_.switches.size());
+    for (const aggregate::TreeSwitch& one : host_tree_.switches) {
+      requests.push_back(aggregate::remove_job(one.at, job_, nonce_));
+    }
+    jobs_->start(std::move(requests), now_ns());
     move_port();
   }
   return (member_ && !member_->fall_back_reason().ok()) || jobs_->done();

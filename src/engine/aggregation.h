@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A team's aggregation at this rank: how its nodes' leaders join a group of a switch, and their end
-// of it. The other ranks only take part in the agreement.
+// A team's aggregation at this rank: how its nodes' leaders join a group of a switch, or of a tree
+// of them, and their end of it. The other ranks only take part in the agreement.
 //
 // A host that has its result may be needed by others when the switch goes away, whatever its
 // program does meanwhile: a thread looks after the group when nobody else has for a while.
@@ -22,13 +22,15 @@
 #include "schedule/nodes.h"
 #include "transport/aggregate/control.h"
 #include "transport/aggregate/member.h"
+#include "transport/aggregate/tree.h"
 #include "transport/aggregate/udp_port.h"
 
 namespace carillon {
 
 /// What CARILLON_SWITCH and CARILLON_SWITCH_KEY say.
 struct SwitchWish {
-  aggregate::Endpoint at;  ///< nowhere: there is none, or it has failed
+  std::vector<aggregate::Endpoint> path;  ///< this node's switch, the one above, ..., the root;
+                                          ///< empty: there is none, or it has failed
   std::string key_file;
 };
 Result<SwitchWish> switch_wish(const Config& settings);
@@ -77,9 +79,13 @@ class TeamAggregation final : private aggregate::DatagramListener {
   Status take_places();
   void begin_control();
   [[nodiscard]] bool control_is_over();
+  void build_group();
   void begin_trial();
   [[nodiscard]] bool trial_is_over();
   Result<bool> move_on();
+  Result<bool> end_group();
+  Result<bool> end_trial();
+  void try_shorter_packets();
   [[nodiscard]] bool group_is_freed();
   void start_thread();
   void stop_thread();
@@ -96,11 +102,15 @@ class TeamAggregation final : private aggregate::DatagramListener {
   std::unique_ptr<Exchanges> exchanges_;
   std::unique_ptr<aggregate::UdpPort> port_;  // leaders
   std::vector<aggregate::Endpoint> hosts_;    // by node
-  // Of rank 0: what it asks of the switch.
+  aggregate::HostTree host_tree_;             // and theirs
+  // Of a packet: what this host's interface takes, then all of them; and what rank 0 was allotted.
+  std::uint16_t operand_bytes_ = 0, allotted_operand_bytes_ = 0;
+  // Of rank 0: what it asks of the switches.
   SipKey administrator_;
   std::unique_ptr<aggregate::Requests> jobs_;
   std::unique_ptr<aggregate::TreeControl> tree_;
-  std::uint32_t job_ = 0;
+  std::uint32_t job_ = 0, next_request_ = 1;  // the latter with the job's key
+  std::uint16_t window_ = 0;
   std::uint64_t nonce_ = 0;
   bool removing_ = false;
   std::unique_ptr<aggregate::Member> member_;

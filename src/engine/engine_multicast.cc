@@ -52,7 +52,7 @@ bool Engine::datagrams_arrived() const {
 }
 
 void Engine::stop_aggregating(const Status& why, bool tells) {
-  switch_.at = {};
+  switch_.path.clear();
   if (tells) log(LogLevel::kWarning, "the hosts do without a switch: " + why.to_string());
 }
 

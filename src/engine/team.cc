@@ -57,7 +57,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     if (!pair_ids_) mine.segment_id = 0;
   }
   mine.multicast = offer_multicast();
-  mine.in_switch = engine.switch_wish().at.port != 0 ? 1 : 0;
+  mine.in_switch = engine.switch_wish().path.empty() ? 0 : 1;
   mine.crowded = engine.crowded() ? 1 : 0;
   mine.reproducible = engine.settings().reproducible != 0 ? 1 : 0;
   mine.lists = engine.list_terms();

@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/ip.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -129,17 +130,33 @@ OwnFd OwnFd::epoll() {
   return make([] { return epoll_create1(EPOLL_CLOEXEC); });
 }
 
+namespace {
+
+// Best effort: without it a host that vanishes is noticed later, nothing else.
+void set(const OwnFd& socket, int level, int name, int value) {
+  (void)setsockopt(socket.get(), level, name, &value, sizeof value);
+}
+
+// What a host has queued for another may take longer than an end may be silent. Signs of life do
+// not wait behind that where a queue knows what is urgent: Linux's usual one does, on the host by
+// the priority, and others on the way by the packet's mark.
+void go_before_data(const OwnFd& socket) {
+  constexpr int kInteractive = 6;  // TC_PRIO_INTERACTIVE; more takes a privilege
+  set(socket, IPPROTO_IP, IP_TOS, IPTOS_LOWDELAY);
+  set(socket, IPPROTO_IPV6, IPV6_TCLASS, IPTOS_LOWDELAY);
+  set(socket, SOL_SOCKET, SO_PRIORITY, kInteractive);  // the others set it, too
+}
+
+}  // namespace
+
 void watch_closely(const OwnFd& connection) {
-  const auto set = [&](int level, int name, int value) {
-    // Best effort: without it a host that vanishes is noticed later, nothing else.
-    (void)setsockopt(connection.get(), level, name, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, kIntervalS);
-  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  go_before_data(connection);
+  set(connection, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(connection, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
+  set(connection, IPPROTO_TCP, TCP_KEEPINTVL, kIntervalS);
+  set(connection, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(connection, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
+  set(connection, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 namespace {
@@ -281,6 +298,7 @@ Result<Listening> listen_anywhere() {
       return cannot_listen("bind");
     }
   }
+  go_before_data(made.fd);  // so do the connections that it takes, before they are accepted
   if (listen(made.fd.get(), kBacklog) != 0) return cannot_listen("listen");
   sockaddr_in6 bound = {};  // the port has the same place in both kinds
   socklen_t length = sizeof bound;

@@ -46,7 +46,8 @@ class OwnFd {
   unsigned generation_ = 0;
 };
 
-/// The kernel notices within about 3 s that the host at the other end has vanished.
+/// The kernel notices within about 3 s that the host at the other end has vanished; its packets go
+/// before data, where queues make a difference.
 void watch_closely(const OwnFd& connection);
 
 /// An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d.

@@ -19,7 +19,8 @@ Shape read_shape(std::span<const std::byte> payload) {
                  .parent_child = tree.parent_child,
                  .window = tree.window,
                  .operand_bytes = tree.operand_bytes,
-                 .children = {}};
+                 .children = {},
+                 .places = {}};
   for (std::size_t i = 0; i < tree.children; ++i) {
     const Child child = load_child(payload.data() + kTreeBytes + i * kChildBytes);
     shape.children.push_back({child.ip, child.port});

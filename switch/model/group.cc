@@ -38,6 +38,8 @@ Group::Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape
     const std::uint32_t sequence = first - slots + i;
     slots_[sequence % slots].sequence = sequence;
   }
+  const std::size_t last = shape_.places.empty() ? 0 : *std::ranges::max_element(shape_.places);
+  operands_.resize(std::max(shape_.children.size(), last + 1));
   slot_bytes_ = slot_bytes(shape_);
   // Not touched before it is used: a system gives memory then only.
   memory_ = std::make_unique_for_overwrite<std::byte[]>(shape_.memory_bytes());
@@ -108,13 +110,12 @@ Reason Group::contribute(const Packet& packet, Counters& counters, Output& outpu
 }
 
 void Group::complete(Slot& slot, std::uint16_t index, Output& output) {
-  std::array<std::byte*, kMaxChildren> operands{};
-  const std::size_t ports = shape_.children.size();
-  for (std::size_t child = 0; child < ports; ++child) {
-    if ((slot.present & bit(child)) != 0) operands[child] = operand_of(index, child);
+  std::ranges::fill(operands_, nullptr);
+  for (std::size_t child = 0; child < shape_.children.size(); ++child) {
+    if ((slot.present & bit(child)) == 0) continue;
+    operands_[shape_.places.empty() ? child : shape_.places[child]] = operand_of(index, child);
   }
-  const std::byte* const result =
-      combine_ports(slot.op, slot.type, std::span(operands).first(ports), slot.count);
+  const std::byte* const result = combine_ports(slot.op, slot.type, operands_, slot.count);
   const std::size_t bytes = result == nullptr ? 0 : slot.count * type_bytes(slot.type);
   slot.packet_bytes = kHeaderBytes + bytes;
   const auto datagram = packet_of(index).first(slot.packet_bytes);

@@ -27,6 +27,9 @@ struct Shape {
   std::uint16_t window = 0;
   std::uint16_t operand_bytes = 0;
   std::vector<Endpoint> children;  ///< one per port; nowhere: absent
+  /// Where the children's operands come in the order of combination; empty: by port. Of hosts that
+  /// do the work of several switches; no request says it.
+  std::vector<std::uint32_t> places;
   bool operator==(const Shape&) const = default;
 
   [[nodiscard]] bool is_root() const { return parent == Endpoint{}; }
@@ -86,7 +89,8 @@ class Group {
   SipKey key_;
   Shape shape_;
   std::vector<Endpoint> present_children_;
-  std::uint64_t all_ = 0;  // bits of the ports that are there
+  std::vector<std::byte*> operands_;  // by place, while they are combined
+  std::uint64_t all_ = 0;             // bits of the ports that are there
   std::vector<Slot> slots_;
   // Per slot: the packet that was sent up or is the result; the children's operands.
   std::unique_ptr<std::byte[]> memory_;

@@ -319,6 +319,22 @@ class Losses(Cluster):
 
 
 @unittest.skipUnless("openmpi" in probes(), "needs Open MPI")
+class SlowWires(Cluster):
+    def test_who_waits_behind_long_queues_lives(self):
+        done = self.ok("cluster", "run", "--nodes", 2, "--rate", "20mbit", "--mpi", "openmpi", "--",
+                       PROBES / "starve_probe-openmpi", 15_500_000, CARILLON_NETWORK="fabric")
+        waited = float(re.search(r"waited (\S+) s", done.out)[1])
+        # As long as the queue takes; a lifeline that is silent for three seconds is none.
+        self.assertGreater(waited, 6)
+        self.assertEqual(sorted(line for line in done.out.splitlines() if line.startswith("rank")),
+                         ["rank 0 of 2, errors 0", "rank 1 of 2, errors 0"])
+
+    def test_packets_are_as_long_as_they_may_be(self):
+        for mtu in (1280, 9000):
+            self.assertEqual(self.exec(2, "cat /sys/class/net/eth0/mtu", "--mtu", mtu), [str(mtu)] * 2)
+
+
+@unittest.skipUnless("openmpi" in probes(), "needs Open MPI")
 class Traces(Cluster):
     def test_all_ranks_are_in_one_file(self):
         trace = self.folder / "trace.json"
@@ -440,6 +456,9 @@ class Refusals(CliTest):
                       "-9223372036854775807M", "9223372036854775807M", "99999999999999999999", "x"):
             self.fails("is no burst of 2K to 8M", "cluster", "exec", "--nodes", 2, "--rate", "1mbit",
                        f"--burst={burst}", "true")
+        self.fails("not in range 576", "cluster", "exec", "--nodes", 2, "--mtu", 500, "true", status=2)
+        self.fails("packet of --mtu 9000 is longer", "cluster", "exec", "--nodes", 2, "--rate",
+                   "1mbit", "--burst", "8K", "--mtu", 9000, "true")
         self.fails("--burst requires --rate", "cluster", "exec", "--nodes", 2, "--burst", "3K", "true",
                    status=2)
 

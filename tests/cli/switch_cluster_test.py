@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# MPI programs on virtual clusters whose switch reduces: right results, and one copy of the data up
-# and one down per node. Only root can do that. Run by hand with --print it measures instead: how
+# MPI programs on virtual clusters whose switch, or tree of switches, reduces: right results, also when
+# one is killed, and one copy of the data up and one down on each wire. Only root can do that. Run by hand with --print it measures instead: how
 # long allreduces take, through the switch and by the best of the hosts' algorithms, what the wires
 # allow, how busy the cores were, and how many copies each node sent and received. With --print=8x1
 # or --print=16x1 on one of the two clusters only.
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from support import CliTest, has_rtl, main, may_make_clusters, run
+from support import CARILLON, CliTest, clean_environment, has_rtl, main, may_make_clusters, run
 
 PROBES = Path(os.environ.get("CLUSTER_PROBES", "build/tests")).resolve()
 PROBE = PROBES / "switch_probe-openmpi"
@@ -58,6 +61,80 @@ class SwitchCluster(CliTest):
             self.assertEqual(sorted(line for line in said if line.startswith("rank ")),
                              [f"rank {rank} of {ranks}, errors 0, allreduce.switch"
                               for rank in range(ranks)])
+
+    def test_a_tree_has_one_copy_on_each_wire(self):
+        nodes, count, leaves = 5, 100000, 2
+        least = switch_wire_bytes(count * 8)
+        rows, summary = self.measure("switch", {count: 10}, ("--nodes", nodes, "--switch", self.key,
+                                                             "--switch-leaves", leaves))
+        for way in ("up", "down"):
+            self.assertTrue(least <= rows[count][way] <= 1.2 * least, (least, rows))
+        for way in ("leaf_bytes", "leaf_bytes_down"):  # with all else that nodes say to each other
+            self.assertTrue(11 * leaves * least <= summary[way] <= 1.3 * 11 * leaves * least,
+                            (11 * leaves * least, summary))
+
+    def test_any_switch_of_a_tree_may_die(self):
+        for victim in ("10.0.255.254", "10.0.254.1", "10.0.254.2"):
+            with self.subTest(victim=victim):
+                process = subprocess.Popen(
+                    [str(CARILLON), "cluster", "run", "--shape", "2,1,1,1", "--mpi", "openmpi",
+                     "--switch", str(self.key), "--switch-leaves", "2", "--", str(PROBE), "40"],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                    env=clean_environment({"CARILLON_NETWORK": "fabric",
+                                           "CARILLON_ALGORITHM": "allreduce=switch"}))
+                self.addCleanup(process.kill)
+                while process.stdout.readline() != "round 2\n":
+                    self.assertIsNone(process.poll())
+                os.kill(self.switchd_of(process.pid, victim), signal.SIGKILL)
+                out, err = process.communicate(timeout=120)
+                self.assertEqual(process.returncode, 0, out + err)
+                self.assertEqual(sorted(line for line in out.splitlines() if line[:5] == "rank "),
+                                 [f"rank {rank} of 5, errors 0, allreduce.switch" for rank in range(5)])
+                self.assertRegex(err, "do without a switch")
+
+    def switchd_of(self, cluster, address):
+        """The process of the cluster's switch there."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+                above = int(name)
+                while above > 1 and above != cluster:
+                    stat = Path(f"/proc/{above}/stat").read_text()
+                    above = int(stat.rpartition(")")[2].split()[1])
+            except OSError:  # it has just ended
+                continue
+            if above == cluster and b"switchd" in words and address.encode() in words:
+                found.append(int(name))
+        self.assertEqual(len(found), 1, found)
+        return found[0]
+
+    def test_packets_are_as_long_as_the_wires_take(self):
+        nodes, count = 3, 100000
+        for mtu, operand_bytes in ((9000, 8192), (4000, 3840), (1500, 1408), (1280, 1152)):
+            with self.subTest(mtu=mtu):
+                rows, summary = self.measure(
+                    "switch", {count: 5}, ("--nodes", nodes, "--switch", self.key, "--mtu", mtu))
+                self.assertEqual(summary["mtu"], mtu)
+                least = switch_wire_bytes(count * 8, operand_bytes)
+                for way in ("up", "down"):
+                    self.assertTrue(least <= rows[count][way] <= 1.03 * least, (least, rows))
+
+    @unittest.skipUnless(shutil.which("nft", path=os.environ["PATH"] + ":/usr/sbin:/sbin"), "no nft")
+    def test_packets_that_do_not_get_through_are_made_shorter(self):
+        script = self.file("filter", """#!/bin/sh
+PATH=$PATH:/usr/sbin:/sbin
+printf '%s\n' 'add table inet narrow' 'add chain inet narrow in { type filter hook input priority 0; }' \
+  'add rule inet narrow in meta l4proto udp meta length gt 2000 drop' | nft -f - || exit 1
+exec "$@"
+""")
+        done = run("cluster", "run", "--nodes", 3, "--switch", self.key, "--mtu", 9000, "--mpi",
+                   "openmpi", "--", script, PROBE, 5, CARILLON_NETWORK="fabric",
+                   CARILLON_ALGORITHM="allreduce=switch")
+        self.assertEqual(done.status, 0, done.out + done.err)
+        self.assertNotIn("do without a switch", done.err)
+        self.assertEqual(sorted(line for line in done.out.splitlines() if line.startswith("rank ")),
+                         [f"rank {rank} of 3, errors 0, allreduce.switch" for rank in range(3)])
 
     @unittest.skipUnless(has_rtl(), "built without Verilator")
     def test_results_of_the_hardware_are_right(self):
@@ -116,9 +193,9 @@ class SwitchCluster(CliTest):
                       flush=True)
 
 
-def switch_wire_bytes(size):
+def switch_wire_bytes(size, operand_bytes=OPERAND_BYTES):
     """Of a message to or from a switch, with all headers."""
-    return size + -(-size // OPERAND_BYTES) * SWITCH_HEADERS
+    return size + -(-size // operand_bytes) * SWITCH_HEADERS
 
 
 def host_wire_bytes(nodes, size):

@@ -6,6 +6,8 @@
  * rounds; rank 0 prints "round I" after each, so that something may happen meanwhile. With two
  * named pipes after it a call comes first in which rank 0 makes no progress (held), and with
  * "short" all are of a packet. After "rooted ROUNDS" the calls are reduces, bcasts and barriers.
+ * "groups N" makes so many communicators and calls on each of them in turn; rank 0 prints
+ * "groups G of N": those that have a group of the switch's.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -136,6 +138,29 @@ static void rooted(int round) {
   }
 }
 
+/* Calls of one communicator do not wait for those of others. */
+static void groups(int number) {
+  enum { COUNT = 1000 };
+  static double data[COUNT];
+  MPI_Comm* const all = malloc((size_t)number * sizeof *all);
+  if (all == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  int in_switch = 0;
+  double one = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); /* it comes first */
+  for (int i = 0; i < number; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &all[i]);
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < number; ++i) {
+      for (int k = 0; k < COUNT; ++k) data[k] = (double)value(rank, round + i, k);
+      MPI_Allreduce(MPI_IN_PLACE, data, COUNT, MPI_DOUBLE, MPI_SUM, all[i]);
+      in_switch += round == 0 && strcmp(algorithm(), "allreduce.switch") == 0;
+      check(data, 0, 3, round + i, COUNT);
+    }
+  }
+  for (int i = 0; i < number; ++i) MPI_Comm_free(&all[i]);
+  free(all);
+  if (rank == 0) printf("groups %d of %d\n", in_switch, number);
+}
+
 /* Ranks 0 and 1 meet in files: rank 1 comes when it is told by `go`, and rank 0, which has begun,
  * does nothing until rank 1 has its result. */
 static void held(const char* go, const char* end) {
@@ -170,6 +195,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const int by_root = argc > 2 && strcmp(argv[1], "rooted") == 0;
+  if (argc > 2 && strcmp(argv[1], "groups") == 0) groups(atoi(argv[2]));
   if (argc > 3) held(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[2], "short") == 0) lengths = 7;
   const int rounds = argc > 1 ? atoi(argv[1 + by_root]) : COUNTS;

@@ -69,6 +69,7 @@ class Team {
     tree.progress(0, direct);
     EXPECT_TRUE(jobs.status().ok() && tree.status().ok() && tree.done());
     for (std::size_t host = 0; host < hosts; ++host) {
+      Hosts hosts_there = {.at = at, .places = {}, .own = static_cast<std::uint16_t>(host)};
       members_.push_back(
           std::make_unique<Member>(StreamConfig{.job = kJob,
                                                 .group = tree.group(),
@@ -78,7 +79,7 @@ class Team {
                                                 .operand_bytes = kOperandBytes,
                                                 .path = {kSwitch},
                                                 .times = {}},
-                                   at));
+                                   std::move(hosts_there)));
       net_.add_host(host_at(host),
                     [this, host](const Endpoint& from, std::span<const std::byte> datagram) {
                       SwitchNet::Port port(net_, host_at(host));

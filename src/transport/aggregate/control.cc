@@ -33,6 +33,8 @@ Status bad_plan(const std::string& what) {
 
 void Requests::start(std::vector<Request> requests, std::int64_t now_ns) {
   asked_.clear();
+  least_limits_ = {
+      .children = kMaxChildren, .window = kMaxWindow, .operand_bytes = kMaxOperandBytes};
   status_ = {};
   unanswered_ = requests.size();
   for (Request& request : requests) {
@@ -86,11 +88,16 @@ bool Requests::take(const Endpoint& from, std::span<const std::byte> datagram) {
   }
   asked->answered = true;
   --unanswered_;
-  if (asked == asked_.begin()) {
-    first_answer_ = header;
-    if (header.kind == Kind::kLimits) first_limits_ = load_limits(packet->payload.data());
-  }
+  if (asked == asked_.begin()) first_answer_ = header;
+  if (header.kind == Kind::kLimits) note(load_limits(packet->payload.data()));
   return true;
+}
+
+void Requests::note(const Limits& limits) {
+  Limits& least = least_limits_;
+  least.children = std::min(least.children, limits.children);
+  least.window = std::min(least.window, limits.window);
+  least.operand_bytes = std::min(least.operand_bytes, limits.operand_bytes);
 }
 
 Request install_job(const Endpoint& at, std::uint32_t job, const Job& quota) {

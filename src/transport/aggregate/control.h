@@ -43,7 +43,8 @@ class Requests {
   [[nodiscard]] const Status& status() const { return status_; }
   /// Of the first request, once it is answered.
   [[nodiscard]] const Header& first_answer() const { return first_answer_; }
-  [[nodiscard]] const Limits& first_limits() const { return first_limits_; }
+  /// What all switches that have told their limits take: the least of each.
+  [[nodiscard]] const Limits& least_limits() const { return least_limits_; }
 
  private:
   struct Asked {
@@ -53,13 +54,15 @@ class Requests {
     std::int64_t times = 0;  // it was sent
     bool answered = false;
   };
+  void note(const Limits& limits);
+
   SipKey key_;
   std::uint32_t next_id_;
   ControlTimes times_;
   std::vector<Asked> asked_;
   std::size_t unanswered_ = 0;
   Header first_answer_;
-  Limits first_limits_;
+  Limits least_limits_;
   Status status_;
 };
 

@@ -18,8 +18,8 @@ bool is_fatal(const Status& status) {
 
 }  // namespace
 
-Member::Member(const StreamConfig& config, std::vector<Endpoint> hosts)
-    : config_(config), hosts_(std::move(hosts)), stream_(config), told_(hosts_.size()) {}
+Member::Member(const StreamConfig& config, Hosts hosts)
+    : config_(config), hosts_(std::move(hosts)), stream_(config), told_(hosts_.at.size()) {}
 
 void Member::progress(std::int64_t now_ns, Output& output) {
   if (!status_.ok()) return;
@@ -38,7 +38,7 @@ void Member::progress(std::int64_t now_ns, Output& output) {
     return;
   }
   asked_ns_ = now_ns;
-  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+  for (std::size_t host = 0; host < hosts_.at.size(); ++host) {
     if (!told_[host]) tell(host, true, output);
   }
   go_on(now_ns, output);
@@ -52,7 +52,7 @@ void Member::fall_back(const Status& why) {
   }
   reason_ = why;
   stream_.stop(why);
-  told_[config_.child] = stream_.first_unanswered();
+  told_[hosts_.own] = stream_.first_unanswered();
 }
 
 void Member::tell(std::size_t host, bool asks, Output& output) {
@@ -62,19 +62,19 @@ void Member::tell(std::size_t host, bool asks, Output& output) {
                          .flags = static_cast<std::uint8_t>(asks ? kAgainFlag : 0),
                          .job = config_.job,
                          .group = config_.group,
-                         .sequence = *told_[config_.child],
-                         .child = config_.child};
+                         .sequence = *told_[hosts_.own],
+                         .child = hosts_.own};
   seal(config_.key, header, packet);
-  output.send({&hosts_[host], 1}, packet);
+  output.send({&hosts_.at[host], 1}, packet);
 }
 
 bool Member::take_told(const Endpoint& from, const Header& header, Output& output) {
-  if (header.child >= hosts_.size() || header.child == config_.child ||
-      !(hosts_[header.child] == from)) {
+  if (header.child >= hosts_.at.size() || header.child == hosts_.own ||
+      !(hosts_.at[header.child] == from)) {
     return false;
   }
   if (reason_.ok()) {
-    fall_back(Status(Code::kPeerDead, "aggregate: another host of the group has lost the switch"));
+    fall_back(Status(Code::kPeerDead, "aggregate: another host of the group has lost a switch"));
   }
   if (!told_[header.child]) told_[header.child] = header.sequence;
   if ((header.flags & kAgainFlag) != 0) tell(header.child, false, output);
@@ -83,7 +83,7 @@ bool Member::take_told(const Endpoint& from, const Header& header, Output& outpu
 
 void Member::go_on(std::int64_t now_ns, Output& output) {
   if (std::ranges::any_of(told_, [](const auto& one) { return !one; })) return;
-  const std::uint32_t mine = *told_[config_.child];
+  const std::uint32_t mine = *told_[hosts_.own];
   std::uint32_t first = mine;
   for (const auto& one : told_) {
     if (static_cast<std::int32_t>(*one - first) < 0) first = *one;
@@ -97,9 +97,10 @@ void Member::go_on(std::int64_t now_ns, Output& output) {
                                          .parent_child = 0,
                                          .window = config_.window,
                                          .operand_bytes = config_.operand_bytes,
-                                         .children = hosts_},
+                                         .children = hosts_.at,
+                                         .places = hosts_.places},
                                    first);
-  stream_.go_on(hosts_, first, now_ns, output);
+  stream_.go_on(hosts_.at, hosts_.own, first, now_ns, output);
 }
 
 bool Member::take(const Endpoint& from, std::span<const std::byte> datagram, std::int64_t now_ns,

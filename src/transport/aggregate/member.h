@@ -3,7 +3,7 @@
 // A host of a group that does not depend on the switch: when that is gone, the hosts do its work.
 // Like Stream: no socket, no clock, no thread.
 //
-//   switch gone, or another host says so --> stopped: tell all the first packet that lacks a result
+//   a switch gone, or another host says so --> stopped: tell all the first packet without a result
 //       --all have told--> go on from the first that anybody lacks; slot i is combined by host
 //                          i mod hosts, in the switch's order: the same bits
 //
@@ -21,10 +21,16 @@
 
 namespace carillon::aggregate {
 
+/// The hosts of a group, of one switch or of a tree of them.
+struct Hosts {
+  std::vector<Endpoint> at;           ///< by number, this one included
+  std::vector<std::uint32_t> places;  ///< of each, in the switches' order (tree.h)
+  std::uint16_t own = 0;              ///< this one's number
+};
+
 class Member {
  public:
-  /// `hosts`: by port, this one included; of one switch.
-  Member(const StreamConfig& config, std::vector<Endpoint> hosts);
+  Member(const StreamConfig& config, Hosts hosts);
 
   std::optional<Stream::Ticket> post(const Operation& operation) { return stream_.post(operation); }
   [[nodiscard]] bool done(Stream::Ticket ticket) const { return stream_.done(ticket); }
@@ -47,7 +53,7 @@ class Member {
   void go_on(std::int64_t now_ns, Output& output);
 
   StreamConfig config_;
-  std::vector<Endpoint> hosts_;
+  Hosts hosts_;
   Stream stream_;
   Status status_, reason_;
   std::vector<std::optional<std::uint32_t>> told_;  // by host, while stopped and after

@@ -11,8 +11,8 @@
 
 namespace carillon::aggregate {
 
-/// Whether a switch of so many child ports has one for each of a team's nodes: a team's group is of
-/// one switch, and no tree.
+/// Whether a switch of so many child ports has one for each of a team's nodes. A tree of switches
+/// joins no more: when one goes away, the hosts do the work of all as if they were one.
 constexpr bool one_switch_joins(std::int64_t nodes, std::int64_t ports = kMaxChildren) {
   return nodes <= std::min<std::int64_t>(ports, kMaxChildren);
 }

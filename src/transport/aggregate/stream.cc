@@ -126,8 +126,9 @@ std::int64_t Stream::due_ns(const Record& record) const {
 void Stream::send_again(Record& record, std::int64_t now_ns, Output& output) {
   const auto packet = packet_of(record.sequence).first(record.packet_bytes);
   Header header = load_header(packet.data());
-  if ((header.flags & kAgainFlag) == 0) {
+  if ((header.flags & kAgainFlag) == 0 || header.child != config_.child) {
     header.flags |= kAgainFlag;
+    header.child = config_.child;
     seal(config_.key, header, packet);
   }
   if (record.tries < kMostDoublings) ++record.tries;
@@ -295,8 +296,9 @@ bool Stream::take_refusal(const Header& header, std::span<const std::byte> datag
   return true;
 }
 
-void Stream::go_on(std::span<const Endpoint> owners, std::uint32_t first, std::int64_t now_ns,
-                   Output& output) {
+void Stream::go_on(std::span<const Endpoint> owners, std::uint16_t child, std::uint32_t first,
+                   std::int64_t now_ns, Output& output) {
+  config_.child = child;
   path_.clear();
   for (const Endpoint& at : owners) path_.push_back({.at = at});
   owned_ = true;

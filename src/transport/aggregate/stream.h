@@ -82,10 +82,10 @@ class Stream {
   /// The first sequence that has no result here. While stopped it stays.
   [[nodiscard]] std::uint32_t first_unanswered() const { return first_; }
   /// After an end: sends all from `first` on, which is held, once more; from now on slot i belongs
-  /// to owners[i % owners.size()], which are nobody's to give up. What was answered is not written
-  /// to the caller's memory again.
-  void go_on(std::span<const Endpoint> owners, std::uint32_t first, std::int64_t now_ns,
-             Output& output);
+  /// to owners[i % owners.size()], of which this host is number `child`, and which are nobody's to
+  /// give up. What was answered is not written to the caller's memory again.
+  void go_on(std::span<const Endpoint> owners, std::uint16_t child, std::uint32_t first,
+             std::int64_t now_ns, Output& output);
 
   /// The next sequence; the last 2 * window before it are held.
   [[nodiscard]] std::uint32_t next_sequence() const { return next_; }

@@ -2,7 +2,10 @@
 #include "transport/aggregate/udp_port.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
@@ -20,6 +23,7 @@ constexpr int kBufferBytes = 4 << 20;  // of the socket, each way; the system ma
 constexpr int kMostWaits = 10;         // for room, of
 constexpr int kWaitMs = 10;            // each, before a datagram counts as lost
 constexpr std::size_t kDatagramBytes = kMaxDatagramBytes + 1;  // one more shows what is too long
+constexpr std::int64_t kEthernetBytes = 14;                    // of a frame, before IP's header
 
 sockaddr_in address_of(const Endpoint& at) {
   return {.sin_family = AF_INET, .sin_port = htons(at.port), .sin_addr = {.s_addr = htonl(at.ip)}};
@@ -49,7 +53,14 @@ bool is_passing(int error) {
 
 }  // namespace
 
-Result<std::uint32_t> address_towards(const Endpoint& to) {
+std::uint16_t operand_bytes_of(std::int64_t mtu) {
+  constexpr std::int64_t kHeaders = kFrameHeaderBytes - kEthernetBytes + kHeaderBytes;
+  constexpr std::int64_t kStep = 128;
+  const std::int64_t room = std::clamp<std::int64_t>(mtu - kHeaders, 0, kMaxOperandBytes);
+  return static_cast<std::uint16_t>(room / kStep * kStep);
+}
+
+Result<Route> route_to(const Endpoint& to) {
   const UniqueFd probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in name = address_of(to);
   socklen_t bytes = sizeof name;
@@ -58,7 +69,37 @@ Result<std::uint32_t> address_towards(const Endpoint& to) {
       getsockname(probe.get(), generic, &bytes) != 0) {
     return failure("no way to " + text(to));
   }
-  return endpoint_of(name).ip;
+  int mtu = 0;
+  socklen_t mtu_bytes = sizeof mtu;
+  if (getsockopt(probe.get(), IPPROTO_IP, IP_MTU, &mtu, &mtu_bytes) != 0) {
+    return failure("the MTU of the way to " + text(to));
+  }
+  return Route{.from = endpoint_of(name).ip, .operand_bytes = operand_bytes_of(mtu)};
+}
+
+Result<std::uint16_t> operand_bytes_at(std::uint32_t ip) {
+  ifaddrs* list = nullptr;
+  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!any.valid() || getifaddrs(&list) != 0) return failure("the addresses of this host");
+  std::int64_t outside = 0, least = 0;  // 0: none so far
+  const auto lessen = [](std::int64_t& to, std::int64_t mtu) {
+    to = to == 0 ? mtu : std::min(to, mtu);
+  };
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in name = {};
+    std::memcpy(&name, entry->ifa_addr, sizeof name);
+    if (ip != 0 && ntohl(name.sin_addr.s_addr) != ip) continue;
+    ifreq asked = {};
+    std::strncpy(asked.ifr_name, entry->ifa_name, sizeof asked.ifr_name - 1);
+    if (ioctl(any.get(), SIOCGIFMTU, &asked) != 0) continue;
+    lessen(least, asked.ifr_mtu);
+    if ((entry->ifa_flags & IFF_LOOPBACK) == 0) lessen(outside, asked.ifr_mtu);
+  }
+  freeifaddrs(list);
+  // What does not say how long packets may be takes what everybody does.
+  if (least == 0) return static_cast<std::uint16_t>(kBurstOperandBytes);
+  return operand_bytes_of(outside != 0 ? outside : least);
 }
 
 UdpPort::Batch::Batch(std::size_t datagrams)

@@ -17,8 +17,21 @@
 
 namespace carillon::aggregate {
 
-/// The address of this host that packets for `to` leave by.
-Result<std::uint32_t> address_towards(const Endpoint& to);
+/// The longest operand of a packet where datagrams with their IP headers may have so many bytes: a
+/// multiple of 128, so that 1,500 bytes give 1,408; 0: there is no room for one.
+std::uint16_t operand_bytes_of(std::int64_t mtu);
+
+/// How packets get to another host: the address of this one that they leave by, and how long their
+/// operands may be as far as the system knows.
+struct Route {
+  std::uint32_t from = 0;
+  std::uint16_t operand_bytes = 0;
+};
+Result<Route> route_to(const Endpoint& to);
+
+/// How long operands may be on the interface that has this address; of address 0, any, on that
+/// which takes the shortest ones.
+Result<std::uint16_t> operand_bytes_at(std::uint32_t ip);
 
 class DatagramListener {
  public:
