@@ -24,13 +24,19 @@ std::int64_t half_of_blocks(const ModelCall& call) {
 }
 std::int64_t piece(const ModelCall& call) { return longest_block(call, call.ranks); }
 std::int64_t piece_of_others(const ModelCall& call) { return longest_block(call, call.ranks - 1); }
+bool is_folded(const ModelCall& call) { return power_of_two_below(call.ranks) != call.ranks; }
+// By halves of blocks, of which the first ones may be longer; folded all at first.
 std::int64_t half(const ModelCall& call) {
-  return power_of_two_below(call.ranks) == call.ranks ? call.bytes / 2 : call.bytes;
+  return is_folded(call) ? call.bytes : BlockBytes(call, call.ranks)(0, call.ranks / 2);
 }
 
 std::int64_t none(const ModelCall& /*call*/) { return 0; }
 std::int64_t half_of_ranks(const ModelCall& call) { return call.bytes * (call.ranks / 2); }
 std::int64_t half_around(const ModelCall& call) { return block(call) * (call.ranks / 2); }
+std::int64_t all_blocks(const ModelCall& call) { return call.bytes * call.ranks; }
+std::int64_t half_of_blocks_or_all(const ModelCall& call) {
+  return is_folded(call) ? all_blocks(call) : half_of_ranks(call);
+}
 // The largest subtree of a binomial tree.
 std::int64_t subtree(const ModelCall& call) {
   const std::int32_t below = power_of_two_below(call.ranks);
@@ -41,6 +47,13 @@ std::int64_t subtree_of_k(const ModelCall& call) {
   std::int64_t below = 1;  // the largest power of k that is less than the ranks
   while (below * call.k < call.ranks) below *= call.k;
   return call.bytes * std::max(std::min(below, call.ranks - below), below / call.k);
+}
+
+// Of a vector in blocks, around the ring and up a tree.
+std::int64_t half_around_or_subtree(const ModelCall& call) {
+  ModelCall of_block = call;
+  of_block.bytes = block(call);
+  return std::max(half_around(call), subtree_of_k(of_block));
 }
 
 constexpr std::array kModels = {
@@ -101,13 +114,20 @@ constexpr std::array kModels = {
     ModelRow{"reduce.flat_blocks",
              "short vectors, or two ranks: (P-1) S, F, (P-1) (R + A), S + F, (P-1) (R + C) of n/P",
              0, reduce_flat_blocks_ps, piece},
+    ModelRow{"reduce.reduce_scatter_gather",
+             "sum over i of 2 (S + F + R)(n/2^i) + A(n/2^i) + C(n/2^i); folded: 1 more of n", 0,
+             reduce_reduce_scatter_gather_ps, half},
+    ModelRow{"reduce.circulant",
+             "sum over i of (S + F + R + A)(n_i), n_i = n/2, n/4, ... of blocks; as gather.knomial",
+             2, reduce_circulant_ps, half_around_or_subtree},
     ModelRow{"reduce.degree_k", "sum over levels of S + F + (k-1) max(G n + g, R + A) + R + A", 1,
              reduce_degree_k_ps, whole},
     ModelRow{"allgather.flat", "short blocks, or two ranks: (P-1) S + C, F, (P-1) (R + C)", 0,
              allgather_flat_ps, whole},
     ModelRow{"allgather.ring", "(P-1) (S + F + R + C) + C", 0, allgather_ring_ps, whole},
-    ModelRow{"allgather.recursive_doubling", "sum over i of (S + F + R + C)(2^i n); C", 0,
-             allgather_recursive_doubling_ps, half_of_ranks},
+    ModelRow{"allgather.recursive_doubling",
+             "sum over i of (S + F + R + C)(2^i n); C; folded: 2 more", 0,
+             allgather_recursive_doubling_ps, half_of_blocks_or_all},
     ModelRow{"allgather.bruck", "sum over i of (k-1) S + F + (k-1) (R + C)(k^i n); C", 2,
              allgather_bruck_ps, longest_of_bruck},
     ModelRow{"gather.flat", "S + F + (P-1) max(G n + g, R + C), at least 2 C + R", 0,
@@ -137,8 +157,21 @@ constexpr std::array kModels = {
     ModelRow{"reduce_scatter_block.pairwise",
              "(P-1) (S + F + R + A); of short blocks (P-1) max(S, G n + g) + F + R + A", 0,
              reduce_scatter_block_pairwise_ps, whole},
-    ModelRow{"reduce_scatter_block.recursive_halving", "sum over i of (S + F + R + A)(2^i n)", 0,
-             reduce_scatter_block_recursive_halving_ps, half_of_ranks},
+    ModelRow{"reduce_scatter_block.recursive_halving",
+             "sum over i of (S + F + R + A)(2^i n); folded: 2 more", 0,
+             reduce_scatter_block_recursive_halving_ps, half_of_blocks_or_all},
+    ModelRow{"reduce_scatter_block.circulant",
+             "sum over i of (S + F + R + A)(n_i), n_i = n P/2, n P/4, ...", 0,
+             reduce_scatter_block_circulant_ps, half_of_ranks},
+    ModelRow{"reduce_scatter_block.lanes", "as reduce_scatter_block.circulant", 0,
+             reduce_scatter_block_circulant_ps, half_of_ranks},
+    ModelRow{"reduce_scatter_block.through_root",
+             "as reduce.degree_k or, of more than 8 KiB, reduce.reduce_scatter_gather of P n; as "
+             "scatter.knomial of radix 4",
+             0, reduce_scatter_block_through_root_ps, all_blocks},
+    ModelRow{"reduce_scatter_block.through_all",
+             "as allreduce.recursive_multiplying of P n, k = 3; C", 0,
+             reduce_scatter_block_through_all_ps, all_blocks},
     ModelRow{"alltoall.flat", "short blocks, or two ranks: (P-1) S + C, F, (P-1) (R + C)", 0,
              alltoall_flat_ps, whole},
     ModelRow{"alltoall.pairwise", "short blocks: (P-1) S + C, F, (P-1) (R + C)", 0,
@@ -149,11 +182,6 @@ Status refuse(const ModelCall& call, const std::string& why) {
   return {Code::kUnsupported, fmt::format("no closed form of {} says how long that takes: {}; "
                                           "carillon sim does",
                                           call.algorithm, why)};
-}
-
-// Whether blocks of so many parts are equal.
-bool divides(const ModelCall& call, std::int64_t parts) {
-  return call.bytes % (parts * call.element_bytes) == 0;
 }
 
 Status check_numbers(const ModelCall& call) {
@@ -185,10 +213,7 @@ bool goes_to_all(const ModelRow& row) {
 }
 
 // Of algorithms that move a block for each rank.
-Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
-  const bool halves = row.id == "allgather.recursive_doubling" ||
-                      row.id == "reduce_scatter_block.recursive_halving";
-  if (halves && folded) return refuse(call, "the ranks are no power of two");
+Status check_blocks(const ModelRow& row, const ModelCall& call) {
   if (row.id.starts_with("gather.") && row.id.ends_with("nomial") && call.two_sided &&
       call.ranks > 2) {
     return refuse(call, "messages that lie side by side go on as one");
@@ -213,13 +238,24 @@ Status check_blocks(const ModelRow& row, const ModelCall& call, bool folded) {
 // Each k takes long for those.
 constexpr std::int32_t kMostTriedInRounds = 64;
 bool goes_in_rounds(const ModelRow& row) {
-  return row.id == "allreduce.recursive_multiplying" || row.id == "allreduce.circulant" ||
-         row.id == "bcast.scatter_bruck" || row.id == "allgather.bruck";
+  return row.id.ends_with(".recursive_multiplying") || row.id.ends_with(".circulant") ||
+         row.id == "reduce.reduce_scatter_gather" || row.id == "reduce_scatter_block.lanes" ||
+         row.id.starts_with("reduce_scatter_block.through_") || row.id == "bcast.scatter_bruck" ||
+         row.id == "allgather.bruck";
+}
+
+// By halving and doubling, where ranks do not all do the same.
+bool goes_by_unlike_halves(const ModelRow& row, const ModelCall& call) {
+  if (row.id == "allreduce.reduce_scatter_allgather") {
+    return !divides(call, power_of_two_below(call.ranks));
+  }
+  return is_folded(call) && (row.id == "allgather.recursive_doubling" ||
+                             row.id == "reduce_scatter_block.recursive_halving");
 }
 
 // Of those that are computed rank by rank.
 Status check_rounds(const ModelRow& row, const ModelCall& call) {
-  const bool in_rounds = goes_in_rounds(row);
+  const bool in_rounds = goes_in_rounds(row) || goes_by_unlike_halves(row, call);
   constexpr std::int32_t kMost = 4096;
   if (call.ranks > kMost &&
       (in_rounds || row.id == "alltoall.pairwise" || goes_to_all(row) ||
@@ -230,7 +266,8 @@ Status check_rounds(const ModelRow& row, const ModelCall& call) {
   if (call.ranks > kMostSquare && row.id == "bcast.scatter_direct") {
     return refuse(call, fmt::format("of more than {} ranks", kMostSquare));
   }
-  if ((row.id == "allreduce.circulant" || row.id == "allreduce.ring") &&
+  if ((row.id == "allreduce.circulant" || row.id == "reduce.circulant" ||
+       row.id == "allreduce.ring") &&
       !divides(call, call.ranks)) {
     return refuse(call, "the blocks of the ranks are not equal");
   }
@@ -277,7 +314,6 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
     return refuse(
         call, fmt::format("{} nodes are at several switches of {}", call.ranks, levels[0].radix));
   }
-  const bool folded = power_of_two_below(call.ranks) != call.ranks;
   const bool is_short = call.bytes <= call.inline_bytes;
   const bool both_ways =
       in_switch || goes_in_rounds(row) || goes_directly(row) || goes_to_all(row) ||
@@ -285,16 +321,12 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
       row.id.ends_with("scan.recursive_doubling") || row.id == "alltoall.pairwise" ||
       (row.id == "reduce_scatter_block.pairwise" && is_short) ||
       (row.id == "bcast.chain" && call.bytes > call.segment_bytes) ||
-      (row.id.starts_with("allreduce.re") && folded);
+      goes_by_unlike_halves(row, call) || (row.id.starts_with("allreduce.re") && is_folded(call));
   if (machine.bus.half_duplex && both_ways) {
     return refuse(call, "messages in and out wait for one another on the bus");
   }
-  if (row.id == "allreduce.reduce_scatter_allgather" &&
-      !divides(call, power_of_two_below(call.ranks))) {
-    return refuse(call, "the blocks of the ranks are not equal");
-  }
   if (Status status = check_rounds(row, call); !status.ok()) return status;
-  return check_blocks(row, call, folded);
+  return check_blocks(row, call);
 }
 
 }  // namespace

@@ -126,6 +126,9 @@ std::int64_t allgather_ring_ps(const Machine& machine, const ModelCall& call) {
 }
 
 std::int64_t allgather_recursive_doubling_ps(const Machine& machine, const ModelCall& call) {
+  if (power_of_two_below(call.ranks) != call.ranks) {
+    return allgather_folded_doubling_ps(machine, call);
+  }
   Way way(machine, call);
   Host host;
   way.begin(&host, call.bytes);
@@ -245,6 +248,9 @@ std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const Mode
 
 std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
                                                        const ModelCall& call) {
+  if (power_of_two_below(call.ranks) != call.ranks) {
+    return reduce_scatter_block_folded_halving_ps(machine, call);
+  }
   Way way(machine, call);
   Host host;
   way.begin(&host, call.bytes * call.ranks);

@@ -162,105 +162,65 @@ void scatter(Team& team, std::int64_t ranks, const BlockBytes& block) {
   }
 }
 
-// Blocks of the ranks first, ..., last - 1 after `rank`, around the ring: in how many runs they
-// lie.
-std::int32_t runs_after(std::int64_t rank, std::int64_t first, std::int64_t last,
-                        std::int64_t ranks) {
-  if (first >= last) return 0;
-  const std::int64_t end = ranks - rank;
-  return (first < std::min(last, end) ? 1 : 0) + (std::max(first, end) < last ? 1 : 0);
-}
-
-// Both halves of allreduce.circulant: of `width` blocks that a rank still has, or is to have, some
-// go to the rank half as far around the ring.
-class Circulant {
+// allreduce.recursive_multiplying of so many bytes, whose partial results gather at `sums`; ranks
+// have begun.
+class Multiplying {
  public:
-  Circulant(const Machine& machine, const ModelCall& call)
-      : team_(machine, call), ranks_(call.ranks), block_(call.bytes / call.ranks) {
-    for (std::int64_t width = ranks_; width > 1; width = half(width)) widths_.push_back(width);
-  }
+  Multiplying(const ModelCall& call, std::int32_t k, std::int64_t bytes, From sums)
+      : bytes_(bytes),
+        sums_(sums),
+        depths_(members_by_depth(
+            call.ranks, bytes <= call.inline_bytes ? k : std::min(k, call.large_slots + 1))) {}
 
-  std::int64_t last_ps() {
-    const std::int64_t bytes = block_ * ranks_;
-    return team_.last_ps([&] {
-      team_.begin(bytes);
-      reduce_scatter();
-      allgather();
-      team_.end(bytes);
-    });
-  }
-
- private:
-  void reduce_scatter() {
-    for (const std::int64_t width : widths_) {
-      const std::int64_t kept = half(width), given = width - kept;
-      // Up to there blocks have been reduced, which are in the output; the others are in the input.
-      const std::int64_t reduced = width == ranks_ ? kept : std::clamp(ranks_ / 2, kept, width);
-      const From from = reduced == kept    ? From::kInput
-                        : reduced == width ? From::kOutput
-                                           : From::kInputAndOutput;
-      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-        const std::int32_t entries =
-            runs_after(rank, kept, reduced, ranks_) + runs_after(rank, reduced, width, ranks_);
-        team_.send(rank, (rank + kept) % ranks_, given * block_, from, entries);
-      }
-      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-        team_.take(rank, (rank + ranks_ - kept) % ranks_);
-        const std::int64_t until_end = std::min(given, ranks_ - rank);
-        team_.way().reduce(team_.host(rank), until_end * block_);
-        team_.way().reduce(team_.host(rank), (given - until_end) * block_);
-      }
-    }
-  }
-  void allgather() {
-    for (auto width = widths_.rbegin(); width != widths_.rend(); ++width) {
-      const std::int64_t have = half(*width), given = *width - have;
-      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-        team_.send(rank, (rank + ranks_ - have) % ranks_, given * block_, From::kOutput,
-                   runs_after(rank, 0, given, ranks_));
-      }
-      for (std::int64_t rank = 0; rank < ranks_; ++rank) {
-        team_.take(rank, (rank + have) % ranks_);
-        team_.way().copy(team_.host(rank), given * block_, runs_after(rank, have, *width, ranks_));
-      }
-    }
-  }
-  static std::int64_t half(std::int64_t width) { return width - width / 2; }
-
-  Team team_;
-  std::int64_t ranks_, block_;
-  std::vector<std::int64_t> widths_;
-};
-
-}  // namespace
-
-std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call) {
-  const std::int64_t most =
-      call.bytes <= call.inline_bytes ? call.k : std::min(call.k, call.large_slots + 1);
-  const auto depths = members_by_depth(call.ranks, most);
-  Team team(machine, call);
-  return team.last_ps([&] {
-    team.begin(call.bytes);
-    for (auto depth = depths.rbegin(); depth != depths.rend(); ++depth) {
+  void run(Team& team) const {
+    for (auto depth = depths_.rbegin(); depth != depths_.rend(); ++depth) {
       for (const Member& each : *depth) {
         for (const std::int64_t reader : each.group.readers(each.rank)) {
-          team.send(each.rank, reader, call.bytes, each.is_first ? From::kInput : From::kOutput);
+          team.send(each.rank, reader, bytes_, each.is_first ? From::kInput : sums_);
         }
       }
       for (const Member& each : *depth) {
         const std::int64_t own = each.group.part_of(each.rank);
         for (std::int64_t part = 0; part < each.group.count(); ++part) {
           if (part != own) team.take(each.rank, each.group.source(each.rank, part));
-          if (part > 0) team.way().reduce(team.host(each.rank), call.bytes);
+          if (part > 0) team.way().reduce(team.host(each.rank), bytes_);
         }
       }
     }
+  }
+
+ private:
+  std::int64_t bytes_;
+  From sums_;
+  std::vector<std::vector<Member>> depths_;
+};
+
+}  // namespace
+
+std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call) {
+  const Multiplying multiplying(call, call.k, call.bytes, From::kOutput);
+  Team team(machine, call);
+  return team.last_ps([&] {
+    team.begin(call.bytes);
+    multiplying.run(team);
     team.end(call.bytes);
   });
 }
 
-std::int64_t allreduce_circulant_ps(const Machine& machine, const ModelCall& call) {
-  return Circulant(machine, call).last_ps();
+// With a rank on each node.
+std::int64_t reduce_scatter_block_through_all_ps(const Machine& machine, const ModelCall& call) {
+  constexpr std::int32_t kParts = 3;
+  const std::int64_t all = call.bytes * call.ranks;
+  const Multiplying multiplying(call, kParts, all, From::kScratch);
+  Team team(machine, call);
+  return team.last_ps([&] {
+    team.begin(all);
+    multiplying.run(team);
+    for (std::int64_t rank = 0; rank < call.ranks; ++rank) {
+      team.way().copy(team.host(rank), call.bytes);
+    }
+    team.end(call.bytes);
+  });
 }
 
 std::int64_t bcast_scatter_bruck_ps(const Machine& machine, const ModelCall& call) {

@@ -174,6 +174,9 @@ std::int64_t allreduce_recursive_doubling_ps(const Machine& machine, const Model
 }
 
 std::int64_t allreduce_reduce_scatter_allgather_ps(const Machine& machine, const ModelCall& call) {
+  if (!divides(call, power_of_two_below(call.ranks))) {
+    return allreduce_unequal_halves_ps(machine, call);
+  }
   Folded team(machine, call);
   team.begin();
   std::int64_t bytes = call.bytes;

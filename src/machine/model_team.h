@@ -117,4 +117,23 @@ class Team {
   int pass_ = 1;
 };
 
+/// A team folded to a power of two: the ranks of the first `extras` pairs are a proxy, which is one
+/// of the base ranks, and an extra, the one after it.
+struct FoldedRanks {
+  explicit FoldedRanks(std::int32_t ranks)
+      : size(power_of_two_below(ranks)), extras(ranks - size) {}
+
+  std::int64_t size;    ///< base ranks
+  std::int64_t extras;  ///< the first so many base ranks have one
+  /// The rank of a base index, which is the first that it stands for.
+  [[nodiscard]] std::int64_t base(std::int64_t index) const {
+    return index < extras ? 2 * index : index + extras;
+  }
+  /// For how many ranks the group of `count` base ranks stands that the index is in.
+  [[nodiscard]] std::int64_t ranks_of(std::int64_t index, std::int64_t count) const {
+    const std::int64_t from = index / count * count;
+    return base(from + count) - base(from);
+  }
+};
+
 }  // namespace carillon::machine

@@ -105,6 +105,18 @@ class Way {
   bool overtaken_ = false;
 };
 
+/// The largest power of two that is not more than n.
+constexpr std::int32_t power_of_two_below(std::int32_t n) {
+  std::int32_t power = 1;
+  while (power <= n / 2) power *= 2;
+  return power;
+}
+
+/// Whether a vector has blocks of whole elements of one length for so many parts.
+constexpr bool divides(const ModelCall& call, std::int64_t parts) {
+  return call.bytes % (parts * call.element_bytes) == 0;
+}
+
 /// Blocks of a vector, or of several, one for each of so many parts, of whole elements.
 class BlockBytes {
  public:
@@ -122,9 +134,9 @@ class BlockBytes {
   std::int64_t each_, longer_, element_bytes_;
 };
 
-// The closed forms (model_tree.cc, model_steps.cc, model_rounds.cc, model_blocks.cc,
-// model_direct.cc, model_prefixes.cc, model_switch.cc). Two ranks and, but for barriers, one byte
-// at least. Negative: messages overtake one another.
+// The closed forms (model_tree.cc, model_steps.cc, model_rounds.cc, model_circulant.cc,
+// model_halving.cc, model_blocks.cc, model_direct.cc, model_prefixes.cc, model_switch.cc). Two
+// ranks and, but for barriers, one byte at least. Negative: messages overtake one another.
 std::int64_t barrier_dissemination_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_degree_k_ps(const Machine& machine, const ModelCall& call);
 std::int64_t barrier_flat_ps(const Machine& machine, const ModelCall& call);
@@ -146,6 +158,8 @@ std::int64_t allreduce_switch_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_scatter_bruck_ps(const Machine& machine, const ModelCall& call);
 std::int64_t bcast_scatter_direct_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_flat_blocks_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_circulant_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_reduce_scatter_gather_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_flat_blocks_ps(const Machine& machine, const ModelCall& call);
 std::int64_t allreduce_recursive_multiplying_ps(const Machine& machine, const ModelCall& call);
@@ -167,19 +181,20 @@ std::int64_t exscan_recursive_doubling_ps(const Machine& machine, const ModelCal
 std::int64_t reduce_scatter_block_pairwise_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
                                                        const ModelCall& call);
+std::int64_t reduce_scatter_block_circulant_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_scatter_block_through_all_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_scatter_block_through_root_ps(const Machine& machine, const ModelCall& call);
 std::int64_t reduce_scatter_block_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t alltoall_flat_ps(const Machine& machine, const ModelCall& call);
 std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call);
 
+// Of teams and blocks that are no powers of two.
+std::int64_t allreduce_unequal_halves_ps(const Machine& machine, const ModelCall& call);
+std::int64_t allgather_folded_doubling_ps(const Machine& machine, const ModelCall& call);
+std::int64_t reduce_scatter_block_folded_halving_ps(const Machine& machine, const ModelCall& call);
+
 /// The longest messages of those.
 std::int64_t longest_of_bruck(const ModelCall& call);
 std::int64_t longest_of_scatter_bruck(const ModelCall& call);
-
-/// The largest power of two that is not more than n.
-constexpr std::int32_t power_of_two_below(std::int32_t n) {
-  std::int32_t power = 1;
-  while (power <= n / 2) power *= 2;
-  return power;
-}
 
 }  // namespace carillon::machine

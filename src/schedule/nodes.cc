@@ -2,6 +2,7 @@
 #include "schedule/nodes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 namespace carillon {
@@ -32,7 +33,15 @@ std::size_t number(std::span<const std::int32_t> names, std::vector<std::int32_t
 }  // namespace
 
 Nodes::Nodes(std::span<const std::int32_t> node_of) {
-  first_.assign(number(node_of, &node_of_) + 1, 0);
+  const std::size_t nodes = number(node_of, &node_of_);
+  if (nodes == node_of.size()) {  // one each, which are numbered as the ranks are
+    members_ = leaders_ = node_of_;
+    first_.resize(nodes + 1);
+    std::iota(first_.begin(), first_.end(), 0U);
+    largest_ = smallest_ = std::min(ranks(), 1);
+    return;
+  }
+  first_.assign(nodes + 1, 0);
   for (const std::int32_t node : node_of_) ++first_[static_cast<std::size_t>(node)];
   // Where each node ends, and, when its ranks have taken their places from the last on, begins.
   for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];

@@ -81,11 +81,12 @@ Status Emission::prepare(const Options& options) {
   return {};
 }
 
-Status Emission::begin(Rank rank, const Local& local, Stage stage,
+Status Emission::begin(Rank rank, const Local& local, Stage stage, std::uint32_t known,
                        std::vector<StrandParts>* strands) {
   if (!shares_) return begin_own(rank, local, stage, strands);
   Status status;
-  *strands = beginning_of(rank, &status).strands;
+  if (known == 0) known = class_of(rank, &status);
+  *strands = classes_[known - 1].strands;
   for (StrandParts& strand : *strands) {
     if (windows_ && status.ok()) status = advance(rank, local, &strand);
   }
@@ -96,7 +97,7 @@ Status Emission::advance(Rank rank, const Local& local, StrandParts* strand) {
   if (!shares_) return advance_own(rank, local, strand);
   strand->part = {};
   while (strand->part.shape == nullptr && strand->next < strand->last) {
-    auto& windows = class_of(rank, window_of(*strand)).windows;
+    auto& windows = classes_[number_of(rank, window_of(*strand)) - 1].windows;
     const auto [row, is_new] = windows.try_emplace(strand->next, *strand);
     if (is_new) {
       if (Status status = emit_window(rank, local, &row->second); !status.ok()) return status;
@@ -112,27 +113,24 @@ void Emission::give_back(Part* part) {
   *part = {};
 }
 
-bool Emission::begins_with_wait(Rank rank, Status* status) {
-  return beginning_of(rank, status).begins_with_wait;
-}
-
-Emission::Class& Emission::class_of(Rank rank, Window window) {
+std::uint32_t Emission::number_of(Rank rank, Window window) {
   std::uint32_t& number = numbers_[job_.symmetry.class_of(rank, window)];
   if (number == 0) {
     classes_.emplace_back();
     number = static_cast<std::uint32_t>(classes_.size());
   }
-  return classes_[number - 1];
+  return number;
 }
 
-// The strands of the rank's class, as they are emitted for the first of its ranks that comes.
-Emission::Class& Emission::beginning_of(Rank rank, Status* status) {
-  Class& made = class_of(rank, windows_ ? Window{0, 0} : Window{});
-  if (made.known) return made;
+// The strands of the class are as they are emitted for the first of its ranks that comes.
+std::uint32_t Emission::class_of(Rank rank, Status* status) {
+  const std::uint32_t number = number_of(rank, windows_ ? Window{0, 0} : Window{});
+  Class& made = classes_[number - 1];
+  if (made.known) return number;
   made.known = true;
   if (windows_) {
     *status = find_strands(rank, local_of(rank), &made.strands);
-    return made;
+    return number;
   }
   *status = begin_own(rank, local_of(rank), {}, &made.strands);
   for (const StrandParts& strand : made.strands) make_relative(rank, strand.part);
@@ -140,7 +138,7 @@ Emission::Class& Emission::beginning_of(Rank rank, Status* status) {
   made.begins_with_wait =
       made.strands.size() == 1 && shape != nullptr && !shape->steps.empty() &&
       (shape->steps.front().kind == OpKind::kWait || shape->steps.front().kind == OpKind::kRecv);
-  return made;
+  return number;
 }
 
 void Emission::make_relative(Rank rank, const Part& part) const {

@@ -44,8 +44,10 @@ class Emission {
   [[nodiscard]] const Local& local_of(Rank rank) const {
     return job_.locals.empty() ? job_.call.local : job_.locals[static_cast<std::size_t>(rank)];
   }
-  /// The rank's strands and their first parts. Stages are emitted whole.
-  Status begin(Rank rank, const Local& local, Stage stage, std::vector<StrandParts>* strands);
+  /// The rank's strands and their first parts. Stages are emitted whole. `known`: the rank's class,
+  /// from class_of; 0: it has not been asked for.
+  Status begin(Rank rank, const Local& local, Stage stage, std::uint32_t known,
+               std::vector<StrandParts>* strands);
   /// Whether another stage comes after the one that has been begun last.
   [[nodiscard]] bool goes_on() const { return builder_.built().learned.length > 0; }
   /// The strand's next part that has steps; none, and next == last, at its end.
@@ -54,7 +56,11 @@ class Emission {
   /// Whether parts are shared; then the rank's schedule need not be kept until something happens to
   /// it if it is one strand that begins with waiting for a message.
   [[nodiscard]] bool shares() const { return shares_; }
-  bool begins_with_wait(Rank rank, Status* status);
+  [[nodiscard]] bool begins_with_wait(std::uint32_t known) const {
+    return classes_[known - 1].begins_with_wait;
+  }
+  /// The number of the rank's class, from 1 on. Only if parts are shared.
+  std::uint32_t class_of(Rank rank, Status* status);
 
  private:
   struct Class {
@@ -67,10 +73,9 @@ class Emission {
   Status emit(Rank rank, const Local& local, Window window);
   Status begin_own(Rank rank, const Local& local, Stage stage, std::vector<StrandParts>* strands);
   Status find_strands(Rank rank, const Local& local, std::vector<StrandParts>* strands);
-  Class& beginning_of(Rank rank, Status* status);
   Status advance_own(Rank rank, const Local& local, StrandParts* strand);
   Status emit_window(Rank rank, const Local& local, StrandParts* strand);
-  Class& class_of(Rank rank, Window window);
+  std::uint32_t number_of(Rank rank, Window window);
   [[nodiscard]] Window window_of(const StrandParts& strand) const;
   void make_relative(Rank rank, const Part& part) const;
 

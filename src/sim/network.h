@@ -17,17 +17,32 @@ namespace carillon::sim {
 
 class Network {
  public:
-  Network(const machine::Machine& machine, std::int32_t nodes)
+  /// `places`, if not null: where a node's NIC and bus are, which are not there from the beginning.
+  Network(const machine::Machine& machine, std::int32_t nodes,
+          const HugeArray<std::uint32_t>* places)
       : machine_(machine),
         has_bus_(machine.bus.per_message_ps > 0 || machine.bus.per_byte_fs > 0),
         has_levels_(!machine.topology.levels.empty()),
-        nics_(static_cast<std::size_t>(nodes)),
+        places_(places),
+        nics_(places != nullptr ? 1 : static_cast<std::size_t>(nodes),
+              static_cast<std::size_t>(nodes) + 1),
         buses_(has_bus_ ? nics_.size() : 0),
-        memories_(machine.memory.node_byte_fs > 0 ? nics_.size() : 0) {}
+        memories_(machine.memory.node_byte_fs > 0 ? static_cast<std::size_t>(nodes) : 0) {}
+
+  /// The place, at most one after those there are, is another node's from now on.
+  void renew(std::uint32_t place) {
+    if (place == nics_.size()) {
+      nics_.add();
+      if (has_bus_) buses_.emplace_back();
+      return;
+    }
+    nics_[place] = {};
+    if (has_bus_) buses_[place] = {};
+  }
 
   /// From when, at the earliest `now`, the node's NIC takes another request.
   std::int64_t room(std::int32_t node, std::int64_t now) {
-    Nic& nic = nics_[static_cast<std::size_t>(node)];
+    Nic& nic = nic_of(node);
     return nic.queue ? nic.queue->room(machine_, now) : now;
   }
 
@@ -46,7 +61,7 @@ class Network {
   /// A message that goes so many levels up: when its last byte has left the node.
   std::int64_t leave(std::int32_t node, std::int32_t levels, std::int64_t now,
                      const TransferTable::Costs& costs) {
-    Nic& nic = nics_[static_cast<std::size_t>(node)];
+    Nic& nic = nic_of(node);
     const machine::Injection sent = machine::inject(
         machine_, &nic.lanes, bus_of(node), now, costs.by_levels[static_cast<std::size_t>(levels)]);
     if (sent.waited) {
@@ -58,14 +73,14 @@ class Network {
 
   /// A message whose last byte could be there at `time`: when the reader can see it.
   std::int64_t receive(std::int32_t node, std::int64_t time, const TransferTable::Costs& costs) {
-    return machine::land(machine_, &nics_[static_cast<std::size_t>(node)].lanes, bus_of(node), time,
+    return machine::land(machine_, &nic_of(node).lanes, bus_of(node), time,
                          costs.by_levels.front());
   }
 
   /// A multicast that is at the node, or is leaving it, at `time`: when one more process attached
   /// to its group has a copy. The NIC makes them one after the other.
   std::int64_t copy_out(std::int32_t node, std::int64_t time, const TransferTable::Costs& costs) {
-    Nic& nic = nics_[static_cast<std::size_t>(node)];
+    Nic& nic = nic_of(node);
     nic.lanes.in = std::max(time, nic.lanes.in) + costs.deliver_ps;
     return machine::to_memory(machine_, bus_of(node), nic.lanes.in, costs.by_levels.front());
   }
@@ -98,8 +113,9 @@ class Network {
     return memory.work_ps - std::max<std::int64_t>(memory.busy - now, 0);
   }
 
-  [[gnu::always_inline]] void prefetch(std::int32_t node) const {
-    __builtin_prefetch(&nics_[static_cast<std::size_t>(node)]);
+  /// The NIC at that place, or of that node.
+  [[gnu::always_inline]] void prefetch(std::uint32_t place) const {
+    __builtin_prefetch(&nics_[place]);
   }
 
   /// How long a release takes back to the writer.
@@ -116,12 +132,16 @@ class Network {
     std::int64_t busy = 0;     // until
     std::int64_t work_ps = 0;  // in all
   };
-  machine::Lanes* bus_of(std::int32_t node) {
-    return has_bus_ ? &buses_[static_cast<std::size_t>(node)] : nullptr;
+  [[nodiscard]] std::size_t place_of(std::int32_t node) const {
+    const auto at = static_cast<std::size_t>(node);
+    return places_ != nullptr ? (*places_)[at] : at;
   }
+  Nic& nic_of(std::int32_t node) { return nics_[place_of(node)]; }
+  machine::Lanes* bus_of(std::int32_t node) { return has_bus_ ? &buses_[place_of(node)] : nullptr; }
 
   const machine::Machine& machine_;
   bool has_bus_, has_levels_;
+  const HugeArray<std::uint32_t>* places_;
   HugeArray<Nic> nics_;
   std::vector<machine::Lanes> buses_;
   std::vector<Memory> memories_;

@@ -57,7 +57,7 @@ Simulation<kFull>::Simulation(const Nodes* nodes, Rank ranks, bool single,
       transfers_(machine),
       empty_(transfers_.index({.entries = 0}, OpKind::kSignal)),
       compiler_(machine, &transfers_),
-      network_(machine, node_count(nodes)),
+      network_(machine, node_count(nodes), sparse_ ? &places_ : nullptr),
       inboxes_(ranks_),
       states_(sparse_ ? 1 : ranks_, ranks_ + 1),
       places_(sparse_ ? ranks_ : 0),
@@ -154,9 +154,12 @@ bool Simulation<kFull>::begin_early(std::uint32_t id, std::int64_t time) {
     begin_now(id, time);
     return true;
   }
-  const bool waits =
-      emission_->shares() && emission_->begins_with_wait(static_cast<Rank>(id), &status_);
-  if (!waits && status_.ok()) wake_up(id);
+  if (emission_->shares()) {
+    const std::uint32_t known = emission_->class_of(static_cast<Rank>(id), &status_);
+    places_[id] = kWaits | known;
+    if (emission_->begins_with_wait(known) || !status_.ok()) return true;
+  }
+  wake_up(id);
   return true;
 }
 
@@ -179,6 +182,7 @@ template <bool kFull>
 bool Simulation<kFull>::wake_up(std::uint32_t id) {
   if (has_state(id)) return true;
   if (places_[id] == kEnded) return false;
+  beginning_class_ = places_[id] & ~kWaits;
   if (free_places_.empty()) {
     places_[id] = static_cast<std::uint32_t>(states_.size());
     states_.add();
@@ -186,16 +190,25 @@ bool Simulation<kFull>::wake_up(std::uint32_t id) {
     places_[id] = free_places_.back();
     free_places_.pop_back();
   }
+  network_.renew(places_[id]);
   begin_now(id, begin_of(id));
   return has_state(id);
 }
 
-// The rank has ended.
+// The rank has ended, and its NIC has sent everything.
 template <bool kFull>
 void Simulation<kFull>::forget(std::uint32_t id) {
   state_of(id) = RankState();
   free_places_.push_back(places_[id]);
   places_[id] = kEnded;
+}
+
+// One of its long sends has been granted.
+template <bool kFull>
+void Simulation<kFull>::granted(std::uint32_t id) {
+  if (!sparse_) return;
+  RankState& state = state_of(id);
+  if (--state.asking == 0 && state.over) forget(id);
 }
 
 // What the events after this one need, a few events ahead: first a rank's state, then what that
@@ -204,13 +217,16 @@ void Simulation<kFull>::forget(std::uint32_t id) {
 template <bool kFull>
 [[gnu::always_inline]] inline void Simulation<kFull>::prefetch(const HugeVector<Event>& events,
                                                                std::size_t at) const {
-  constexpr std::size_t kFar = 16, kNear = 8, kLine = 64;
+  constexpr std::size_t kFarthest = 32, kFar = 16, kNear = 8, kLine = 64;
+  if (sparse_ && at + kFarthest < events.size()) {
+    __builtin_prefetch(&places_[events[at + kFarthest].rank]);
+  }
   if (at + kFar < events.size()) {
     const std::uint32_t rank = events[at + kFar].rank;
     const std::uint32_t place = !sparse_ ? rank : has_state(rank) ? places_[rank] : 0;
     const auto* const state = reinterpret_cast<const char*>(&states_[place]);
     for (std::size_t i = 0; i < sizeof(RankState); i += kLine) __builtin_prefetch(state + i);
-    network_.prefetch(static_cast<std::int32_t>(rank));
+    network_.prefetch(place);
   }
   if (at + kNear < events.size()) {
     const std::uint32_t rank = events[at + kNear].rank;
@@ -225,20 +241,20 @@ template <bool kFull>
 template <bool kFull>
 Status Simulation<kFull>::run_windows() {
   HugeVector<Event> events;
-  HugeVector<Event> spare;
   const auto last_host = static_cast<std::uint32_t>(node_count(nodes_) - 1);
   const auto host = [&](const Event& event) { return host_of(event.rank); };
-  while (status_.ok() && calendar_.take(&events)) {
+  while (status_.ok() && calendar_.next_window()) {
     window_end_ = calendar_.window_end();
-    sort_by(&events, &spare, last_host, host);
-    for (std::size_t i = 0; i < events.size();) {
-      std::size_t end = i + 1;
-      const std::uint32_t here = host(events[i]);
-      while (end < events.size() && host(events[end]) == here) ++end;
-      if (end > i + 1) std::sort(&events[i], events.data() + end, before);
-      if (single_) prefetch(events, i);
-      run_host(&events[i], events.data() + end);
-      i = end;
+    while (status_.ok() && calendar_.take(&events, last_host, host)) {
+      for (std::size_t i = 0; i < events.size();) {
+        std::size_t end = i + 1;
+        const std::uint32_t here = host(events[i]);
+        while (end < events.size() && host(events[end]) == here) ++end;
+        if (end > i + 1) std::sort(&events[i], events.data() + end, before);
+        if (single_) prefetch(events, i);
+        run_host(&events[i], events.data() + end);
+        i = end;
+      }
     }
   }
   return status_;

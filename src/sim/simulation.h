@@ -8,8 +8,8 @@
 //
 // The full simulation does all that this folder can do: programs, spans, the critical path. The
 // other one is the same for a single call without those, with less in its events and states. Where
-// ranks share nothing it is also *sparse*: a rank has a state from its first step to its end only,
-// in memory that the next one uses again.
+// ranks share nothing it is also *sparse*: a rank has a state and a NIC from its first step, or the
+// first message to it, to its end only, in memory that the next one uses again.
 #pragma once
 
 #include <memory>
@@ -131,6 +131,8 @@ class Simulation {
     std::int64_t wake = INT64_MAX;  // the next wake event
     Inbox inbox;
     std::unique_ptr<More> more;
+    std::uint32_t asking = 0;  // long sends that wait for their grant: its NIC sends them,
+    bool over = false;         // also when it has ended
   };
   struct Later {  // for a heap with the earliest on top
     bool operator()(const Event& a, const Event& b) const { return before(b, a); }
@@ -217,11 +219,12 @@ class Simulation {
   bool wake_up(std::uint32_t id);
   void forget(std::uint32_t id);
   [[nodiscard]] bool has_state(std::uint32_t id) const {
-    return !sparse_ || (places_[id] != kNotYet && places_[id] != kEnded);
+    return !sparse_ || (places_[id] != kNotYet && places_[id] < kWaits);
   }
   void begin_rank(std::uint32_t id, std::int64_t time);
   Status run_windows();
   void prefetch(const HugeVector<Event>& events, std::size_t at) const;
+  void granted(std::uint32_t id);
   void run_host(const Event* first, const Event* last);
   void push(const Event& event);
   [[nodiscard]] std::int64_t begin_of(std::uint32_t id) const;
@@ -384,7 +387,8 @@ class Simulation {
   Inboxes inboxes_;
   Symmetry::Peers peers_ = Symmetry::Peers::kOwn;
   HugeArray<RankState> states_;  // by rank; of a sparse simulation at these places:
-  static constexpr std::uint32_t kNotYet = 0, kEnded = UINT32_MAX;
+  // or kWaits and its class, if it begins with a wait and nothing has happened to it yet.
+  static constexpr std::uint32_t kNotYet = 0, kWaits = 1U << 31, kEnded = UINT32_MAX;
   HugeArray<std::uint32_t> places_;
   std::vector<std::uint32_t> free_places_;
   static constexpr std::size_t kMembers = 1024;
@@ -401,6 +405,7 @@ class Simulation {
   std::int64_t now_ = 0;  // the time of the event that is happening
   std::vector<PathNode> path_;
   std::vector<StrandParts> beginning_;
+  std::uint32_t beginning_class_ = 0;  // of the rank that begins; 0: not known
   std::uint32_t events_ = 0;
   std::uint32_t ended_ = 0;
   std::int64_t first_begin_ = INT64_MAX, last_end_ = 0;

@@ -146,6 +146,7 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
   if (lent) lend(id, step);
   if (remote && step.kind == OpKind::kSend && !machine::is_eager(machine_, costs.transfer.bytes)) {
     subject.role = Role::kRequest;
+    ++state_of(id).asking;
   }
   leave_cpu(id, strand, step, subject);
   next_step(id, strand);
@@ -343,6 +344,7 @@ void Simulation<kFull>::grant(std::uint32_t id, StrandState* strand, const Arriv
 // A message's last byte is at the node.
 template <bool kFull>
 void Simulation<kFull>::receive(const Event& event) {
+  if (sparse_ && !wake_up(event.rank)) return;
   const Subject subject = Subject::of(event.word);
   const bool is_copy = subject.role == Role::kCopy;
   const bool has_payload = is_copy || subject.role == Role::kPayload;
@@ -357,7 +359,7 @@ void Simulation<kFull>::receive(const Event& event) {
     payload.role = Role::kPayload;
     send_between(event.rank, event.from, later.time + machine_.two_sided.rendezvous_ps, payload,
                  event.number, event.path());
-    return;
+    return granted(event.rank);
   }
   Subject told = subject;
   told.kind = EventKind::kDeliver;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/simulation.h"
 
@@ -48,7 +49,8 @@ template <bool kFull>
 void Simulation<kFull>::begin_stage(std::uint32_t id, Stage stage, std::int64_t time) {
   const Flight& flight = flight_of(id);
   const auto rank = static_cast<Rank>(id - flight.base);
-  if (Status status = flight.emission->begin(rank, local_of(id), stage, &beginning_);
+  const std::uint32_t known = std::exchange(beginning_class_, 0);
+  if (Status status = flight.emission->begin(rank, local_of(id), stage, known, &beginning_);
       !status.ok()) {
     return fail(status);
   }
@@ -329,7 +331,12 @@ void Simulation<kFull>::finish(std::uint32_t id) {
                 machine_.one_sided.stage_output));
   state.more.reset();
   state.inbox.crowd.reset();
-  if (sparse_) forget(id);
+  if (!sparse_) return;
+  if (state.asking > 0) {
+    state.over = true;
+  } else {
+    forget(id);
+  }
 }
 
 // The rank's part of the call has ended.

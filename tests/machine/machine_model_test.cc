@@ -288,7 +288,6 @@ TEST(Model, SaysWhyNot) {
   EXPECT_THAT(why({.algorithm = "bcast.binomial", .bytes = 10'000, .two_sided = true}),
               HasSubstr("not eager"));
   EXPECT_THAT(why({.algorithm = "allreduce.ring", .ranks = 3, .bytes = 16}), HasSubstr("equal"));
-  EXPECT_THAT(why({.algorithm = "allgather.recursive_doubling", .ranks = 6}), HasSubstr("power"));
   EXPECT_THAT(why({.algorithm = "alltoall.pairwise", .bytes = 57}), HasSubstr("take turns"));
   EXPECT_THAT(why({.algorithm = "allgather.flat", .ranks = 3, .bytes = 57}),
               HasSubstr("take turns"));
