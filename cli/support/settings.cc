@@ -36,6 +36,9 @@ std::vector<Setting> all_settings() {
       "otherwise a file's prefix.");
   add("CARILLON_CHECK", "on or off", "off",
       "on: each collective call is compared with those of the other ranks.");
+  add("CARILLON_MERGED", "on or off", "off",
+      "on: communicators that are merged with processes of other jobs are taken, too; all of these "
+      "have carillon, and this setting.");
   add("CARILLON_RECORD", "file", "",
       "Rank 0 writes the program's collectives to it, for carillon sim --program.");
   add("CARILLON_SHARED_HEAP_MIB", "number", "65536",

@@ -246,7 +246,7 @@ std::string serve_fortran() {
 }
 
 void serve_late_fortran() {
-  if (process().phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
+  if (!is_awake()) return;
   static std::atomic<bool> said = false;
   const std::string refused = serve_fortran();
   if (!refused.empty() && !said.exchange(true, std::memory_order_relaxed))

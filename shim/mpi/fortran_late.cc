@@ -23,7 +23,7 @@ constinit thread_local const void* t_others[kOthers]
     __attribute__((tls_model("initial-exec"))) = {};
 
 bool called_by_fortran(const void* caller) {
-  if (process().phase.load(std::memory_order_relaxed) != Phase::kRunning) return false;
+  if (!is_awake()) return false;
   const void*& other = t_others[(hash_of(caller) >> 32) % kOthers];
   if (other == caller) [[likely]]
     return false;
@@ -100,11 +100,23 @@ CARILLON_FOR_FORTRAN(Win_test, (MPI_Win win, int* done), (win, done))
 CARILLON_FOR_FORTRAN(Win_wait, (MPI_Win win), (win))
 CARILLON_FOR_FORTRAN(Comm_free, (MPI_Comm * comm), (comm))
 CARILLON_FOR_FORTRAN(Comm_disconnect, (MPI_Comm * comm), (comm))
+#define CARILLON_MAKER(name, parameters, arguments) \
+  CARILLON_FOR_FORTRAN(name, parameters, arguments)
+#include "makers.def"
+#undef CARILLON_MAKER
+CARILLON_FOR_FORTRAN(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made),
+                     (comm, group, tag, made))
+CARILLON_FOR_FORTRAN(Intercomm_merge, (MPI_Comm inter, int high, MPI_Comm* merged),
+                     (inter, high, merged))
 CARILLON_FOR_FORTRAN(Op_free, (MPI_Op * op), (op))
 CARILLON_FOR_FORTRAN(Type_free, (MPI_Datatype * type), (type))
 #if MPI_VERSION >= 4
 CARILLON_FOR_FORTRAN(Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request* request),
                      (comm, info, request))
+CARILLON_FOR_FORTRAN(Comm_create_from_group,
+                     (MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errhandler,
+                      MPI_Comm* made),
+                     (group, tag, info, errhandler, made))
 CARILLON_FOR_FORTRAN(Parrived, (MPI_Request request, int partition, int* done),
                      (request, partition, done))
 #endif

@@ -24,6 +24,7 @@
 #include "flight.h"
 #include "fortran.h"
 #include "host_progress.h"
+#include "joined.h"
 #include "left.h"
 #include "neighbours.h"
 #include "observe.h"
@@ -139,7 +140,8 @@ void start_in(MPI_Comm comm, const char* function, const std::string& refused) {
   const bool on = join_world(comm, function, refused);
   if (on) start_devices();
   // What MPI_Init makes where there are no sessions is served from then on, or never.
-  if (!on && (comm != g_host.comm_world || state.begun == Begun::kBySession)) leave_for_good(comm);
+  const bool sessions = state.begun == Begun::kBySession || state.beside_sessions;
+  if (!on && (comm != g_host.comm_world || sessions)) leave_for_good(comm);
   const std::lock_guard lock(g_life.mutex);
   if (on) {
     state.phase.store(Phase::kRunning, std::memory_order_release);
@@ -186,24 +188,24 @@ bool begin_by_session() {
   return state.has_objects || state.begun == Begun::kByInit || make_objects_by_session();
 }
 
-// Processes that were not started with this one.
-bool has_strangers(MPI_Comm comm) {
-  int size = 0;
-  host().Comm_size(comm, &size);
-  const std::vector<int> places = places_of(comm, size);
-  return std::count(places.begin(), places.end(), MPI_UNDEFINED) > 0;
-}
-
 // Those of another job do not come to the meeting, and see these as strangers, too.
 void start_among_strangers(MPI_Comm comm, const char* function) {
   bool strange = false;
   {
     const InsideHost guard;
-    // (Where MPI_Init has not started carillon, nobody knows who they are.)
-    strange = begin_by_session() && process().has_objects && has_strangers(comm);
+    strange = begin_by_session() && has_strangers(comm);
     if (strange) leave_for_good(comm);
   }
   if (!strange) start_group(comm, function);
+}
+
+// Of all its processes, whose users have said that all come here.
+void start_jobs(MPI_Comm comm, const char* function) {
+  const InsideHost guard;
+  if (!process().joins || !has_strangers(comm)) return;
+  const bool running = process().phase.load(std::memory_order_acquire) == Phase::kRunning;
+  World* const world = join_jobs(comm, function, running ? "" : "carillon is off in a job");
+  if (world != nullptr) mark_joined(comm, *world);
 }
 
 }  // namespace
@@ -224,17 +226,21 @@ void add_use(Use use) {
     g_life.has_init = true;
   } else {
     ++g_life.sessions;
+    process().has_sessions = true;
   }
 }
 
 void drop_use(Use use) {
   const auto is_last = [use] {
     if (use == Use::kSession) {
-      --g_life.sessions;
+      process().has_sessions = --g_life.sessions > 0;
     } else if (!g_life.has_init.exchange(false)) {
       return false;  // it was dropped before
     }
-    if (!g_life.is_used()) forget_who_is_left();
+    if (!g_life.is_used()) {
+      forget_who_is_left();
+      forget_joined();
+    }
     return is_over(use);
   };
   end_if(is_last, [use] { end_process(use); });
@@ -279,25 +285,32 @@ void start_group(MPI_Comm comm, const char* function) {
   if (size < 2) return;
   std::string refused = serve_fortran();
   const InsideHost guard;
-  if (!begin_by_session()) refused = "the MPI refuses carillon a session of its own";
+  if (!begin_by_session()) refused = kNoSession;
   start_in(comm, function, refused);
 }
 
 void start_merged(MPI_Comm comm) {
   if (t_cache.depth > 0) return;
+  bool by_init = false;
   {
     const auto lock = lock_life();
     const Begun begun = process().begun;
     // By others' sessions this process may have begun, too (begin_as_others).
-    if (begun == Begun::kByInit || (begun == Begun::kNot && g_life.sessions == 0)) return;
+    if (begun == Begun::kNot && g_life.sessions == 0) return;
+    by_init = begun == Begun::kByInit && !process().beside_sessions;
   }
-  start_among_strangers(comm, "MPI_Intercomm_merge");
+  if (by_init) {
+    start_jobs(comm, "MPI_Intercomm_merge");
+  } else {
+    start_among_strangers(comm, "MPI_Intercomm_merge");
+  }
 }
 
 void start_part(MPI_Comm whole, MPI_Comm part, const char* function) {
   if (t_cache.depth > 0 || part == g_host.comm_null) return;
   {
     const InsideHost guard;
+    mark_part(whole, part);
     if (!is_left_for_good(whole)) return;
   }
   start_among_strangers(part, function);
@@ -334,6 +347,7 @@ void end_process(Use last) {
     state.has_objects = false;
   }
   if (by_session && last == Use::kSession) close_session();  // else see drop_idle_session
+  state.beside_sessions = false;
   state.begun = Begun::kNot;
 }
 

@@ -27,16 +27,26 @@ enum class Begun { kNot, kByInit, kBySession };
 struct Process {
   std::atomic<Phase> phase = Phase::kNotStarted;
   std::atomic<Begun> begun = Begun::kNot;
-  bool has_objects = false;  // the following three
-  MPI_Comm self{};           // ours alone; its errors only return
+  std::atomic<bool> has_sessions = false;  // of the program
+  bool has_objects = false;                // the following three
+  MPI_Comm self{};                         // ours alone; its errors only return
   MPI_Request never_received{};
   MPI_Group world_group{};  // of all that were started with this process
   int world_rank = 0, world_size = 0;
   bool threaded = false;  // MPI_THREAD_MULTIPLE; sessions may have any level
+  bool joins = false;     // CARILLON_MERGED is on, on all ranks of MPI_COMM_WORLD
+  // Of MPI_COMM_WORLD's processes some had begun so before MPI_Init: equal on all of them.
+  bool beside_sessions = false;
 };
 
 extern constinit Process g_process;
 inline Process& process() { return g_process; }
+
+/// Whether calls matter to carillon: it runs, or may begin with the next communicator.
+inline bool is_awake() {
+  return process().phase.load(std::memory_order_relaxed) == Phase::kRunning ||
+         process().has_sessions.load(std::memory_order_relaxed);
+}
 
 /// For a counter that only calls of MPI change: without threads no other does at the same time, and
 /// the change need not be atomic. Partners of the release: whoever reads it to see that nothing
@@ -61,10 +71,12 @@ void prepare_process();
 void start_process();
 /// The same of a communicator that was made of a group.
 void start_group(MPI_Comm comm, const char* function);
-/// The same of one that was merged, where sessions have started carillon, or may. Its processes are
-/// in one world before they come to its first collective.
+/// The same of one that was merged, where sessions have started carillon, or may, or, where
+/// CARILLON_MERGED is on, of processes of several jobs. Its processes are in one world before they
+/// come to its first collective.
 void start_merged(MPI_Comm comm);
-/// The same of one that was made of another one, where that is left for good (left.h).
+/// The same of one that was made of another one, where that is left for good (left.h), or is of
+/// several jobs.
 void start_part(MPI_Comm whole, MPI_Comm part, const char* function);
 
 /// MPI_Init has begun, and others have sessions: as by one of this process. Local. False: the host

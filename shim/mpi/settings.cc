@@ -37,6 +37,7 @@ Settings read_settings() {
   Settings settings;
   settings.error = read_switch("CARILLON", &settings.on);
   if (settings.error.empty()) settings.error = read_switch("CARILLON_CHECK", &settings.check);
+  if (settings.error.empty()) settings.error = read_switch("CARILLON_MERGED", &settings.joins);
   const std::string_view stats = value_of("CARILLON_STATS");
   if (!is_one_of(stats, {"", "off", "0", "no", "false"})) {
     settings.stats = is_one_of(stats, {"on", "1", "yes", "true"}) ? "1" : std::string(stats);

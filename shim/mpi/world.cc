@@ -18,7 +18,9 @@
 #include "communicator.h"
 #include "device_runtime.h"
 #include "flight.h"
+#include "joined.h"
 #include "left.h"
+#include "meeting.h"
 #include "memory.h"
 #include "neighbours.h"
 #include "process.h"
@@ -33,14 +35,6 @@ constinit std::atomic<int> g_walkers = 0;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr int kForwardUs = 100000;
-constexpr std::uint16_t kFull = 2;                       // Hello::closed: because of the following
-constexpr std::uint16_t kRecords = 1, kHasRecorded = 2;  // Hello::records
-// A process is in so many worlds at most: each has memory of its own.
-constexpr std::size_t kMostWorlds = 8;
-
 struct Worlds {
   std::mutex mutex;       // of World::lives, of how they are linked, and of the following
   bool closed = false;    // no more, because one could not be made
@@ -54,97 +48,6 @@ Worlds& worlds() {
   return all;
 }
 
-// What every process tells every other. One without the interposer tells nothing.
-struct Hello {
-  static constexpr std::uint32_t kMagic = 0x6c6c7263;  // "crll"
-  std::uint32_t magic = kMagic;
-  std::uint16_t on = 1;
-  std::uint16_t started = 0;  // of the second round: carillon's context is there
-  std::uint16_t records = 0;  // CARILLON_RECORD is set, and whether this process has a recording
-  std::uint16_t checks = 0;   // CARILLON_CHECK is
-  std::uint16_t reduces = 0;  // reduces_locally
-  std::uint16_t grid_orders = 0;  // neighbours.h
-  std::uint16_t refused = 0;      // this process cannot
-  std::uint16_t by_session = 0;   // it has begun so (begin_by_session)
-  std::uint16_t closed = 0;       // it makes no more worlds, or none with these
-  std::int32_t left = 0;          // how often it has left all worlds
-  std::uint32_t random = 0;
-  std::uint32_t clock = 0;                             // of its latest world
-  std::array<std::uint64_t, kMostWorlds> worlds = {};  // ids of those that have all of these
-};
-
-// The processes of a communicator, in a function of MPI.
-struct Meeting {
-  MPI_Comm comm{};
-  const char* function = "";
-  int rank = 0, size = 0;
-  std::vector<int> places;
-  Settings settings;
-};
-
-[[noreturn]] void end_job(const Meeting& meeting) {
-  usleep(kForwardUs);  // launchers drop what they have not yet forwarded
-  host().Abort(meeting.comm, 1);
-  _exit(1);
-}
-
-// Mostly all ranks have the same settings: then rank 0's line comes first, and alone.
-[[noreturn]] void end_job_over_settings(const Meeting& meeting, const char* what) {
-  if (meeting.rank != 0) usleep(2 * kForwardUs);
-  say("%s", what);
-  end_job(meeting);
-}
-
-constexpr char kMissing[] =
-    "rank %d has waited %d s in %s for the interposer of other ranks; start all ranks with "
-    "it (carillon run, or carillon exec behind mpirun or srun), or none";
-
-// Gathers a Hello from every rank. Bounded: a rank without an interposer never answers.
-std::vector<Hello> exchange(const Meeting& meeting, const Hello& mine) {
-  Bootstrap bootstrap{meeting.comm, meeting.rank, meeting.size};
-  const Settings& settings = meeting.settings;
-  const crl_oob_t oob = bootstrap.oob();
-  std::vector<Hello> all(static_cast<std::size_t>(meeting.size));
-  void* request = nullptr;
-  if (oob.allgather_post(oob.arg, &mine, all.data(), sizeof(Hello), &request) != 0) {
-    end_job(meeting);
-  }
-  const auto begin = Clock::now();
-  bool warned = false;
-  for (int status = 1; status != 0;) {
-    status = oob.allgather_test(oob.arg, request);
-    if (status < 0) end_job(meeting);
-    if (status == 0) break;
-    progress_worlds();  // they may wait for something else first
-    sched_yield();
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
-    if (waited >= settings.join_timeout_s) {
-      say(kMissing, meeting.rank, settings.join_timeout_s, meeting.function);
-      end_job(meeting);
-    }
-    if (!warned && waited >= settings.warn_after_s) {
-      warned = true;
-      if (meeting.rank < 2) say(kMissing, meeting.rank, settings.warn_after_s, meeting.function);
-    }
-  }
-  for (const Hello& hello : all) {
-    if (hello.magic == Hello::kMagic) continue;
-    say("rank %d got an answer in %s that is not an interposer's; start all ranks with the "
-        "same version of carillon, or none",
-        meeting.rank, meeting.function);
-    end_job(meeting);
-  }
-  return all;
-}
-
-// The first rank whose Hello fits, or -1.
-template <typename Predicate>
-int first_rank(const std::vector<Hello>& all, Predicate predicate) {
-  const auto found = std::find_if(all.begin(), all.end(), predicate);
-  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
-}
-
 // body(world). With the lock held, as what follows.
 template <typename Body>
 void each_world(Body body) {
@@ -152,6 +55,14 @@ void each_world(Body body) {
        one = one->earlier.load(std::memory_order_relaxed)) {
     body(*one);
   }
+}
+
+World* find_world(const World* wanted) {
+  World* found = nullptr;
+  each_world([&](World& world) {
+    if (&world == wanted) found = &world;
+  });
+  return found;
 }
 
 bool has_all(const World& world, const std::vector<int>& places) {
@@ -189,7 +100,8 @@ void release_worlds() {
     std::atomic<World*>* link = &g_worlds;
     while (World* const one = link->load(std::memory_order_relaxed)) {
       // Partner: drop_world.
-      if (one->users.load(std::memory_order_acquire) > 0 || !is_superseded(*one)) {
+      const bool used = one->users.load(std::memory_order_acquire) > 0;
+      if (used || !(one->joined || is_superseded(*one))) {
         link = &one->earlier;
         continue;
       }
@@ -211,6 +123,7 @@ Hello greet(const Meeting& meeting, bool refused) {
   Hello mine{.on = meeting.settings.on,
              .refused = static_cast<std::uint16_t>(refused ? 1 : 0),
              .by_session = process().begun == Begun::kBySession,
+             .joins = static_cast<std::uint16_t>(meeting.settings.joins ? 1 : 0),
              .random = std::random_device()()};
   const std::lock_guard lock(worlds().mutex);
   mine.left = worlds().left;
@@ -224,7 +137,8 @@ Hello greet(const Meeting& meeting, bool refused) {
   const bool strange = std::count(meeting.places.begin(), meeting.places.end(), MPI_UNDEFINED) > 0;
   // What MPI_Init has begun is one world, and ends with it.
   const bool has_begun = process().begun == Begun::kByInit && meeting.comm != g_host.comm_world;
-  if (worlds().closed || strange || has_begun || meeting.places.empty()) {
+  const bool unfit = !meeting.joins && (strange || has_begun);
+  if (worlds().closed || unfit || meeting.places.empty()) {
     mine.closed = 1;
   } else if (count >= kMostWorlds) {
     mine.closed = kFull;
@@ -263,11 +177,11 @@ bool agree_to_start(const Meeting& meeting, const std::vector<Hello>& all,
   const int off = first_rank(all, [](const Hello& hello) { return hello.on == 0; });
   const int on = first_rank(all, [](const Hello& hello) { return hello.on != 0; });
   if (off >= 0 && on == meeting.rank && !said.exchange(true)) {
-    say("off on all ranks, because CARILLON=off on rank %d", off);
+    say("%s, because CARILLON=off on rank %d", scope_of(meeting).c_str(), off);
   }
   const int without = first_rank(all, [](const Hello& hello) { return hello.refused != 0; });
   if (off < 0 && without == meeting.rank && !said.exchange(true)) {
-    say("off on all ranks: %s", refused.c_str());
+    say("%s: %s", scope_of(meeting).c_str(), refused.c_str());
   }
   return off < 0 && without < 0;
 }
@@ -294,10 +208,16 @@ crl_status_t make_context(const Meeting& meeting, World& world) {
 
 void enter(const Meeting& meeting, const std::vector<Hello>& all, std::unique_ptr<World> world) {
   world->lives.resize(static_cast<std::size_t>(process().world_size), -1);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (std::size_t rank = 0; rank < all.size() && !meeting.joins; ++rank) {
     world->lives[static_cast<std::size_t>(meeting.places[rank])] = all[rank].left;
   }
   const std::lock_guard lock(worlds().mutex);
+  if (meeting.joins) {  // memory of MPI_Alloc_mem is the first one's
+    std::atomic<World*>* last = &g_worlds;
+    while (World* const one = last->load(std::memory_order_relaxed)) last = &one->earlier;
+    last->store(world.release(), std::memory_order_release);  // partner: progress_worlds
+    return;
+  }
   world->earlier.store(g_worlds.load(std::memory_order_relaxed), std::memory_order_relaxed);
   g_worlds.store(world.release(), std::memory_order_release);  // partner: progress_worlds
 }
@@ -324,6 +244,18 @@ void agree_to_observe(Meeting& meeting, const std::vector<Hello>& all) {
   }
 }
 
+// What is not set on all ranks of MPI_COMM_WORLD is on none.
+void agree_to_join(const std::vector<Hello>& all) {
+  const int apart = first_rank(all, [](const Hello& hello) { return hello.joins == 0; });
+  const int joins = first_rank(all, [](const Hello& hello) { return hello.joins != 0; });
+  process().joins = apart < 0;
+  if (apart >= 0 && joins == process().world_rank) {
+    say("communicators that are merged with processes of other jobs are left to the MPI, because "
+        "CARILLON_MERGED is not on on rank %d",
+        apart);
+  }
+}
+
 std::uint16_t wishes_to_record(const Settings& settings) {
   if (settings.record.empty()) return 0;
   return g_recorded.exchange(true) ? kHasRecorded : kRecords;
@@ -344,6 +276,9 @@ bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
   for (const Hello& hello : first) clock = std::max(clock, hello.clock);
   auto world = std::make_unique<World>();
   world->id = make_id(clock + 1, first[0].random);
+  world->joined = meeting.joins;
+  world->users = meeting.joins ? 1 : 0;
+  meeting.made = world.get();
   const crl_status_t status = make_host_objects() ? make_context(meeting, *world) : CRL_ERR_SYSTEM;
   // The library may have found this before it met the other ranks: they would wait.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(meeting, crl_last_error());
@@ -366,8 +301,10 @@ bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
     enter(meeting, first, std::move(world));
     return true;
   }
-  if (failed == meeting.rank) say("off on all ranks: %s", crl_last_error());
+  meeting.made = nullptr;
+  if (failed == meeting.rank) say("%s: %s", scope_of(meeting).c_str(), crl_last_error());
   if (status == CRL_OK) crl_context_destroy(world->context);
+  if (meeting.joins) return false;
   // Else a communicator that is left now might be served later, and by others sooner than by some.
   const std::lock_guard lock(worlds().mutex);
   worlds().closed = true;
@@ -394,9 +331,16 @@ bool meet(Meeting& meeting, const std::string& refused) {
   }
   // Of sessions some had before MPI_Init, what MPI_Init makes is to serve communicators, too.
   const int earlier = first_rank(all, [](const Hello& hello) { return hello.by_session != 0; });
-  const bool by_init = process().begun == Begun::kByInit && meeting.comm == g_host.comm_world;
-  if (earlier >= 0 && by_init) (void)begin_as_others();
-  if (!agree_to_start(meeting, all, refused)) return false;
+  std::string why = refused;
+  if (is_of_init(meeting)) {
+    agree_to_join(all);
+    process().beside_sessions = earlier >= 0;
+    if (earlier >= 0) {
+      if (!begin_as_others()) why = kNoSession;
+      all = ask_all(meeting, !why.empty());
+    }
+  }
+  if (!agree_to_start(meeting, all, why)) return false;
   if (is_in_common(meeting, all)) return true;
   const int closed = first_rank(all, [](const Hello& hello) { return hello.closed != 0; });
   if (closed < 0) return make_world(meeting, all);
@@ -414,25 +358,35 @@ bool meet(Meeting& meeting, const std::string& refused) {
 }  // namespace
 
 std::vector<int> places_of(MPI_Comm comm, int size) {
-  MPI_Group group{};
+  MPI_Group group{}, all = process().world_group;
+  const bool has_objects = process().has_objects;  // else MPI_Init has started nothing
+  if (!has_objects && host().Comm_group(g_host.comm_world, &all) != MPI_SUCCESS) return {};
   if (host().Comm_group(comm, &group) != MPI_SUCCESS) return {};
   std::vector<int> ranks(static_cast<std::size_t>(size));
   std::vector<int> places(ranks.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  const int status =
-      host().Group_translate_ranks(group, size, ranks.data(), process().world_group, places.data());
+  const int status = host().Group_translate_ranks(group, size, ranks.data(), all, places.data());
   host().Group_free(&group);
+  if (!has_objects) host().Group_free(&all);
   if (status != MPI_SUCCESS) places.clear();
   return places;
+}
+
+bool has_strangers(MPI_Comm comm) {
+  int size = 0;
+  host().Comm_size(comm, &size);
+  const std::vector<int> places = places_of(comm, size);
+  return std::count(places.begin(), places.end(), MPI_UNDEFINED) > 0;
 }
 
 World* use_world(MPI_Comm comm, int size) {
   if (is_left_for_good(comm)) return nullptr;
   const std::vector<int> places = places_of(comm, size);
+  const World* const joined = joined_world(comm);
   World* found = nullptr;
   const std::lock_guard lock(worlds().mutex);
   each_world([&](World& world) {
-    if (places.empty() || !has_all(world, places)) return;
+    if (&world != joined && (places.empty() || !has_all(world, places))) return;
     if (found == nullptr || world.id > found->id) found = &world;
   });
   if (found != nullptr) found->users.fetch_add(1, std::memory_order_relaxed);
@@ -442,6 +396,18 @@ World* use_world(MPI_Comm comm, int size) {
 void drop_world(World* world) {
   // Partner: release_worlds.
   if (world != nullptr) world->users.fetch_sub(1, std::memory_order_release);
+}
+
+bool use_again(const World* world) {
+  const std::lock_guard lock(worlds().mutex);
+  World* const found = find_world(world);
+  if (found != nullptr) found->users.fetch_add(1, std::memory_order_relaxed);
+  return found != nullptr;
+}
+
+void drop_again(const World* world) {
+  const std::lock_guard lock(worlds().mutex);
+  drop_world(find_world(world));
 }
 
 bool join_world(MPI_Comm comm, const char* function, const std::string& refused) {
@@ -465,6 +431,19 @@ bool join_world(MPI_Comm comm, const char* function, const std::string& refused)
     if (settings.check) say("nothing is checked, because carillon is off");
   }
   return on;
+}
+
+// It is not recorded, nor checked.
+World* join_jobs(MPI_Comm comm, const char* function, const std::string& refused) {
+  release_worlds();
+  Meeting meeting{.comm = comm, .function = function, .joins = true, .settings = read_settings()};
+  host().Comm_rank(comm, &meeting.rank);
+  host().Comm_size(comm, &meeting.size);
+  meeting.places = places_of(comm, meeting.size);
+  meeting.settings.record.clear();
+  meeting.settings.check = false;
+  (void)meet(meeting, refused);
+  return meeting.made;
 }
 
 void leave_worlds() {

@@ -42,6 +42,12 @@ class Outputs(unittest.TestCase):
         self.assertRegex(done.stderr, r"\n  Allreduce +8 +0\n")
         self.assertRegex(done.stderr, r"\n  Barrier +4 +0\n")
 
+    def test_off_on_one_is_said_of_what_is_left(self):
+        done = launch(3, "off")  # the others have a communicator of their own, which is taken
+        line = ("carillon: a communicator of 3 processes is left to the MPI, because CARILLON=off "
+                "on rank 0")
+        self.assertEqual((done.returncode, done.said), (0, [line]), done.stderr)
+
     def test_at_each_end(self):
         done = launch(2, "held", STATS=1)
         taken = [int(row) for row in re.findall(r"\n  Barrier +(\d+) ", done.stderr)]

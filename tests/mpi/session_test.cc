@@ -404,6 +404,27 @@ void test_mixed() {
   MPI_Comm_free(&comm);
 }
 
+// The MPI refuses process 2, which has no session, what carillon needs beside those that have some.
+void test_refused() {
+  const Hidden hidden;
+  auto session = std::make_unique<Session>();
+  if (g_rank == 2) session.reset();
+  MPI_Comm comm = session ? session->make({0, 1}, "all but one") : MPI_COMM_NULL;
+  MPI_Init(nullptr, nullptr);
+  expect_left(MPI_COMM_WORLD, "MPI_COMM_WORLD where one is refused");
+  MPI_Comm half = MPI_COMM_NULL, inter = MPI_COMM_NULL, merged = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, g_rank % 2, g_rank, &half);
+  if (g_rank != 1) expect_left(half, "a half where one is refused");
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - g_rank % 2, 0, &inter);
+  MPI_Intercomm_merge(inter, g_rank % 2, &merged);
+  expect_left(merged, "halves, merged, where one is refused");
+  for (MPI_Comm* each : {&half, &inter, &merged}) MPI_Comm_free(each);
+  if (session) expect_taken(comm, "a communicator of those that have sessions", 0);
+  MPI_Finalize();
+  PMPI_Barrier(hidden.comm());  // some may end before others
+  if (session) MPI_Comm_free(&comm);
+}
+
 // One process calls something else than the others.
 void test_wrong() {
   const Session session;
@@ -427,6 +448,7 @@ constexpr Part kModes[] = {
     {"off", test_off},
     {"init", test_init_before},
     {"mixed", test_mixed},
+    {"refused", test_refused},
     {"threads", test_threads},
     {"finalized first", test_finalized_first},
     {"wrong", test_wrong},
@@ -449,5 +471,5 @@ int test(std::string_view mode) {
 }  // namespace
 }  // namespace mpi_test
 
-// session_test [held | off | init | finalized first | mixed | threads | wrong | halves]
+// session_test [held | off | init | finalized first | mixed | refused | threads | wrong | halves]
 int main(int argc, char** argv) { return mpi_test::test(argc > 1 ? argv[1] : ""); }

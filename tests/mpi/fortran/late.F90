@@ -22,3 +22,17 @@ integer function wait_in_fortran(comm, number)
   call MPI_Barrier(team, ierror)
   wait_in_fortran = sum
 end function
+
+#ifdef SESSIONS
+! A communicator of a session's group.
+integer function make_in_fortran(group)
+  use mpi_f08
+  implicit none
+  integer :: group, ierror
+  type(MPI_Group) :: of
+  type(MPI_Comm) :: made
+  of%MPI_VAL = group
+  call MPI_Comm_create_from_group(of, 'late', MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, made, ierror)
+  make_in_fortran = made%MPI_VAL
+end function
+#endif

@@ -7,11 +7,15 @@
  * late_test LIBRARY refused: the library is there from the start, and some process may not change
  * it (refuse_mprotect.c). Then all calls must be left to Open MPI, on all ranks; MPICH's library
  * need not be changed, late or early.
+ *
+ * late_test LIBRARY session: the first call of the library, on the last rank, makes a communicator
+ * of a session's group, which the others make in C.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef unsigned long long (*counter_t)(const char*);
 typedef int (*sum_t)(MPI_Fint* comm, int* number);
@@ -57,9 +61,44 @@ static int miscounted(int rank, unsigned long long calls) {
   return failures;
 }
 
+#if MPI_VERSION >= 4
+typedef MPI_Fint (*make_t)(MPI_Fint* group);
+
+static int test_session(const char* path) {
+  const counter_t taken = (counter_t)dlsym(RTLD_DEFAULT, "carillon_shim_taken");
+  MPI_Session session;
+  MPI_Group all;
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, ranks = 0, sum = 0;
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &all);
+  MPI_Group_rank(all, &rank);
+  MPI_Group_size(all, &ranks);
+  if (rank == ranks - 1) {
+    MPI_Fint group = MPI_Group_c2f(all);
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const make_t make = library == NULL ? NULL : (make_t)dlsym(library, "make_in_fortran_");
+    if (make == NULL) return 2;
+    comm = MPI_Comm_f2c(make(&group));
+  } else {
+    MPI_Comm_create_from_group(all, "late", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+  }
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+  const int good = sum == ranks * (ranks - 1) / 2 && taken != NULL && taken("allreduce") == 1;
+  MPI_Comm_free(&comm);
+  MPI_Group_free(&all);
+  MPI_Session_finalize(&session);
+  fprintf(stderr, "rank %d: late_test has %s\n", rank, good ? "passed" : "failed");
+  return good ? 0 : 1;
+}
+#endif
+
 int main(int argc, char** argv) {
   int rank = 0, ranks = 0, failures = 0, first = 0;
   const int refused = argc == 3;
+#if MPI_VERSION >= 4
+  if (argc == 3 && strcmp(argv[2], "session") == 0) return test_session(argv[1]);
+#endif
   if (argc < 2 || (refused && !load(argv[1]))) return 2;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
