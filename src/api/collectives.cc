@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "api/call.h"
+#include "api/served.h"
 #include "api/switch_operation.h"
 
 namespace carillon {
@@ -298,23 +298,25 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   return status;
 }
 
-// What this rank's part of the call moves, about.
-std::int64_t bytes_of(const crl_team& team, const CallKey& key, const Buffers& buffers) {
+// Whether the servlet moves the call on from its beginning.
+bool is_served(const crl_team& team, const CallKey& key, const Buffers& buffers) {
+  const Engine& engine = *team.context->engine;
+  if (!engine.has_servlet() || engine.serves_all()) return engine.has_servlet();
+  ServedCall call{.collective = key.collective,
+                  .ranks = team.team->size(),
+                  .is_root = key.root == team.team->rank()};
   if (has_tables(key.collective)) {
     const auto sum = [](std::span<const std::int64_t> bytes) {
       return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
     };
-    return std::max(sum(buffers.tables->send_bytes), sum(buffers.tables->recv_bytes));
+    call.bytes = std::max(sum(buffers.tables->send_bytes), sum(buffers.tables->recv_bytes));
+  } else {
+    const std::size_t element =
+        has_reduction(key.collective) ? crl_dtype_bytes(key.dtype) : std::size_t{1};
+    call.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, kMaxBytes)) *
+                 static_cast<std::int64_t>(element);
   }
-  const std::size_t element =
-      has_reduction(key.collective) ? crl_dtype_bytes(key.dtype) : std::size_t{1};
-  const auto bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, kMaxBytes)) *
-                     static_cast<std::int64_t>(element);
-  const bool blocks = key.collective == Collective::kAlltoall ||
-                      key.collective == Collective::kAllgather ||
-                      key.collective == Collective::kReduceScatterBlock;
-  const std::int64_t ranks = blocks ? team.team->size() : 1;
-  return std::min(bytes, std::numeric_limits<std::int64_t>::max() / ranks) * ranks;
+  return moved_bytes(call) >= served_from_bytes(key.collective);
 }
 
 crl_request* new_request(crl_context& context) {
@@ -454,7 +456,7 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
     if (blocking) return run_blocking(*team, key, buffers);
     Engine& engine = *team->context->engine;
     Engine::Lock lock(engine);
-    const bool served = engine.has_servlet() && engine.serves(bytes_of(*team, key, buffers));
+    const bool served = is_served(*team, key, buffers);
     const crl_status_t status = start(*team, key, buffers, request_p, served);
     if (status == CRL_OK && served) engine.hand_over(lock);
     return status;

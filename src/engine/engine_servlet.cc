@@ -10,12 +10,6 @@
 #include "engine/team.h"
 
 namespace carillon {
-namespace {
-
-constexpr std::int64_t kServedBytes = 65536;  // waking a thread costs as much as shorter ones
-
-}  // namespace
-
 void Engine::set_up_servlet(const NodePlace& place) {
   if (settings_.servlet == "off" || !joined()) return;
   if (settings_.servlet == "auto" && place.oversubscribed) return;
@@ -27,7 +21,6 @@ void Engine::set_up_servlet(const NodePlace& place) {
   }
   const std::lock_guard lock(mutex_);  // the thread is there, and looks at it
   servlet_ = std::move(servlet.value());
-  serves_from_bytes_ = settings_.servlet == "on" ? 0 : kServedBytes;
 }
 
 void Engine::end_servlet() {
