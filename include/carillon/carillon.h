@@ -347,7 +347,8 @@ CRL_API crl_status_t crl_request_test(crl_request_h* request_p);
 /* Blocks until then. */
 CRL_API crl_status_t crl_request_wait(crl_request_h* request_p);
 /* Id of the algorithm of a collective in flight. NULL if it is not known yet: one that is started
- * before its team is ready, or that surveys decide on, gets it when it begins. "" if it has failed
+ * before its team is ready or while the servlet is at work, or that surveys decide on, gets it when
+ * it begins. "" if it has failed
  * without one. Makes no progress. */
 CRL_API const char* crl_request_algorithm(crl_request_h request);
 

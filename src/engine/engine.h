@@ -21,6 +21,7 @@
 #include "engine/aggregation.h"
 #include "engine/lending.h"
 #include "engine/multicast.h"
+#include "engine/posted_runs.h"
 #include "engine/run.h"
 #include "engine/servlet.h"
 #include "engine/windows.h"
@@ -159,12 +160,17 @@ class Engine {
   [[nodiscard]] Breakdown* breakdown() { return measured_ ? &breakdown_ : nullptr; }
   void set_stage_source(StageSource* source) { stages_ = source; }
 
+  struct ToPost {};
+  static constexpr ToPost kToPost = {};
+
   /// Serializes the calls below when the context is threaded, or the servlet is at work; else does
   /// nothing. Of the program's threads.
   class Lock {
    public:
     explicit Lock(Engine& engine) : engine_(engine), held_(engine.locks_) {
-      if (held_) engine_.mutex_.lock();
+      if (!held_) return;
+      engine_.mutex_.lock();
+      engine_.start_posted();
     }
     /// Not held where the servlet is just moving things on.
     Lock(Engine& engine, std::try_to_lock_t /*how*/) : engine_(engine), held_(engine.locks_) {
@@ -174,7 +180,22 @@ class Engine {
       } else if (!engine_.mutex_.try_lock()) {
         held_ = false;
         busy_ = true;
+        return;
       }
+      engine_.start_posted();
+    }
+    /// So, where runs can be posted instead.
+    Lock(Engine& engine, ToPost /*how*/) : engine_(engine), held_(engine.locks_) {
+      if (!held_) return;
+      const bool posts = engine_.servlet_ != nullptr && !engine_.threaded_;
+      if (!posts) {
+        engine_.mutex_.lock();
+      } else if (!engine_.mutex_.try_lock()) {
+        held_ = false;
+        busy_ = true;
+        return;
+      }
+      engine_.start_posted();
     }
     [[nodiscard]] bool busy() const { return busy_; }
     ~Lock() {
@@ -211,6 +232,9 @@ class Engine {
   [[nodiscard]] bool serves_all() const { return settings_.servlet == "on"; }
   /// What has been started is the servlet's.
   void hand_over(Lock& lock);
+  /// Without the Lock, which the servlet had a moment ago: starts the run, whose plan is found when
+  /// it begins, as soon as somebody has it. False: that cannot be.
+  bool post(Run& run);
 
   /// Fails the team unless it has failed: a caller cannot go on. Its runs are their callers' again.
   void fail(Team& team, const Status& why);
@@ -271,6 +295,12 @@ class Engine {
   void set_up_servlet(const NodePlace& place);
   void end_servlet();
   [[nodiscard]] bool servlet_has_work() const;
+  /// With the mutex held, before anything else is done: in the order in which they were posted.
+  void start_posted() {
+    if (!posted_.empty()) [[unlikely]]
+      start_all_posted();
+  }
+  void start_all_posted();
   void set_up_gathering();
   Status set_up_network(const crl_oob_t& oob);
   Status set_up_lifeline(const crl_oob_t& oob);
@@ -334,6 +364,7 @@ class Engine {
   bool locks_ = false;  // it must be held: changed by the program's threads, with it held
   int waiting_ = 0;     // threads of the program that wait while the servlet is at work
   std::unique_ptr<Servlet> servlet_;  // null: there is none; changed with the mutex held
+  PostedRuns posted_;                 // by the program's only thread
   void (*idle_)(void*) = nullptr;
   void* idle_arg_ = nullptr;
   StageSource* stages_ = nullptr;
