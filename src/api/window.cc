@@ -14,6 +14,7 @@ namespace {
 crl_status_t create_window(crl_context& context, const crl_oob_t& oob, void* const* parts,
                            const size_t* bytes, crl_window_h* window_p) {
   std::vector<carillon::WindowPart> all;
+  all.reserve(static_cast<std::size_t>(oob.size));
   for (int i = 0; i < oob.size; ++i) {
     all.push_back({static_cast<std::byte*>(parts[i]), bytes[i]});
   }
