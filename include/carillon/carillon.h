@@ -75,6 +75,7 @@ typedef struct {
 typedef struct crl_context* crl_context_h;
 typedef struct crl_team* crl_team_h;
 typedef struct crl_request* crl_request_h;
+typedef struct crl_window* crl_window_h;
 
 typedef struct {
   size_t struct_bytes; /* sizeof(crl_context_config_t), for later versions of it */
@@ -156,11 +157,31 @@ CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
  * the memory is not freed. */
 CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
 
+/* Memory that the node's processes have mapped already, each at addresses of its own, such as a
+ * window of MPI_Win_allocate_shared: carillon is told where, to read it in place as memory of
+ * crl_alloc. parts[i] is where this process has what oob's member i calls its part, of bytes[i]
+ * bytes, the same on all members; any process may use any of them in a collective. Collective over
+ * oob; blocks. CRL_ERR_UNSUPPORTED, on all members: these are not all processes of one node, or a
+ * part is longer than a TiB; then it is as other memory. */
+CRL_API crl_status_t crl_window_create(crl_context_h context, const crl_oob_t* oob,
+                                       void* const* parts, const size_t* bytes,
+                                       crl_window_h* window_p);
+/* Before the memory is taken away: it is as other memory from now on. CRL_ERR_INVALID_ARGUMENT: a
+ * collective of this process that is not complete uses it, and the message names that; nothing has
+ * changed. Local. */
+CRL_API crl_status_t crl_window_close(crl_window_h window);
+/* The same, where the memory goes in any case. Takes no lock. Local. */
+CRL_API void crl_window_abandon(crl_window_h window);
+/* Frees the handle. When all members have closed it: until then they may tell this process of bytes
+ * there. Local. */
+CRL_API void crl_window_destroy(crl_window_h window);
+
 /* What this process gave to others since the context was made, messages of up to 56 bytes,
  * multicasts and what switches reduce aside. Within its node, each message counts once, however
  * many read it; to other nodes, once for each process that it went to. */
 typedef struct crl_traffic {
-  uint64_t in_place_bytes; /* read where they stood: in memory of crl_alloc or of config->heap */
+  uint64_t in_place_bytes; /* read where they stood: in memory of crl_alloc, of a window or of
+                            * config->heap */
   uint64_t lent_bytes;     /* read by the receiver in this process's private memory: one copy */
   uint64_t copied_bytes;   /* copied to shared memory, for the receivers to copy from there */
   uint64_t sent_in_place_bytes; /* to other nodes: the network read them where they stood */
@@ -326,7 +347,8 @@ CRL_API crl_status_t crl_request_test(crl_request_h* request_p);
 /* Blocks until then. */
 CRL_API crl_status_t crl_request_wait(crl_request_h* request_p);
 /* Id of the algorithm of a collective in flight. NULL if it is not known yet: one that is started
- * before its team is ready, or that surveys decide on, gets it when it begins. "" if it has failed
+ * before its team is ready or while the servlet is at work, or that surveys decide on, gets it when
+ * it begins. "" if it has failed
  * without one. Makes no progress. */
 CRL_API const char* crl_request_algorithm(crl_request_h request);
 

@@ -96,6 +96,7 @@ CARILLON_FOR_FORTRAN(Improbe,
                      (int source, int tag, MPI_Comm comm, int* found, MPI_Message* message,
                       MPI_Status* status),
                      (source, tag, comm, found, message, status))
+CARILLON_FOR_FORTRAN(Win_free, (MPI_Win * win), (win))
 CARILLON_FOR_FORTRAN(Win_test, (MPI_Win win, int* done), (win, done))
 CARILLON_FOR_FORTRAN(Win_wait, (MPI_Win win), (win))
 CARILLON_FOR_FORTRAN(Comm_free, (MPI_Comm * comm), (comm))

@@ -58,7 +58,8 @@ using Session = int;
   X(Testany) X(Testsome) X(Topo_test) X(Type_commit) X(Type_contiguous) X(Type_create_keyval)               \
   X(Type_create_struct) X(Type_free) X(Type_free_keyval) X(Type_get_contents) X(Type_get_envelope)                 \
   X(Type_get_extent) X(Type_get_name) X(Type_get_true_extent) X(Type_set_attr) X(Type_size_x) X(Wait)           \
-  X(Waitall) X(Waitany) X(Waitsome) X(Win_test) X(Win_wait)
+  X(Waitall) X(Waitany) X(Waitsome) X(Win_create_keyval) X(Win_free) X(Win_free_keyval)         \
+  X(Win_get_attr) X(Win_set_attr) X(Win_shared_query) X(Win_test) X(Win_wait)
 // clang-format on
 
 #ifdef CARILLON_LARGE_COUNTS

@@ -12,6 +12,7 @@
 #include "flight.h"
 #include "host.h"
 #include "process.h"
+#include "windows.h"
 
 namespace carillon::shim {
 
@@ -37,6 +38,7 @@ using carillon::shim::call_newer;
 #endif
 using carillon::shim::host;
 using carillon::shim::part_made;
+using carillon::shim::share_window;
 
 extern "C" {
 
@@ -52,6 +54,14 @@ extern "C" {
     await_copies(comm);                                    \
     const int status = host().symbol arguments;            \
     return part_made(comm, made, status, "MPI_" #symbol);  \
+  }
+#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments) \
+  CARILLON_EXPORT int MPI_##symbol parameters {              \
+    host();                                                  \
+    await_copies(comm);                                      \
+    const int status = host().symbol arguments;              \
+    if (status == MPI_SUCCESS) share_window(comm, *made);    \
+    return status;                                           \
   }
 #include "makers.def"
 #undef CARILLON_MAKER

@@ -101,5 +101,13 @@ CARILLON_EXPORT void carillon_shim_node_bytes(unsigned long long* in_place,
   *in_place = traffic.in_place_bytes;
   *copied = traffic.copied_bytes;
 }
+// And that others have copied from its private memory.
+CARILLON_EXPORT unsigned long long carillon_shim_lent_bytes(void) {
+  const carillon::shim::WorldsStay stay;
+  const auto* const world = carillon::shim::g_worlds.load(std::memory_order_acquire);
+  crl_traffic_t traffic{};
+  if (world != nullptr) crl_context_traffic(world->context, &traffic);
+  return traffic.lent_bytes;
+}
 
 }  // extern "C"

@@ -32,6 +32,7 @@
 #include "reduction.h"
 #include "settings.h"
 #include "stats.h"
+#include "windows.h"
 #include "world.h"
 
 namespace carillon::shim {
@@ -337,6 +338,7 @@ void end_process(Use last) {
     leave_worlds();
     if (by_session) {  // another life may follow, with other objects of the same handles
       stop_types();
+      stop_windows();
       forget_reductions();
       forget_error_codes();
     }

@@ -27,6 +27,7 @@
 #include "record.h"
 #include "settings.h"
 #include "stats.h"
+#include "windows.h"
 
 namespace carillon::shim {
 
@@ -87,6 +88,7 @@ bool is_superseded(const World& world) {
 // The lock need not be held.
 void destroy(const World& world) {
   forget_memory(world.context);
+  forget_windows(world.context);
   count_traffic(world.context);
   crl_context_destroy(world.context);
 }

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "api/call.h"
+#include "api/served.h"
 #include "api/switch_operation.h"
 
 namespace carillon {
@@ -298,23 +298,25 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   return status;
 }
 
-// What this rank's part of the call moves, about.
-std::int64_t bytes_of(const crl_team& team, const CallKey& key, const Buffers& buffers) {
+// Whether the servlet moves the call on from its beginning.
+bool is_served(const crl_team& team, const CallKey& key, const Buffers& buffers) {
+  const Engine& engine = *team.context->engine;
+  if (!engine.has_servlet() || engine.serves_all()) return engine.has_servlet();
+  ServedCall call{.collective = key.collective,
+                  .ranks = team.team->size(),
+                  .is_root = key.root == team.team->rank()};
   if (has_tables(key.collective)) {
     const auto sum = [](std::span<const std::int64_t> bytes) {
       return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
     };
-    return std::max(sum(buffers.tables->send_bytes), sum(buffers.tables->recv_bytes));
+    call.bytes = std::max(sum(buffers.tables->send_bytes), sum(buffers.tables->recv_bytes));
+  } else {
+    const std::size_t element =
+        has_reduction(key.collective) ? crl_dtype_bytes(key.dtype) : std::size_t{1};
+    call.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, kMaxBytes)) *
+                 static_cast<std::int64_t>(element);
   }
-  const std::size_t element =
-      has_reduction(key.collective) ? crl_dtype_bytes(key.dtype) : std::size_t{1};
-  const auto bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, kMaxBytes)) *
-                     static_cast<std::int64_t>(element);
-  const bool blocks = key.collective == Collective::kAlltoall ||
-                      key.collective == Collective::kAllgather ||
-                      key.collective == Collective::kReduceScatterBlock;
-  const std::int64_t ranks = blocks ? team.team->size() : 1;
-  return std::min(bytes, std::numeric_limits<std::int64_t>::max() / ranks) * ranks;
+  return moved_bytes(call) >= served_from_bytes(key.collective);
 }
 
 crl_request* new_request(crl_context& context) {
@@ -389,28 +391,47 @@ crl_status_t fail_team(crl_team& team, const CallKey& key) {
   return report(status);
 }
 
+// The request is started, and not complete: finish() cannot fail.
+void note_outstanding(crl_context& context, crl_request& request) {
+  std::vector<crl_request_h>& outstanding = context.outstanding;
+  context.spare_requests.reserve(context.spare_requests.size() + outstanding.size() + 1);
+  request.place = outstanding.size();
+  outstanding.push_back(&request);
+}
+
+// Where the servlet is just moving things on, whoever posts does not wait for it.
+crl_status_t post(crl_team& team, const CallKey& key, const Buffers& buffers,
+                  crl_request_h* request_p) {
+  const Result<crl_request*> made = unplanned_request(team, key, buffers);
+  if (!made.ok()) return report(made.status());
+  crl_request& request = *made.value();
+  note_outstanding(*team.context, request);
+  Engine& engine = *team.context->engine;
+  if (!engine.post(request)) {
+    Engine::Lock lock(engine);
+    engine.start(request);
+    engine.hand_over(lock);
+  }
+  *request_p = &request;
+  return CRL_OK;
+}
+
 }  // namespace
 
 crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
                    crl_request_h* request_p, bool served) {
   Engine& engine = *team.context->engine;
-  if (request_p == nullptr) return report(invalid(key, "no place for the request"));
   const bool ready = team.team->state() == Team::State::kReady;
   const bool plans_now = ready && !is_surveyed(team, key);
   const Result<crl_request*> made =
       plans_now ? planned_request(team, key, buffers) : unplanned_request(team, key, buffers);
   if (!made.ok()) return report(made.status());
   crl_request* const request = made.value();
-  std::vector<crl_request_h>& outstanding = team.context->outstanding;
-  // So that finish() cannot fail.
-  team.context->spare_requests.reserve(team.context->spare_requests.size() + outstanding.size() +
-                                       1);
-  request->place = outstanding.size();
-  outstanding.push_back(request);
+  note_outstanding(*team.context, *request);
   try {
     engine.start(*request);
   } catch (...) {
-    outstanding.pop_back();
+    team.context->outstanding.pop_back();
     team.context->spare_requests.push_back(request);
     throw;
   }
@@ -452,9 +473,11 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
   }
   try {
     if (blocking) return run_blocking(*team, key, buffers);
+    if (request_p == nullptr) return report(invalid(key, "no place for the request"));
     Engine& engine = *team->context->engine;
-    Engine::Lock lock(engine);
-    const bool served = engine.has_servlet() && engine.serves(bytes_of(*team, key, buffers));
+    Engine::Lock lock(engine, Engine::kToPost);
+    if (lock.busy()) return post(*team, key, buffers, request_p);
+    const bool served = is_served(*team, key, buffers);
     const crl_status_t status = start(*team, key, buffers, request_p, served);
     if (status == CRL_OK && served) engine.hand_over(lock);
     return status;
@@ -464,35 +487,3 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
 }
 
 }  // namespace carillon
-
-crl_status_t crl_request_test(crl_request_h* request_p) {
-  if (*request_p == nullptr) return CRL_OK;
-  return carillon::guarded([&] {
-    crl_request& request = **request_p;
-    carillon::Engine& engine = *request.context->engine;
-    if (request.done()) {
-      const carillon::Engine::Lock lock(engine);
-      return carillon::finish(request_p);
-    }
-    const carillon::Engine::Lock lock(engine, std::try_to_lock);
-    if (lock.busy()) return CRL_IN_PROGRESS;
-    engine.progress_and_watch();
-    return request.done() ? carillon::finish(request_p) : CRL_IN_PROGRESS;
-  });
-}
-
-crl_status_t crl_request_wait(crl_request_h* request_p) {
-  if (*request_p == nullptr) return CRL_OK;
-  return carillon::guarded([&] {
-    crl_request& request = **request_p;
-    carillon::Engine& engine = *request.context->engine;
-    {
-      const carillon::Engine::Lock lock(engine);
-      if (engine.look(request)) [[likely]]
-        return carillon::finish(request_p);
-    }
-    engine.wait(request);
-    const carillon::Engine::Lock lock(engine);
-    return carillon::finish(request_p);
-  });
-}

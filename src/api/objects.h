@@ -63,6 +63,11 @@ struct crl_context : carillon::StageSource {
   ~crl_context() override;
 };
 
+struct crl_window {
+  crl_context_h context = nullptr;
+  carillon::SharedWindow shared;
+};
+
 struct crl_request : carillon::Run {
   crl_context_h context = nullptr;
   carillon::CallKey key;

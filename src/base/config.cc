@@ -125,7 +125,7 @@ constexpr std::array kRows = {
         &Config::surveys, nullptr, 0, 0},
     Row{"CARILLON_SERVLET", "text",
         "Whether a thread moves non-blocking collectives on while the program computes: off, on, "
-        "or auto, for long ones where ranks have a core each.",
+        "or auto, as suits the collective and its bytes, where ranks have a core each.",
         &Config::servlet, nullptr, 0, 0},
     Row{"CARILLON_WATCHDOG", "time",
         "A rank that waits so long in a collective says which ranks have not come to it, e.g. 30s "

@@ -22,8 +22,10 @@
 #include "engine/lending.h"
 #include "engine/list_terms.h"
 #include "engine/multicast.h"
+#include "engine/posted_runs.h"
 #include "engine/run.h"
 #include "engine/servlet.h"
+#include "engine/windows.h"
 #include "schedule/problem.h"
 #include "team/lifeline.h"
 #include "transport/net/network.h"
@@ -72,8 +74,14 @@ class Engine {
     if (memory == nullptr) return std::nullopt;
     if (in_heap(memory, bytes)) return static_cast<std::uint64_t>(memory - segment_->base());
     const bool own = memory >= own_heap_.base && memory + bytes <= own_heap_.base + own_heap_.bytes;
-    if (!own || !segment_->heap_is_mapped(node_rank_)) return std::nullopt;
+    if (!own || !segment_->heap_is_mapped(node_rank_)) return windows_.reference_to(memory, bytes);
     return segment_->program_heap(node_rank_) + static_cast<std::uint64_t>(memory - own_heap_.base);
+  }
+  /// And where this one reads them, as told by another. Null: they are not there any more.
+  [[nodiscard]] const std::byte* at_shared_offset(std::uint64_t offset, std::uint64_t bytes) const {
+    if (Windows::is_reference(offset)) [[unlikely]]
+      return windows_.find(offset, bytes);
+    return segment_->base() + offset;
   }
   /// What messages within the node came to.
   [[nodiscard]] crl_traffic_t& traffic() { return traffic_; }
@@ -149,12 +157,17 @@ class Engine {
   [[nodiscard]] Breakdown* breakdown() { return measured_ ? &breakdown_ : nullptr; }
   void set_stage_source(StageSource* source) { stages_ = source; }
 
+  struct ToPost {};
+  static constexpr ToPost kToPost = {};
+
   /// Serializes the calls below when the context is threaded, or the servlet is at work; else does
   /// nothing. Of the program's threads.
   class Lock {
    public:
     explicit Lock(Engine& engine) : engine_(engine), held_(engine.locks_) {
-      if (held_) engine_.mutex_.lock();
+      if (!held_) return;
+      engine_.mutex_.lock();
+      engine_.start_posted();
     }
     /// Not held where the servlet is just moving things on.
     Lock(Engine& engine, std::try_to_lock_t /*how*/) : engine_(engine), held_(engine.locks_) {
@@ -164,7 +177,22 @@ class Engine {
       } else if (!engine_.mutex_.try_lock()) {
         held_ = false;
         busy_ = true;
+        return;
       }
+      engine_.start_posted();
+    }
+    /// So, where runs can be posted instead.
+    Lock(Engine& engine, ToPost /*how*/) : engine_(engine), held_(engine.locks_) {
+      if (!held_) return;
+      const bool posts = engine_.servlet_ != nullptr && !engine_.threaded_;
+      if (!posts) {
+        engine_.mutex_.lock();
+      } else if (!engine_.mutex_.try_lock()) {
+        held_ = false;
+        busy_ = true;
+        return;
+      }
+      engine_.start_posted();
     }
     [[nodiscard]] bool busy() const { return busy_; }
     ~Lock() {
@@ -197,17 +225,26 @@ class Engine {
   /// For callers that poll: now and then looks for dead peers, too.
   void progress_and_watch(Mover mover = Mover::kProgram);
   [[nodiscard]] bool has_servlet() const { return servlet_ != nullptr; }
-  /// Whether the servlet moves a non-blocking call of so many bytes on, from its beginning.
-  [[nodiscard]] bool serves(std::int64_t bytes) const {
-    return has_servlet() && bytes >= serves_from_bytes_;
-  }
+  /// If so: it moves all non-blocking calls on from their beginning, not some (api/served.h).
+  [[nodiscard]] bool serves_all() const { return settings_.servlet == "on"; }
   /// What has been started is the servlet's.
   void hand_over(Lock& lock);
+  /// Without the Lock, which the servlet had a moment ago: starts the run, whose plan is found when
+  /// it begins, as soon as somebody has it. False: that cannot be.
+  bool post(Run& run);
 
   /// Fails the team unless it has failed: a caller cannot go on. Its runs are their callers' again.
   void fail(Team& team, const Status& why);
 
+  /// No more bytes of the window are told of. Refused while a collective uses it.
+  Status close_window(const SharedWindow& window);
+  /// No process tells of its bytes any more.
+  void forget_window(const SharedWindow& window) { windows_.remove(window); }
+
   // Blocking; without the Lock.
+  /// Memory that the members, all processes of the node, have mapped: each says where it has the
+  /// part of each. Collective over oob. Code::kUnsupported, on all: they are not these.
+  Result<SharedWindow> share_window(const crl_oob_t& oob, std::span<const WindowPart> parts);
   /// Starts the run and returns when it has ended.
   void run_to_end(Run& run);
   /// Returns when a started run has ended.
@@ -229,7 +266,9 @@ class Engine {
   Status free_heap(void* memory);
 
  private:
-  [[nodiscard]] const Run* user_of(std::span<const std::byte> memory) const;
+  [[nodiscard]] Status refuse_if_used(std::span<const std::byte> memory) const;
+  template <typename T>
+  Result<std::vector<T>> tell_all(const crl_oob_t& oob, const T& mine);
   friend class Waiter;
   friend class Servlet;
   // A thread of the program waits: meanwhile it does the servlet's work.
@@ -253,6 +292,12 @@ class Engine {
   void set_up_servlet(const NodePlace& place);
   void end_servlet();
   [[nodiscard]] bool servlet_has_work() const;
+  /// With the mutex held, before anything else is done: in the order in which they were posted.
+  void start_posted() {
+    if (!posted_.empty()) [[unlikely]]
+      start_all_posted();
+  }
+  void start_all_posted();
   void set_up_gathering();
   Status set_up_network(const crl_oob_t& oob);
   Status set_up_lifeline(const crl_oob_t& oob);
@@ -314,8 +359,8 @@ class Engine {
   std::mutex mutex_;
   bool locks_ = false;  // it must be held: changed by the program's threads, with it held
   int waiting_ = 0;     // threads of the program that wait while the servlet is at work
-  std::int64_t serves_from_bytes_ = 0;
   std::unique_ptr<Servlet> servlet_;  // null: there is none; changed with the mutex held
+  PostedRuns posted_;                 // by the program's only thread
   void (*idle_)(void*) = nullptr;
   void* idle_arg_ = nullptr;
   StageSource* stages_ = nullptr;
@@ -331,6 +376,7 @@ class Engine {
   };
   std::map<std::uint64_t, HeapBlock> heap_blocks_;  // by offset: allocated, not yet freed
   std::uint64_t heap_changes_ = 0;
+  Windows windows_;
   /// By size: members of an earlier team may still look at an area's counters, so that these
   /// stay in their places.
   std::map<std::uint64_t, std::vector<std::uint64_t>> spare_areas_;

@@ -38,8 +38,8 @@ Status Engine::free_heap(void* memory) {
       static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - segment_->base());
   const auto block = heap_blocks_.find(offset);
   if (block != heap_blocks_.end()) {
-    const Run* const user = user_of({static_cast<std::byte*>(memory), block->second.bytes});
-    if (user != nullptr) return still_used(*user);
+    const std::span bytes(static_cast<std::byte*>(memory), block->second.bytes);
+    if (Status status = refuse_if_used(bytes); !status.ok()) return status;
     if (block->second.registration) ++heap_changes_;
     heap_blocks_.erase(block);
   }
@@ -47,12 +47,12 @@ Status Engine::free_heap(void* memory) {
   return {};
 }
 
-// A collective under way that has a buffer there.
-const Run* Engine::user_of(std::span<const std::byte> memory) const {
+// By a collective under way that has a buffer there.
+Status Engine::refuse_if_used(std::span<const std::byte> memory) const {
   const auto user = std::find_if(active_.begin(), active_.end(), [&](const Run* run) {
     return !run->done() && run->has_buffer_in(memory);
   });
-  return user == active_.end() ? nullptr : *user;
+  return user == active_.end() ? Status() : still_used(**user);
 }
 
 // Its memory stays where it is until it is freed: it is registered once.

@@ -3,6 +3,7 @@
 // What the servlet has to do with the engine: when it is there, what is left to it, and who moves
 // things on meanwhile.
 #include <algorithm>
+#include <new>
 
 #include "base/log.h"
 #include "engine/engine.h"
@@ -10,12 +11,6 @@
 #include "engine/team.h"
 
 namespace carillon {
-namespace {
-
-constexpr std::int64_t kServedBytes = 65536;  // waking a thread costs as much as shorter ones
-
-}  // namespace
-
 void Engine::set_up_servlet(const NodePlace& place) {
   if (settings_.servlet == "off" || !joined()) return;
   if (settings_.servlet == "auto" && place.oversubscribed) return;
@@ -27,7 +22,6 @@ void Engine::set_up_servlet(const NodePlace& place) {
   }
   const std::lock_guard lock(mutex_);  // the thread is there, and looks at it
   servlet_ = std::move(servlet.value());
-  serves_from_bytes_ = settings_.servlet == "on" ? 0 : kServedBytes;
 }
 
 void Engine::end_servlet() {
@@ -51,6 +45,25 @@ void Engine::Lock::share() {
   if (!held_) engine_.mutex_.lock();
   held_ = true;
   if (!engine_.locks_) engine_.locks_ = true;  // else others may be reading it
+}
+
+// The program has one thread: what it posts stays in order.
+bool Engine::post(Run& run) {
+  if (threaded_ || servlet_ == nullptr || !posted_.push(run)) return false;
+  servlet_->wake_for_posted();
+  return true;
+}
+
+void Engine::start_all_posted() {
+  while (Run* const run = posted_.pop()) {
+    try {
+      start(*run);
+    } catch (const std::bad_alloc&) {
+      const Status status(Code::kNoMemory, "out of memory where a collective was started");
+      fail(run->team(), status);
+      run->fail(status);
+    }
+  }
 }
 
 void Engine::hand_over(Lock& lock) {

@@ -452,7 +452,11 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   std::memcpy(&ref, line.payload, sizeof ref);
   const std::byte* const data = kind == shm::kRemote
                                     ? reinterpret_cast<const std::byte*>(ref.offset)
-                                    : team_->engine().segment().base() + ref.offset;
+                                    : team_->engine().at_shared_offset(ref.offset, ref.length);
+  if (data == nullptr) [[unlikely]] {
+    fail_window(channel.peer);
+    return false;
+  }
   *received = {data, static_cast<std::int64_t>(ref.length)};
   return true;
 }

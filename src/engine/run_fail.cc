@@ -38,6 +38,15 @@ void Run::fail_freed(int rank) {
                   "; was a buffer freed or unmapped before the request was complete?"));
 }
 
+void Run::fail_window(int rank) {
+  fail(Status(Code::kInvalidArgument,
+              "rank " + std::to_string(rank) + " of a team of " + std::to_string(team_->size()) +
+                  " has data for its " + std::string(collective_name()) + " (its collective " +
+                  std::to_string(collective_) + " on the team) in a window that rank " +
+                  std::to_string(team_->rank()) +
+                  " has freed; complete the requests that use a window's memory before it"));
+}
+
 void Run::fail_given_up(int rank) { fail(team_->given_up_by(rank, collective_)); }
 
 // The team's failure follows: it takes the caller's memory back.

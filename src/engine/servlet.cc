@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "engine/engine.h"
 #include "engine/team.h"
@@ -109,18 +110,38 @@ Servlet::~Servlet() {
 }
 
 void Servlet::wake() {
-  if (napping_) {
-    shm::wake(engine_.segment(), engine_.node_rank());
+  // Once: to run, it may have to wait for a core.
+  if (std::exchange(napping_, false)) {
+    wake_from_nap();
   } else {
     work_.notify_one();
+  }
+}
+
+void Servlet::wake_from_nap() {
+  shm::wake_own(engine_.segment(), engine_.node_rank(), engine_.bell_.get());
+}
+
+// It had the mutex a moment ago. If it has gone to sleep since, it has looked for what was posted
+// either after that was there, or before it said that it sleeps.
+void Servlet::wake_for_posted() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // partner: Sleep::Sleep
+  if (idle_.load(std::memory_order_seq_cst)) {          // partner: run()
+    const std::lock_guard lock(engine_.mutex_);
+    work_.notify_one();
+  } else if (shm::anybody_sleeps(engine_.segment())) {
+    wake_from_nap();
   }
 }
 
 void Servlet::run() {
   Held held(engine_.mutex_);
   while (!stops_) {
+    engine_.start_posted();
     if (!engine_.servlet_has_work()) {
-      work_.wait(held);
+      idle_.store(true, std::memory_order_seq_cst);  // partner: wake_for_posted()
+      if (engine_.posted_.empty()) work_.wait(held);
+      idle_.store(false, std::memory_order_relaxed);
       continue;
     }
     if (spare_) poll(held);
@@ -136,6 +157,7 @@ void Servlet::poll(Held& held) {
     held.unlock();
     for (int i = 0; i < kPausesPerPoll; ++i) pause_core();
     held.lock();
+    engine_.start_posted();
   }
 }
 
@@ -158,6 +180,7 @@ void Servlet::nap(Held& held) {
   {
     shm::Sleep sleep(engine_.segment(), engine_.node_rank(), bell);
     held.lock();
+    engine_.start_posted();
     if (stops_ || !engine_.servlet_has_work()) return;
     engine_.progress_and_watch(Engine::Mover::kServlet);
     napping_ = engine_.servlet_has_work() && (bell == nullptr || engine_.ready_to_wait());
@@ -173,6 +196,7 @@ void Servlet::nap(Held& held) {
   }
   held.lock();
   napping_ = false;
+  engine_.start_posted();
   // Who has begun to wait may have looked before what the bell rang for was there.
   if (engine_.locks_ && engine_.waiting_ > 0) shm::wake(engine_.segment(), engine_.node_rank());
 }

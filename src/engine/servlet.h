@@ -48,6 +48,8 @@ class Servlet {
 
   /// There may be something to do. With the engine's mutex held.
   void wake();
+  /// So after a post, without the mutex.
+  void wake_for_posted();
 
  private:
   explicit Servlet(Engine& engine) : engine_(engine) {}
@@ -55,6 +57,7 @@ class Servlet {
   void run();
   void poll(Held& held);
   void nap(Held& held);
+  void wake_from_nap();
   void sleep_on_network(shm::Sleep& sleep, std::array<int, 2> descriptors, int most_us);
 
   Engine& engine_;
@@ -65,6 +68,8 @@ class Servlet {
   // The rest with the engine's mutex.
   bool stops_ = false;
   bool napping_ = false;
+  // It is about to wait for `work_`, and looks once more for what was posted.
+  std::atomic<bool> idle_ = false;
   std::condition_variable work_;
   std::thread thread_;
 };

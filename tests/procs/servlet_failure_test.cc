@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/objects.h"
 #include "support/calls.h"
 #include "support/started.h"
 
@@ -131,6 +132,43 @@ TEST_F(ServletFailure, KilledWhenSoMuchHasCome) {
         while (look_at(last) == 0 && watch.seconds() < kPatienceS) sched_yield();
         if (look_at(last) != 0) raise(SIGKILL);
       });
+    }
+  }
+}
+
+// No thread of the program calls carillon, or has it look at anything, until the collective has
+// ended.
+TEST_F(ServletFailure, ServletsNoticeADeathByThemselves) {
+  for (const Started& collective : kStarted) {
+    if (collective.start == start_bcast) continue;  // it may end without the victim
+    SCOPED_TRACE(collective.name);
+    constexpr int kVictim = 1;
+    Meeting world(kRanks), meeting(kRanks);
+    const std::vector<int> exits = run_processes(
+        kRanks,
+        [&](int rank) {
+          crl_context_h context = make_context(world, rank, false, kDeadPeerMs);
+          crl_team_h team = make_team(context, meeting.oob(rank));
+          expect_ok(settle(team));
+          const auto in = values_of(rank, 1, kStartedCount);
+          std::vector<std::int64_t> out(collective.expected(rank, kRanks).size());
+          crl_request_h request = nullptr;
+          if (rank != kVictim) {
+            expect_ok(collective.start({team, rank, kRanks, in.data(), out.data()}, &request));
+          }
+          world.barrier(rank);
+          if (rank == kVictim) raise(SIGKILL);
+          const Stopwatch watch;
+          while (!request->done() && watch.seconds() < kBoundS) sched_yield();
+          EXPECT_TRUE(request->done()) << "rank " << rank;
+          EXPECT_EQ(crl_request_wait(&request), CRL_ERR_PEER_DEAD);
+          crl_team_destroy(team);
+          crl_context_destroy(context);
+        },
+        30);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(exits[static_cast<std::size_t>(rank)], rank == kVictim ? -SIGKILL : 0)
+          << "rank " << rank;
     }
   }
 }

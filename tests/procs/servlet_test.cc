@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/objects.h"
 #include "support/calls.h"
 #include "support/started.h"
 
@@ -52,6 +54,11 @@ class Servlet : public testing::TestWithParam<RanksAre> {
 INSTANTIATE_TEST_SUITE_P(Processes, Servlet, testing::Values(RanksAre::kProcesses));
 INSTANTIATE_TEST_SUITE_P(Threads, Servlet, testing::Values(RanksAre::kThreads));
 
+struct One {
+  crl_request_h request = nullptr;
+  std::vector<std::int64_t> in, out, expected;
+};
+
 // Rank 0 starts first, so that without the servlet nothing could come to it.
 TEST_P(Servlet, EndsWhatRanksHaveOnlyStarted) {
   for (const int ranks : {2, 3, 5}) {
@@ -80,6 +87,67 @@ TEST_P(Servlet, EndsWhatRanksHaveOnlyStarted) {
   }
 }
 
+// Another thread has the engine's lock, as the servlet has while it moves bytes; one collective is
+// under way, so that there is a lock. What is started meanwhile comes to its end in order.
+TEST_P(Servlet, AStartWaitsForNobody) {
+  constexpr int kRanks = 2, kStarts = 5;
+  Meeting world(kRanks), meeting(kRanks), second(kRanks), others(kRanks);
+  expect_ranks_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    crl_team_h other = make_team(context, second.oob(rank));
+    expect_ok(settle(team));
+    expect_ok(settle(other));
+    std::vector<One> all(kStarts);
+    const auto start = [&] {
+      for (int round = 0; round < kStarts; ++round) {
+        One& one = all[static_cast<std::size_t>(round)];
+        const std::size_t count = kStartedCount / (static_cast<std::size_t>(round) + 1);
+        one.in = values_of(rank, round, count);
+        one.out.resize(count);
+        one.expected = sums_of(kRanks, round, count);
+        expect_ok(crl_iallreduce(team, one.in.data(), one.out.data(), count, CRL_INT64, CRL_SUM,
+                                 &one.request));
+      }
+    };
+    const auto in = values_of(rank, 9, kStartedCount);
+    std::vector<std::int64_t> out(kStartedCount);
+    crl_request_h first = nullptr;
+    if (rank != 0) others.barrier(rank);
+    expect_ok(start_allreduce({other, rank, kRanks, in.data(), out.data()}, &first));
+    if (rank == 0) {
+      // The servlet has it, and so it does not wait to be handed something.
+      while (!shm::anybody_sleeps(context->engine->segment())) sched_yield();
+      std::atomic<bool> locked = false, started = false;
+      std::thread holder([&] {
+        const Engine::Lock lock(*context->engine);
+        locked = true;
+        const Stopwatch watch;
+        while (!started && watch.seconds() < kPatienceS) sched_yield();
+        EXPECT_TRUE(started.load()) << "a start waits for the lock";
+      });
+      while (!locked) sched_yield();
+      start();
+      started = true;
+      holder.join();
+      others.barrier(rank);
+    } else {
+      start();
+    }
+    for (const One& one : all) EXPECT_TRUE(compute_until(one.out, one.expected));
+    others.barrier(rank);
+    for (One& one : all) {
+      expect_ok(crl_request_wait(&one.request));
+      EXPECT_EQ(one.out, one.expected);
+    }
+    expect_ok(crl_request_wait(&first));
+    EXPECT_EQ(out, sums_of(kRanks, 9, kStartedCount));
+    crl_team_destroy(other);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
 // The control: rank 0's private memory is nobody's to write but its own thread's.
 TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
   constexpr int kRanks = 2;
@@ -104,11 +172,6 @@ TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
     crl_context_destroy(context);
   });
 }
-
-struct One {
-  crl_request_h request = nullptr;
-  std::vector<std::int64_t> in, out, expected;
-};
 
 // Fifty teams with twenty collectives each, all under way, ended by waiting and by testing in
 // another random order on every rank, with blocking ones in between.

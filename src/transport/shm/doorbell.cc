@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -65,6 +66,14 @@ void wake(Segment& segment, int node_rank) {
   syscall(SYS_futex, &state.wake_count, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+void wake_own(Segment& segment, int node_rank, const Bell* bell) {
+  if (bell == nullptr || bell->own_fd() < 0) return wake(segment, node_rank);
+  // partner: Sleep::Sleep, by way of its membarrier
+  if (segment.state(node_rank).listening.load(std::memory_order_relaxed) == 0) return;
+  const std::uint64_t one = 1;
+  (void)!write(bell->own_fd(), &one, sizeof one);  // full: it rings already
+}
+
 Bell::Bell(Segment& segment, int node_rank) {
   std::uint64_t name = 0;
   if (getrandom(&name, sizeof name, 0) != sizeof name || name == 0) return;
@@ -75,6 +84,7 @@ Bell::Bell(Segment& segment, int node_rank) {
     return;
   }
   fd_ = std::move(fd);
+  own_fd_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   segment.state(node_rank).bell.store(name, std::memory_order_relaxed);
 }
 
@@ -100,7 +110,8 @@ Sleep::~Sleep() {
 }
 
 bool Sleep::sleep_on(std::array<int, 2> descriptors, int timeout_us) {
-  std::array<pollfd, 3> fds = {pollfd{.fd = bell_->fd(), .events = POLLIN, .revents = 0},
+  std::array<pollfd, 4> fds = {pollfd{.fd = bell_->fd(), .events = POLLIN, .revents = 0},
+                               pollfd{.fd = bell_->own_fd(), .events = POLLIN, .revents = 0},
                                pollfd{.fd = descriptors[0], .events = POLLIN, .revents = 0},
                                pollfd{.fd = descriptors[1], .events = POLLIN, .revents = 0}};
   const timespec timeout = duration(timeout_us);
@@ -108,6 +119,8 @@ bool Sleep::sleep_on(std::array<int, 2> descriptors, int timeout_us) {
   std::array<char, 16> bytes;
   while (fds[0].revents != 0 && recv(bell_->fd(), bytes.data(), bytes.size(), 0) > 0) {
   }
+  std::uint64_t rung = 0;
+  if (fds[1].revents != 0) (void)!read(bell_->own_fd(), &rung, sizeof rung);
   return true;
 }
 

@@ -25,6 +25,9 @@ inline bool anybody_sleeps(const Segment& segment) {
 
 /// Wakes `node_rank` if it sleeps.
 void wake(Segment& segment, int node_rank);
+class Bell;
+/// So another thread of this process, which is `node_rank`. `bell`: null, or its own.
+void wake_own(Segment& segment, int node_rank, const Bell* bell);
 
 /// What wakes a rank that waits for a descriptor, too: a socket that others of the node send to.
 class Bell {
@@ -32,9 +35,11 @@ class Bell {
   /// Hung out for `node_rank`. Without one (it cannot be had), sleeps on a descriptor are short.
   Bell(Segment& segment, int node_rank);
   [[nodiscard]] int fd() const { return fd_.get(); }
+  /// What a thread of this process rings, for less than others; -1: as others do.
+  [[nodiscard]] int own_fd() const { return own_fd_.get(); }
 
  private:
-  UniqueFd fd_;
+  UniqueFd fd_, own_fd_;
 };
 
 /// One sleep of `node_rank`: construct, look once more for work, then sleep if there is none.

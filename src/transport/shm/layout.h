@@ -61,10 +61,11 @@ inline constexpr std::uint8_t kLent = 0xFB;       ///< payload lies in the write
 inline constexpr std::uint8_t kExposed = 0xFC;    ///< payload says where it is: net/exposure.h
 inline constexpr std::uint8_t kRemote = 0xFD;     ///< payload came over a network: see net/pair.h
 inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the writer's pool
-inline constexpr std::uint8_t kReference = 0xFF;  ///< payload lies in the writer's heap, in place
+inline constexpr std::uint8_t kReference =
+    0xFF;  ///< payload lies in the writer's heap, or a window, in place
 
 /// Where a message too long for its line lies: offset from the segment's start (kRemote, kLent: its
-/// address in this process, in the writer's).
+/// address in this process, in the writer's; kReference: there may be Windows::is_reference).
 struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
