@@ -214,7 +214,7 @@ class Report {
   const machine::Machine& machine_;
   Json rows_ = Json::array();
   Table table_{{">nodes", ">bytes", ">levels", ">cycles", ">us", "up, cycles", "down",
-                ">waiting, B", ">wall, s"}};
+                ">waiting, B", ">hosts, tree, us", ">fat tree, us", ">wall, s"}};
   std::map<std::int64_t, Span> span_;
 };
 
