@@ -28,6 +28,7 @@ Action define_sim(CLI::App& app);
 Action define_reproduce(CLI::App& app);
 Action define_calibrate(CLI::App& app);
 Action define_switchd(CLI::App& app);
+Action define_switch_tree(CLI::App& app);
 Action define_info(CLI::App& app);
 
 }  // namespace carillon::cli

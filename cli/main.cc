@@ -73,6 +73,10 @@ constexpr std::array kCommands = {
             "carillon switchd --new-key switch.key\n"
             "  carillon switchd --key-file switch.key --listen 10.0.0.1 --json",
             define_switchd},
+    Command{"switch-tree", "time allreduces in trees of the switch's hardware, cycle by cycle",
+            "carillon switch-tree --nodes 2,4096 --bytes 8\n"
+            "  carillon switch-tree --nodes 16 --bytes 8,1K,64K,1M --link-ns 400 --json",
+            define_switch_tree},
     Command{"info", "show version, settings, MPIs and machine", "carillon info --config",
             define_info},
 };

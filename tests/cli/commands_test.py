@@ -11,8 +11,8 @@ from pathlib import Path
 from support import CliTest, main, run
 
 WRONG = os.environ.get("CLI_WITH_WRONG_ALGORITHM", "build/tests/carillon_with_wrong_algorithm")
-COMMANDS = ["run", "exec", "switchd", "bench", "demo", "list", "show", "verify", "model",
-            "reproduce", "calibrate", "sim", "info"]
+COMMANDS = ["run", "exec", "switchd", "switch-tree", "bench", "demo", "list", "show", "verify",
+            "model", "reproduce", "calibrate", "sim", "info"]
 
 
 class Help(CliTest):
