@@ -69,6 +69,9 @@ TEST(RtlDoublingTimeTest, OfTwoHostsIsMadeOfItsParts) {
                           tree::cycles_of(m, machine::wait_ps(m) + machine::reduce_ps(m.memory, 8));
   const Message word = {Op::kSum, Type::kInt64, 1};
   EXPECT_EQ(cycles_of_call(config, word), expected);
+  // The hardware passes one frame on after the other.
+  EXPECT_EQ(cycles_of_call(config_of(2, Fabric::kHardwareTree), word),
+            expected + kWordsBehindTheFirst + timing().between);
 }
 
 // Each step goes through one switch more and back, or not, and nobody waits for another: steps
