@@ -367,11 +367,13 @@ class SwitchTest(CliTest):
         for i in range(KILLS):
             mpi = MPIS[i % len(MPIS)]
             again, rooted = i // len(MPIS) % 2 == 1, i // len(MPIS) % 4 > 1
-            # Of some 40 rounds, within the next ten. One is of 900 operands, or 220.
+            # Within the next ten rounds of 40. One is of 900 operands, or 220; of these, which take less
+            # time than a busy machine may keep this test waiting, there are more.
             packets = dice.randrange(2200 if rooted else 9000)
             with self.subTest(mpi=mpi, seed=SEED, i=i, packets=packets, again=again, rooted=rooted):
                 switchd, at = self.switchd()
-                process, ranks = self.start(mpi, "2,1,1", at, *["rooted"] * rooted, 40)
+                process, ranks = self.start(mpi, "2,1,1", at, *["rooted"] * rooted,
+                                            200 if rooted else 40)
                 before = self.kill_within(process, switchd, packets)
                 if again:
                     self.switchd(at=at)
