@@ -1,44 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of a port: whether the packet that it keeps was made with the key of the job that it names. Each
-// port has its own, so that packets that come at once are checked at once.
+// Of a port: whether a packet was made with the key of the job that it names. Each port has its own,
+// so that packets that come at once are checked at once.
 //
-// checked_o is 1 from where it is known, with authentic_o, to done_i; a frame that is no packet of a
-// known job is checked as soon as its verdict is there, and not authentic. soon_o is 1 from a few
-// cycles before that: all words of the packet have gone into its tag. again_i, one cycle, with what
-// jobs_i is from the next one on: what was checked before counts no more. Until checked_o the frame's
-// words are read here: word_i is word_at_o of two cycles before.
+// A packet is looked at as soon as its head is there (packet_valid_i), and its tag is made while the
+// rest of it still comes: what it turns out to be is there with settled_i (sw_parser). checked_o is 1
+// for the cycle in which it is known, with authentic_o; a frame that is no packet of a known job is not
+// authentic. packet_i is the next one from the next cycle on. soon_o is 1 from a few cycles before
+// that: all words of the packet have gone into its tag. again_i, one cycle, with what jobs_i is from
+// the next one on: a packet that is not checked yet is checked from the beginning. word_i is the
+// frame's word word_at_o of two cycles before, of those in which read_o is 1; there_i: it can be read.
 module sw_check
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Jobs = 4,
-  parameter int unsigned TagWordCycles = 2
+  parameter int unsigned TagWordCycles = 1
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  job_entry_t [Jobs-1:0] jobs_i,
   input  logic                  again_i,
   input  logic                  packet_valid_i,
-  input  packet_t               packet_i,  // its verdict two cycles later
-  input  logic                  done_i,
+  input  packet_t               packet_i,
+  input  logic                  likely_i,
+  input  logic                  settled_i,
+  output logic                  read_o,
   output word_at_t              word_at_o,
+  input  logic                  there_i,
   input  word_t                 word_i,
   output logic                  soon_o,
   output logic                  checked_o,
   output logic                  authentic_o
 );
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     StWait,
-    StLook,   // for the job
-    StSort,   // by verdict
-    StTag,
-    StChecked
+    StSort,
+    StTag
   } state_e;
 
   state_e state_q, state_d;
-  logic again_q;  // the tag that is being made is with a key that counts no more
   logic tag_start, tag_valid, tag_runs;
   logic [63:0] tag;
   header_t header;
@@ -62,10 +64,13 @@ module sw_check
     .clk_i,
     .rst_ni,
     .start_i        (tag_start),
+    .clear_i        (state_q == StTag && state_d != StTag),
     .key_i          (key),
     .header_i       (header),
-    .payload_bytes_i(packet_i.bytes - bytes_t'(HeadBytes)),
+    .payload_bytes_i(bytes_t'(packet_i.head.udp_length - 16'(UdpBytes + HeaderBytes))),
+    .read_o,
     .word_at_o,
+    .there_i,
     .word_i,
     .runs_o         (tag_runs),
     .tag_valid_o    (tag_valid),
@@ -73,38 +78,47 @@ module sw_check
   );
 
   assign tag_start = state_q == StSort && state_d == StTag;
-  assign soon_o = checked_o || (state_q == StTag && !tag_runs && !again_q);
-  assign checked_o = state_q == StChecked;
+  assign soon_o = state_q == StTag && !tag_runs && settled_i;
+
+  // No packet with a tag that could be right.
+  logic is_other;
+  assign is_other = settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
 
   always_comb begin
     state_d = state_q;
+    checked_o = 1'b0;
     unique case (state_q)
-      StWait: if (packet_valid_i) state_d = StLook;
-      StLook: state_d = StSort;
-      StSort: state_d = packet_i.verdict == VerdictPacket && hits_q != '0 ? StTag : StChecked;
-      StTag: if (tag_valid) state_d = again_q ? StWait : StChecked;
-      default: if (done_i) state_d = StWait;
+      StWait: if (packet_valid_i) state_d = StSort;
+      StSort: begin
+        if (is_other) begin
+          checked_o = 1'b1;
+          state_d = StWait;
+        end else if (hits_q != '0 && (likely_i || settled_i)) begin
+          state_d = StTag;
+        end
+      end
+      default: begin
+        if (is_other || (tag_valid && settled_i)) begin
+          checked_o = 1'b1;
+          state_d = StWait;
+        end else if (tag_valid) begin
+          state_d = StSort;  // the frame is longer than it says: what it is comes with its end
+        end
+      end
     endcase
-    if (again_i && (state_q != StTag || tag_valid)) state_d = StWait;
+    if (again_i) state_d = StWait;
   end
+  assign authentic_o = state_q == StTag && !is_other && tag == header.tag;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StWait;
-      again_q <= 1'b0;
     end else begin
       state_q <= state_d;
-      again_q <= state_q == StTag && (again_q || again_i);
     end
-  end
-  always_ff @(posedge clk_i) begin
-    authentic_o <= state_q == StTag ? tag == header.tag : state_q == StChecked && authentic_o;
   end
 
   logic unused_packet;
   assign unused_packet = ^packet_i;
-
-  done_with_what_is_checked :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> checked_o);
 
 endmodule

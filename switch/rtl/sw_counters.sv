@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a switch has counted since its reset: one of counter_i in each cycle in which counts_i is 1, and
-// frames without room of each port in overruns_i. A number is there two cycles later.
+// What a switch has counted since its reset: one of counter_i in each cycle in which counts_i is 1, what
+// leads nowhere in lost_i, and frames without room of each port in overruns_i. A number is there two
+// cycles later.
 module sw_counters
   import sw_switch_pkg::*;
 #(
@@ -11,6 +12,7 @@ module sw_counters
   input  logic                      rst_ni,
   input  logic                      counts_i,
   input  counter_e                  counter_i,  // not CountOverrun
+  input  logic                      lost_i,     // one more of CountUndeliverable
   input  logic [Ports-1:0]          overruns_i,
   output logic [Counters-1:0][63:0] counters_o
 );
@@ -23,7 +25,8 @@ module sw_counters
       counters_o <= '0;
     end else begin
       for (int unsigned i = 0; i < Counters; ++i) begin
-        steps_q[i] <= $clog2(Ports + 1)'(counts_i && 32'(counter_i) == i);
+        steps_q[i] <= $clog2(Ports + 1)'(counts_i && 32'(counter_i) == i) +
+            $clog2(Ports + 1)'(lost_i && 32'(CountUndeliverable) == i);
         counters_o[i] <= counters_o[i] + 64'(steps_q[i]);
       end
       steps_q[CountOverrun] <= $clog2(Ports + 1)'($countones(overruns_i));

@@ -38,10 +38,13 @@ module sw_group_table
   output logic                  group_found_o,
   output logic [GroupBits-1:0]  group_at_o,
   output group_entry_t          group_o,
-  // Of this group's children, one; one that is not there is anything.
+  // Of these groups' children, one each; one that is not there is anything.
   input  logic [GroupBits-1:0]  child_group_at_i,
   input  logic [15:0]           child_i,
   output address_t              child_o,
+  input  logic [GroupBits-1:0]  target_group_at_i,
+  input  logic [15:0]           target_i,
+  output address_t              target_o,
   input  logic                  touch_i,
   output logic [Groups-1:0]     touched_o
 );
@@ -107,6 +110,7 @@ module sw_group_table
   end
 
   assign child_o = children[ChildAtBits'(32'(child_group_at_i) * Children + 32'(child_i))];
+  assign target_o = children[ChildAtBits'(32'(target_group_at_i) * Children + 32'(target_i))];
 
   index_is_in_the_table :
   assert property (@(posedge clk_i) disable iff (!rst_ni) write_i |->

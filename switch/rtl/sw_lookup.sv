@@ -39,10 +39,13 @@ module sw_lookup
   input  logic                  take_i,
   output logic                  ready_o,
   output found_t                found_o,
-  // Of a group's children, one; and that something came of it.
+  // Of a group's children, one, and of another's; and that something came of the first.
   input  logic [GroupBits-1:0]  child_group_at_i,
   input  logic [15:0]           child_i,
   output address_t              child_o,
+  input  logic [GroupBits-1:0]  target_group_at_i,
+  input  logic [15:0]           target_i,
+  output address_t              target_o,
   input  logic                  touch_i,
   output logic [Groups-1:0]     touched_o
 );
@@ -50,12 +53,13 @@ module sw_lookup
   // Since a port was chosen: its packet is being copied; looked up; and found.
   logic chosen_q, copied_q, found_q;
   logic [PortBits-1:0] port_q, turn;
-  packet_t packet_q;
+  logic [Ports-1:0] is_port_q;
+  packet_t packet_q, packet;
   logic chooses;
 
   assign chooses = !chosen_q && asks_i != '0 && !again_o;
   assign again_o = write_i && table_i inside {TableJobs, TableGroups, TableForward};
-  assign ready_o = found_q && checked_i[port_q];
+  assign ready_o = found_q && (checked_i & is_port_q) != '0;
 
   sw_round_robin #(
     .Ports(Ports)
@@ -80,7 +84,13 @@ module sw_lookup
   end
   always_ff @(posedge clk_i) begin
     if (chooses) port_q <= turn;
-    packet_q <= packets_i[port_q];
+    if (chooses) is_port_q <= Ports'(1) << turn;
+    packet_q <= packet;
+  end
+
+  always_comb begin
+    packet = '0;
+    for (int unsigned i = 0; i < Ports; ++i) if (is_port_q[i]) packet |= packets_i[i];
   end
 
   logic [GroupBits-1:0] group_at;
@@ -111,6 +121,9 @@ module sw_lookup
     .child_group_at_i,
     .child_i,
     .child_o,
+    .target_group_at_i,
+    .target_i,
+    .target_o,
     .touch_i,
     .touched_o
   );

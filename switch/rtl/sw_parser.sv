@@ -8,8 +8,10 @@
 // tag is made of such. keep is all ones but in a frame's last word, where it has the frame's last
 // bytes in front. A frame that is longer than FrameBytes is taken to its end; only its head is kept.
 //
-// packet_valid_o holds, with packet_o, until done_i; the verdict is there two cycles later. word_o is the
-// frame's word word_at_i of two cycles before, of those in which read_i is 1: in others it stays.
+// packet_valid_o: packet_o's head is there, or all of the frame, if it has less; received_o words of it
+// can be read. likely_o, a cycle later, if the head is one of a packet. settled_o holds, with what
+// the frame is, from when all of it is there to done_i. word_o is the frame's word word_at_i of two
+// cycles before, of those in which read_i is 1: in others it stays.
 // A frame for this switch has its addresses and its port of UDP, is whole, and not one
 // of IPv4's fragments; it is malformed if lengths, IPv4's checksum or the fields of the protocol's
 // header are not as switch/protocol/packet.cc has them. UDP's checksum is not looked at: the tag,
@@ -30,6 +32,9 @@ module sw_parser
   input  logic                 s_last_i,
   output logic                 packet_valid_o,
   output packet_t              packet_o,
+  output logic                 likely_o,
+  output word_at_t             received_o,
+  output logic                 settled_o,
   input  logic                 done_i,
   input  logic                 read_i,
   input  word_at_t             word_at_i,
@@ -44,9 +49,11 @@ module sw_parser
   word_t [HeadWords-1:0] head_q;  // the first word highest
   word_at_t at_q;  // the next word; at most TooManyWords
   bytes_t bytes_q;
-  logic whole_q;
+  word_at_t received_q;
+  logic whole_q, verdict_due_q, settled_q;
   logic drops_q;           // the frame that is coming
   logic [15:0] waited_q;
+  word_at_t at_next;
   logic takes, drops_last;
 
   assign s_ready_o = !whole_q || drops_q;
@@ -74,13 +81,20 @@ module sw_parser
     if (!rst_ni) begin
       at_q <= '0;
       whole_q <= 1'b0;
-    end else if (takes) begin
-      at_q <= s_last_i ? '0 : at_q == TooManyWords ? TooManyWords : at_q + 1'b1;
-      whole_q <= s_last_i;
-    end else if (done_i) begin
-      whole_q <= 1'b0;
+      verdict_due_q <= 1'b0;
+      settled_q <= 1'b0;
+    end else begin
+      verdict_due_q <= whole_q && !done_i;
+      settled_q <= verdict_due_q && !done_i;
+      if (takes) begin
+        at_q <= s_last_i ? '0 : at_next;
+        whole_q <= s_last_i;
+      end else if (done_i) begin
+        whole_q <= 1'b0;
+      end
     end
   end
+  assign at_next = at_q == TooManyWords ? TooManyWords : at_q + 1'b1;
 
   always_ff @(posedge clk_i) begin
     if (takes) begin
@@ -88,6 +102,7 @@ module sw_parser
       for (int unsigned i = 0; i < HeadWords; ++i) begin
         if (at_q == word_at_t'(i)) head_q[HeadWords-1-i] <= swapped(s_data_i);
       end
+      received_q <= at_next;
       bytes_q <= bytes_t'({at_q, 3'b0}) + bytes_t'($countones(s_keep_i));
     end
     if (read_i) begin
@@ -160,7 +175,9 @@ module sw_parser
     endcase
   end
 
-  assign packet_valid_o = whole_q;
+  assign packet_valid_o = whole_q || at_q >= word_at_t'(HeadWords);
+  assign received_o = received_q;
+  assign settled_o = settled_q;
   assign packet_o.head = head;
   assign packet_o.bytes = bytes_q;
   assign packet_o.verdict = verdict_q;
@@ -172,6 +189,9 @@ module sw_parser
 
   always_ff @(posedge clk_i) begin
     is_own_q <= is_own;
+    likely_o <= is_own && header.kind inside {KindContribute, KindResult, KindRefuse} &&
+        head.udp_length >= 16'(UdpBytes + HeaderBytes) &&
+        head.udp_length <= 16'(UdpBytes + HeaderBytes + MaxOperandBytes);
     has_lengths_q <= has_lengths;
     is_header_q <= is_header;
     has_operand_q <= has_operand;
@@ -192,6 +212,6 @@ module sw_parser
   assert property (@(posedge clk_i) disable iff (!rst_ni) s_valid_i |->
       s_last_i ? s_keep_i[0] && (s_keep_i & (s_keep_i + 1'b1)) == '0 : &s_keep_i);
   done_with_a_packet :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> packet_valid_o);
+  assert property (@(posedge clk_i) disable iff (!rst_ni) done_i |-> settled_o);
 
 endmodule

@@ -3,65 +3,165 @@
 // The operands of all slots, a memory per child, and what was made of them: the packets' payloads
 // that were sent. Words are elements as they lie in packets, the first byte lowest.
 //
-// slot_at_i is there a cycle before anything is done with its slot. write_i puts word_i at word
-// write_at_i of an operand of child_i, or of what is sent (sent_i). start_i, one cycle, reduces the
-// first words_i words (one at least) of the children present_i, of whom there is one at least, and
-// done_o says, one cycle, that all of it can be read: sent_o is what lies where a frame has its word
-// read_at_i, behind its head, of two cycles before, of those in which read_i is 1: in others it stays.
-// Nothing is written from start_i to done_o, and slot_at_i and words_i stay.
+// Stores: of each port, words that come, one a cycle in which writes_i is 1, number write_at_i, to that
+// with last_i. store_i, one cycle, says before the first that those of store_port_i are the operand
+// of a child in a slot, and take_i the same of take_port_i and what is sent in a slot. Both go on at the
+// same time, of any number of ports; storing_o are the children whose operand is being stored: of them
+// no other may be until it is over. busy_o: one is, or what is sent.
+//
+// Reduction: start_i, one cycle in which ready_o is 1, reduces the first words_i words (one at least) of
+// the children present_i in a slot, of whom there is one at least. Each word is read a cycle later than
+// the one before, the first in the cycle after start_i: operands that are still being stored, too, may
+// be reduced. The next one may start while results still come: written_o counts them, modulo, and
+// begun_o those of all that were started. idle_o: both are the same. take_i comes when idle_o is 1,
+// and start_i when nothing is taken.
+//
+// Of two readers, seal and send, words are what lies where a frame of a slot has its word at_i,
+// behind its head, of two cycles before, of those in which read_i is 1: in others it stays. The slot
+// is there a cycle before.
 module sw_reducer
   import sw_reduce_pkg::*;
   import sw_switch_pkg::*;
 #(
+  parameter  int unsigned Ports = 18,
   parameter  int unsigned Children = 16,
   parameter  int unsigned Slots = 128,  // of all groups
   parameter  int unsigned OperandWords = 176,
   localparam int unsigned SlotAtBits = $clog2(Slots),
-  localparam int unsigned ChildBits = $clog2(Children)
+  localparam int unsigned PortBits = $clog2(Ports),
+  localparam int unsigned ChildBits = $clog2(Children),
+  localparam int unsigned TotalBits = WordAtBits + 1
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  input  logic [SlotAtBits-1:0] slot_at_i,
-  input  logic                  write_i,
-  input  logic                  sent_i,
-  input  logic [ChildBits-1:0]  child_i,
-  input  word_at_t              write_at_i,
-  input  word_t                 word_i,
+  input  logic [Ports-1:0]      writes_i,
+  input  logic [Ports-1:0]      last_i,
+  input  word_at_t [Ports-1:0]  write_at_i,
+  input  word_t [Ports-1:0]     words_i,
+  input  logic                  store_i,
+  input  logic [PortBits-1:0]   store_port_i,
+  input  logic [ChildBits-1:0]  store_child_i,
+  input  logic [SlotAtBits-1:0] store_slot_i,
+  output logic [Children-1:0]   storing_o,
+  output logic                  busy_o,
+  input  logic                  take_i,
+  input  logic [PortBits-1:0]   take_port_i,
   input  logic                  start_i,
-  input  word_at_t              words_i,
+  output logic                  ready_o,
+  input  logic [SlotAtBits-1:0] slot_at_i,  // of start_i and take_i
+  input  word_at_t              reduced_words_i,
   input  operation_t            operation_i,
   input  logic [Children-1:0]   present_i,
-  output logic                  done_o,
-  input  logic                  read_i,
-  input  word_at_t              read_at_i,
-  output word_t                 sent_o
+  output logic                  idle_o,
+  output logic [TotalBits-1:0]  begun_o,
+  output logic [TotalBits-1:0]  written_o,
+  input  logic [SlotAtBits-1:0] seal_slot_i,
+  input  logic                  seal_read_i,
+  input  word_at_t              seal_at_i,
+  output word_t                 seal_word_o,
+  input  logic [SlotAtBits-1:0] send_slot_i,
+  input  logic                  send_read_i,
+  input  word_at_t              send_at_i,
+  output word_t                 send_word_o
 );
 
   localparam int unsigned Words = Slots * OperandWords;
   localparam int unsigned AtBits = $clog2(Words);
+  localparam int unsigned TreeCycles = $clog2(Children) * CombineCycles;
+  typedef logic [AtBits-1:0] at_t;
 
-  logic reads_q, read_valid_q, valid_q, reduced_valid, reduced_present, writes_sent, unused_present;
-  word_at_t read_q, reduced_q;  // the next word of operands, and of the result
-  word_at_t sent_at;
+  function automatic at_t base_of(logic [SlotAtBits-1:0] slot_at);
+    return at_t'(slot_at) * at_t'(OperandWords);
+  endfunction
+
+  // What is read of all operands, and on its way to and through the tree.
+  logic reads_q, read_valid_q, valid_q;
+  word_at_t left_q;  // words after this one
+  at_t read_q, result_at;
+  operation_t operation_q, operation_1_q, operation_2_q;
+  logic [Children-1:0] present_q, present_1_q, present_2_q;
   logic [Children-1:0][WordBits-1:0] operands;
-  word_t reduced, sent[Words], sent_q;
-  logic [AtBits-1:0] base_q, frame_base_q;
+  logic reduced_valid, unused_present;
+  word_t reduced;
+  logic [TotalBits-1:0] begun_q, written_q;
 
-  always_ff @(posedge clk_i) begin
-    base_q <= AtBits'(slot_at_i) * AtBits'(OperandWords);
-    frame_base_q <= AtBits'(slot_at_i) * AtBits'(OperandWords) - AtBits'(HeadWords);
-  end
-
+  logic [Children-1:0] storing_q;
   for (genvar child = 0; child < Children; ++child) begin : g_child
     word_t memory[Words], operand_q;
-    always_ff @(posedge clk_i) begin
-      if (write_i && !sent_i && child_i == ChildBits'(child)) begin
-        memory[base_q+AtBits'(write_at_i)] <= word_i;
+    logic [PortBits-1:0] port_q;
+    at_t base_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        storing_q[child] <= 1'b0;
+      end else if (store_i && store_child_i == ChildBits'(child)) begin
+        storing_q[child] <= 1'b1;
+      end else if (writes_i[port_q] && last_i[port_q]) begin
+        storing_q[child] <= 1'b0;
       end
-      operand_q <= memory[base_q+AtBits'(read_q)];
+    end
+    always_ff @(posedge clk_i) begin
+      if (store_i && store_child_i == ChildBits'(child)) begin
+        port_q <= store_port_i;
+        base_q <= base_of(store_slot_i);
+      end
+      if (storing_q[child] && writes_i[port_q]) begin
+        memory[base_q+at_t'(write_at_i[port_q])] <= words_i[port_q];
+      end
+      operand_q <= memory[read_q];
       operands[child] <= operand_q;
     end
   end
+
+  logic taking_q;
+  logic [PortBits-1:0] take_port_q;
+  at_t take_base_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      taking_q <= 1'b0;
+    end else begin
+      taking_q <= take_i || (taking_q && !(writes_i[take_port_q] && last_i[take_port_q]));
+    end
+  end
+  assign storing_o = storing_q;
+  assign busy_o = storing_q != '0 || taking_q;
+
+  assign ready_o = (!reads_q || left_q == '0) && !taking_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      reads_q <= 1'b0;
+      read_valid_q <= 1'b0;
+      valid_q <= 1'b0;
+      begun_q <= '0;
+      written_q <= '0;
+    end else begin
+      reads_q <= start_i || (reads_q && left_q != '0);
+      read_valid_q <= reads_q;
+      valid_q <= read_valid_q;
+      if (start_i) begun_q <= begun_q + TotalBits'(reduced_words_i);
+      written_q <= written_q + TotalBits'(reduced_valid);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      read_q <= base_of(slot_at_i);
+      left_q <= reduced_words_i - 1'b1;
+      operation_q <= operation_i;
+      present_q <= present_i;
+    end else begin
+      read_q <= read_q + 1'b1;
+      left_q <= left_q - 1'b1;
+    end
+    {operation_1_q, present_1_q} <= {operation_q, present_q};
+    {operation_2_q, present_2_q} <= {operation_1_q, present_1_q};
+    if (take_i) begin
+      take_port_q <= take_port_i;
+      take_base_q <= base_of(slot_at_i);
+    end
+  end
+  assign begun_o = begun_q;
+  assign written_o = written_q;
+  assign idle_o = begun_q == written_q;
 
   sw_reduce_tree #(
     .Ports(Children)
@@ -69,53 +169,63 @@ module sw_reducer
     .clk_i,
     .rst_ni,
     .valid_i    (valid_q),
-    .operation_i,
-    .present_i,
+    .operation_i(operation_2_q),
+    .present_i  (present_2_q),
     .beats_i    (operands),
     .valid_o    (reduced_valid),
-    .present_o  (reduced_present),
+    .present_o  (unused_present),
     .beat_o     (reduced)
   );
-  assign unused_present = reduced_present;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      reads_q <= 1'b0;
-      read_valid_q <= 1'b0;
-      valid_q <= 1'b0;
-      done_o <= 1'b0;
-    end else begin
-      if (start_i) begin
-        reads_q <= 1'b1;
-      end else if (read_q == words_i - 1'b1) begin
-        reads_q <= 1'b0;
+  sw_delay #(
+    .Width (AtBits),
+    .Cycles(TreeCycles + 2)
+  ) u_result_at (
+    .clk_i,
+    .value_i(read_q),
+    .value_o(result_at)
+  );
+
+  // What was made, and what a parent made.
+  logic writes_sent;
+  at_t sent_at;
+  word_t to_send;
+  assign writes_sent = reduced_valid || (taking_q && writes_i[take_port_q]);
+  assign sent_at = reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_port_q]);
+  assign to_send = reduced_valid ? reduced : words_i[take_port_q];
+
+  // The same twice, for two readers.
+  logic [1:0] sent_reads;
+  logic [1:0][SlotAtBits-1:0] sent_slots;
+  word_at_t [1:0] sent_read_at;
+  word_t [1:0] sent_words;
+  assign sent_reads = {send_read_i, seal_read_i};
+  assign sent_slots = {send_slot_i, seal_slot_i};
+  assign sent_read_at = {send_at_i, seal_at_i};
+  assign {send_word_o, seal_word_o} = sent_words;
+  for (genvar i = 0; i < 2; ++i) begin : g_sent
+    word_t memory[Words], word_q;
+    at_t base_q;
+    always_ff @(posedge clk_i) begin
+      base_q <= base_of(sent_slots[i]) - at_t'(HeadWords);
+      if (writes_sent) memory[sent_at] <= to_send;
+      if (sent_reads[i]) begin
+        word_q <= memory[base_q+at_t'(sent_read_at[i])];
+        sent_words[i] <= word_q;
       end
-      read_valid_q <= reads_q;
-      valid_q <= read_valid_q;
-      done_o <= reduced_valid && reduced_q == words_i - 1'b1;
     end
   end
 
-  assign sent_at = reduced_valid ? reduced_q : write_at_i;
-  assign writes_sent = reduced_valid || (write_i && sent_i);
-
-  always_ff @(posedge clk_i) begin
-    read_q <= start_i ? '0 : read_q + word_at_t'(reads_q);
-    reduced_q <= start_i ? '0 : reduced_q + word_at_t'(reduced_valid);
-    if (writes_sent) begin
-      sent[base_q+AtBits'(sent_at)] <= reduced_valid ? reduced : word_i;
-    end
-    if (read_i) begin
-      sent_q <= sent[frame_base_q+AtBits'(read_at_i)];
-      sent_o <= sent_q;
-    end
-  end
-
+  starts_when_ready :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) start_i |-> ready_o);
+  takes_when_nothing_comes :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> idle_o && !taking_q);
   words_fit :
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-      (start_i |-> words_i != '0 && 32'(words_i) <= OperandWords && present_i != '0));
-  write_fits :
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-      (write_i |-> 32'(write_at_i) < OperandWords && !reduced_valid));
+  assert property (@(posedge clk_i) disable iff (!rst_ni) start_i |->
+      reduced_words_i != '0 && 32'(reduced_words_i) <= OperandWords && present_i != '0);
+  one_result_at_a_time :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) reduced_valid |-> !taking_q);
+  one_operand_of_a_child :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) store_i |-> !storing_q[store_child_i]);
 
 endmodule

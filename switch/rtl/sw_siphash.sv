@@ -8,12 +8,14 @@
 // of the stream whose last word was taken before, and the next stream may begin. A word takes
 // WordCycles cycles for its two rounds: 1, 2, or 4, with half a round a cycle, for the fastest clock.
 // The tag follows 3 * WordCycles + 1 cycles after the last word is taken, and a word later, if that
-// has 8 bytes: the length is in a word of its own then.
+// has 8 bytes: the length is in a word of its own then. clear_i, one cycle, in which no word is taken,
+// ends a stream without a tag; the next may begin a cycle later.
 module sw_siphash #(
   parameter int unsigned WordCycles = 2
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
+  input  logic         clear_i,
   input  logic [127:0] key_i,
   input  logic         valid_i,
   output logic         ready_o,
@@ -81,9 +83,9 @@ module sw_siphash #(
   assign initial_mix.c = key_i[63:0] ^ 64'h6c7967656e657261;
   assign initial_mix.to_c = key_i[127:64] ^ 64'h7465646279746573;
 
-  logic takes, begins, ends;
+  logic takes, begins, ends, at_end_q;
   assign begins = state_q == StMix && cycle_q == '0;
-  assign ends = state_q == StMix && cycle_q == 3'(WordCycles - 1);
+  assign ends = state_q == StMix && at_end_q;
   assign ready_o = state_q == StIdle || (ends && !last_q && !length_due_q);
   assign takes = valid_i && ready_o;
 
@@ -109,7 +111,9 @@ module sw_siphash #(
     length_d = length_q;
     word_d = word_q;
     tag_valid_d = 1'b0;
-    mix_d = state_q == StIdle ? mix_q : mixed;
+    mix_d = mixed;
+    // Whether a word comes or not: none is in the mix yet.
+    if (state_q == StIdle) mix_d = first_q ? initial_mix : mix_q;
 
     if (ends) begin
       state_d = last_q ? StFinal : length_due_q ? StMix : StIdle;
@@ -131,7 +135,12 @@ module sw_siphash #(
       last_d = last_i && bytes_i != 4'd8;
       length_due_d = last_i && bytes_i == 4'd8;
       word_d = last_d ? {length_d, kept[55:0]} : kept;
-      if (first_q) mix_d = initial_mix;
+    end
+
+    if (clear_i) begin
+      state_d = StIdle;
+      first_d = 1'b1;
+      tag_valid_d = 1'b0;
     end
   end
 
@@ -149,6 +158,7 @@ module sw_siphash #(
 
   always_ff @(posedge clk_i) begin
     cycle_q <= cycle_d;
+    at_end_q <= cycle_d == 3'(WordCycles - 1);
     mix_q <= mix_d;
     last_q <= last_d;
     length_due_q <= length_due_d;

@@ -4,7 +4,7 @@
 // 2 * Window slots here, of which it uses twice its own window.
 //
 // slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
-// they stay. write_i puts slot_i there. init_i, with no packet under way, makes all slots of a group
+// they stay. write_i puts slot_i there, but for its tag: that comes with write_tag_i, for any slot. init_i, with no packet under way, makes all slots of a group
 // with this record as if the round before the first were over, and takes 2 * Window cycles, in which
 // busy_o is 1.
 module sw_slots
@@ -30,19 +30,26 @@ module sw_slots
   output logic [AtBits-1:0]    at_o,
   output slot_t                slot_o,
   input  logic                 write_i,
-  input  slot_t                slot_i
+  input  slot_t                slot_i,
+  input  logic                 write_tag_i,
+  input  logic [AtBits-1:0]    tag_at_i,
+  input  logic [63:0]          tag_i
 );
 
   if (1 << SlotBits != Slots) begin : g_bad_window
     $error("a window is a power of two");
   end
 
-  slot_t slots[Groups * Slots];
+  localparam int unsigned TagBits = $bits(slot_i.tag);
+  localparam int unsigned StateBits = $bits(slot_t) - TagBits;  // its tag is the last of it
+
+  logic [StateBits-1:0] slots[Groups * Slots], read_q;
+  logic [TagBits-1:0] tags[Groups * Slots], tag_q;
   logic busy_q;
   logic [AtBits-1:0] init_at_q;
   logic [15:0] init_slots_q;
   logic [31:0] first_q;
-  slot_t fresh, read_q;
+  slot_t fresh;
 
   assign at_o = {group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)};
   assign busy_o = busy_q;
@@ -74,16 +81,18 @@ module sw_slots
       init_at_q <= init_at_q + 1'b1;
     end
     if (busy_q) begin
-      slots[init_at_q] <= fresh;
+      slots[init_at_q] <= fresh[TagBits+:StateBits];
     end else if (write_i) begin
-      slots[at_o] <= slot_i;
+      slots[at_o] <= slot_i[TagBits+:StateBits];
     end
+    if (write_tag_i) tags[tag_at_i] <= tag_i;
     read_q <= slots[at_o];
-    slot_o <= read_q;
+    tag_q <= tags[at_o];
+    slot_o <= {read_q, tag_q};
   end
 
   logic unused_record;
-  assign unused_record = ^init_record_i;
+  assign unused_record = ^{init_record_i, slot_i.tag, fresh.tag};
 
   no_write_while_busy :
   assert property (@(posedge clk_i) disable iff (!rst_ni) busy_q |-> !write_i && !init_i);

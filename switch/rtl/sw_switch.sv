@@ -3,8 +3,8 @@
 // A switch: frames in at ports, frames out at ports, each an AXI4-Stream of words of 64 bits as
 // sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
 //
-// Each port keeps one frame, and checks it; whole ones are worked off one at a time, in turn over the
-// ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on
+// Each port keeps Frames frames, and checks them as they come (sw_port); whole ones are begun one at a
+// time, in turn over the ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on
 // all that it makes the switch send leaves before what later ones do. No port's input waits for
 // another's.
 //
@@ -28,7 +28,8 @@ module sw_switch
   parameter  int unsigned ForwardEntries = 32,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = BurstOperandBytes,
-  parameter  int unsigned TagWordCycles = 2,
+  parameter  int unsigned TagWordCycles = 1,
+  parameter  int unsigned Frames = 3,
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                            clk_i,
@@ -69,65 +70,57 @@ module sw_switch
     $error("operands are whole words of 64 bits, 8,192 bytes at most");
   end
 
-  logic [Ports-1:0] whole, soon, checked, authentic, done, overruns;
+  logic [Ports-1:0] soon, checked, authentic, overruns, busy_q;  // busy: the frame is the engine's
+  logic [Ports-1:0] done, store, writes_word, writes_last, frame_reads;
   packet_t [Ports-1:0] packets;
   word_t [Ports-1:0] words;
-  word_at_t word_at;
-  logic reads, writes, again;
+  word_at_t [Ports-1:0] write_at;
+  word_at_t frame_at;
+  logic frame_read, writes, again, takes;
   job_entry_t [Jobs-1:0] jobs;
 
-  logic busy_q, takes, packet_done;
-  logic [PortBits-1:0] port_q;  // of the packet that is the engine's
-
   for (genvar port = 0; port < Ports; ++port) begin : g_port
-    word_at_t check_at;
-
-    sw_parser u_parser (
+    sw_port #(
+      .Frames(Frames),
+      .Jobs(Jobs),
+      .TagWordCycles(TagWordCycles)
+    ) u_port (
       .clk_i,
       .rst_ni,
       .own_mac_i,
       .own_ip_i,
       .own_udp_port_i,
-      .s_valid_i     (s_valid_i[port]),
-      .s_ready_o     (s_ready_o[port]),
-      .s_data_i      (s_data_i[port]),
-      .s_keep_i      (s_keep_i[port]),
-      .s_last_i      (s_last_i[port]),
-      .packet_valid_o(whole[port]),
-      .packet_o      (packets[port]),
-      .done_i        (done[port]),
-      .read_i        (reads || !checked[port]),
-      .word_at_i     (checked[port] ? word_at : check_at),
-      .word_o        (words[port]),
+      .s_valid_i  (s_valid_i[port]),
+      .s_ready_o  (s_ready_o[port]),
+      .s_data_i   (s_data_i[port]),
+      .s_keep_i   (s_keep_i[port]),
+      .s_last_i   (s_last_i[port]),
       .patience_i,
-      .overrun_o     (overruns[port])
+      .overrun_o  (overruns[port]),
+      .jobs_i     (jobs),
+      .again_i    (again),
+      .soon_o     (soon[port]),
+      .checked_o  (checked[port]),
+      .authentic_o(authentic[port]),
+      .packet_o   (packets[port]),
+      .done_i     (done[port]),
+      .store_i    (store[port]),
+      .writes_o   (writes_word[port]),
+      .last_o     (writes_last[port]),
+      .write_at_o (write_at[port]),
+      .reads_i    (frame_reads[port]),
+      .read_i     (frame_read),
+      .word_at_i  (frame_at),
+      .word_o     (words[port])
     );
-
-    sw_check #(
-      .Jobs(Jobs),
-      .TagWordCycles(TagWordCycles)
-    ) u_check (
-      .clk_i,
-      .rst_ni,
-      .jobs_i        (jobs),
-      .again_i       (again),
-      .packet_valid_i(whole[port]),
-      .packet_i      (packets[port]),
-      .done_i        (done[port]),
-      .word_at_o     (check_at),
-      .word_i        (words[port]),
-      .soon_o        (soon[port]),
-      .checked_o     (checked[port]),
-      .authentic_o   (authentic[port])
-    );
-    assign done[port] = packet_done && port_q == PortBits'(port);
   end
 
   logic found_valid, touch;
   found_t found;
   logic [$clog2(Groups)-1:0] child_group_at;
-  logic [15:0] child_at;
-  address_t child;
+  logic [$clog2(Groups)-1:0] target_group_at;
+  logic [15:0] child_at, target_at;
+  address_t child, target;
 
   assign writes = control_valid_i && control_ready_o;
 
@@ -150,7 +143,7 @@ module sw_switch
     .record_i        (control_record_i),
     .again_o         (again),
     .jobs_o          (jobs),
-    .asks_i          (soon & ~(Ports'(busy_q) << port_q)),
+    .asks_i          (soon & ~busy_q),
     .checked_i       (checked),
     .authentic_i     (authentic),
     .packets_i       (packets),
@@ -160,22 +153,24 @@ module sw_switch
     .child_group_at_i(child_group_at),
     .child_i         (child_at),
     .child_o         (child),
+    .target_group_at_i(target_group_at),
+    .target_i        (target_at),
+    .target_o        (target),
     .touch_i         (touch),
     .touched_o
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      busy_q <= 1'b0;
+      busy_q <= '0;
     end else begin
-      busy_q <= takes || (busy_q && !packet_done);
+      busy_q <= (busy_q | (Ports'(takes) << found.port)) & ~(done | (writes_word & writes_last));
     end
   end
-  always_ff @(posedge clk_i) if (takes) port_q <= found.port[PortBits-1:0];
   assign taken_o = takes;
   assign taken_port_o = found.port[PortBits-1:0];
 
-  logic counts;
+  logic counts, lost;
   counter_e counter;
 
   sw_engine #(
@@ -199,10 +194,15 @@ module sw_switch
     .found_valid_i   (found_valid),
     .found_i         (found),
     .take_o          (takes),
-    .packet_done_o   (packet_done),
-    .packet_read_o   (reads),
-    .packet_word_at_o(word_at),
-    .packet_word_i   (words[port_q]),
+    .done_o          (done),
+    .store_o         (store),
+    .writes_i        (writes_word),
+    .last_i          (writes_last),
+    .write_at_i      (write_at),
+    .words_i         (words),
+    .frame_reads_o   (frame_reads),
+    .frame_read_o    (frame_read),
+    .frame_at_o      (frame_at),
     .m_valid_o,
     .m_ready_i,
     .m_data_o,
@@ -211,9 +211,13 @@ module sw_switch
     .child_group_at_o(child_group_at),
     .child_o         (child_at),
     .child_i         (child),
+    .target_group_at_o(target_group_at),
+    .target_o        (target_at),
+    .target_i        (target),
     .touch_o         (touch),
     .counts_o        (counts),
-    .counter_o       (counter)
+    .counter_o       (counter),
+    .lost_o          (lost)
   );
 
   sw_counters #(
@@ -223,6 +227,7 @@ module sw_switch
     .rst_ni,
     .counts_i  (counts),
     .counter_i (counter),
+    .lost_i    (lost),
     .overruns_i(overruns),
     .counters_o
   );

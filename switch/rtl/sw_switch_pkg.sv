@@ -160,6 +160,36 @@ package sw_switch_pkg;
     ActPassRefusal
   } action_e;
 
+  // To whom frames go.
+  typedef enum logic [1:0] {
+    ToPorts,  // a frame of somebody else's, as it is
+    ToSource,
+    ToParent,
+    ToChildren
+  } to_e;
+
+  // What is to be sent, and what comes before that.
+  typedef struct packed {
+    to_e                    to;
+    header_t                header;
+    bytes_t                 bytes;       // of the payload, or of the frame
+    logic [MaxChildren-1:0] targets;     // those it goes to: ports, children, or one
+    address_t               source;
+    address_t               parent;
+    logic [15:0]            group_at;
+    logic [127:0]           key;
+    logic [7:0]             port;        // whose frame is sent, or its operand stored
+    logic                   has_slot;    // what is sent is, or will be, the slot's
+    logic [15:0]            slot_at;
+    logic                   reduces;     // the operands of the slot's children
+    logic [2:0]             op;
+    logic [1:0]             element;
+    logic [MaxChildren-1:0] present;
+    logic                   takes;       // the port's operand becomes the slot's result
+    logic                   seals;       // with a tag
+    logic                   writes_tag;  // it is the slot's
+  } answer_t;
+
   // As the reference counts, and frames: those for others that went on, those that could not leave
   // (for others, or the switch's own to a port that is not there), and those that found no room.
   typedef enum logic [4:0] {

@@ -13,6 +13,7 @@ module sw_switch_registered
   parameter  int unsigned Window = 4,
   parameter  int unsigned OperandBytes = 1408,
   parameter  int unsigned TagWordCycles = 4,
+  parameter  int unsigned Frames = 2,
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                            clk_i,
@@ -70,7 +71,8 @@ module sw_switch_registered
     .ForwardEntries(ForwardEntries),
     .Window(Window),
     .OperandBytes(OperandBytes),
-    .TagWordCycles(TagWordCycles)
+    .TagWordCycles(TagWordCycles),
+    .Frames(Frames)
   ) u_switch (
     .clk_i,
     .rst_ni,

@@ -35,6 +35,7 @@ class SipHashTest : public testing::Test {
 
   void forget() {
     module_->valid_i = 0;
+    module_->clear_i = 0;
     reset(*module_);
   }
 
@@ -136,6 +137,24 @@ TYPED_TEST(SipHashTest, Cycles) {
   this->send({1, 2}, bytes, kNoGap);
   (void)this->tag();
   EXPECT_EQ(this->cycles_, 1 + (6 + 2) * TestFixture::kWordCycles);
+}
+
+// Wherever it is: in its words, in its end, or with its tag.
+TYPED_TEST(SipHashTest, ClearEndsAStream) {
+  const auto bytes = this->random_bytes(40);
+  for (std::size_t later = 0; later <= 4 * TestFixture::kWordCycles; ++later) {
+    this->send({3, 4}, bytes, kNoGap);
+    for (std::size_t i = 0; i < later; ++i) this->cycle();
+    this->module_->clear_i = 1;
+    this->cycle();
+    this->module_->clear_i = 0;
+    for (std::size_t i = 0; i < 8; ++i) {
+      ASSERT_EQ(this->module_->tag_valid_o, 0);
+      if (later % 2 != 0) this->cycle();
+    }
+    this->send({5, 6}, bytes, kNoGap);
+    EXPECT_EQ(this->tag(), siphash({5, 6}, bytes));
+  }
 }
 
 TYPED_TEST(SipHashTest, ResetEndsAStream) {

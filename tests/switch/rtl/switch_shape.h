@@ -16,20 +16,20 @@
 
 namespace carillon::rtl {
 
-inline constexpr std::size_t kPorts = 7;
+inline constexpr std::size_t kPorts = 7, kPortFrames = 3;
 
 #ifdef CARILLON_RTL_WIDE
 using SwitchModule = WideSwitchRtl;
 inline constexpr std::size_t kChildren = 16, kGroups = 3, kWindow = 16, kOperandBytes = 8192;
 inline constexpr std::size_t kTagWordCycles = 4;
 inline constexpr std::uint64_t kFrames = 300;  // of a test
-// Six of the children are sent to at once, then six more, and four: for each round the addresses
-// are read, and the frame takes 12 cycles.
-inline constexpr std::uint64_t kLaterRoundsCycles = (6 + 1 + 12) + (4 + 1 + 12);
+// Six of the children are sent to at once, then six more, and four: the frame takes 13 cycles for
+// each round, while the addresses of the next one are read.
+inline constexpr std::uint64_t kLaterRoundsCycles = 15 + 15;
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
-inline constexpr std::size_t kTagWordCycles = 2;
+inline constexpr std::size_t kTagWordCycles = 1;
 inline constexpr std::uint64_t kFrames = 5000;
 inline constexpr std::uint64_t kLaterRoundsCycles = 0;  // each child has its own port
 #endif

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is to be sent, in the order in which it is given (answer_t): three at a time, one in each of
+// reduction, seal and sending. The tag is made of results as they come, while the next operands are reduced and
+// the frame before is sent.
+//
+// answer_i is taken in a cycle in which valid_i and ready_o are 1. Of operands that are reduced, the
+// last one is being stored since then (sw_reducer). slot_busy_o: what is sent, or will be, of slot
+// slot_at_i is under way: of such a slot nothing may be given, nor stored. idle_o: nothing is. take_o, one
+// cycle, begins to store the operand of port take_port_o as what is sent (sw_reducer). Frames of others
+// are read while their port's frame_reads_o is 1: word_i is the word frame_at_o of two cycles before,
+// of those in which frame_read_o is 1; frame_done_o, one cycle, is the end.
+//
+// Frames leave by AXI4-Streams as sw_parser's, to several at once, but to those behind the same port
+// in the order of their numbers. Who does not take a frame stops all. A frame to a port that is not
+// there is dropped: lost_o is 1.
+module sw_sender
+  import sw_protocol_pkg::*;
+  import sw_reduce_pkg::operation_t;
+  import sw_switch_pkg::*;
+#(
+  parameter  int unsigned Ports = 18,
+  parameter  int unsigned Children = 16,
+  parameter  int unsigned Groups = 4,
+  parameter  int unsigned Slots = 128,  // of all groups
+  parameter  int unsigned OperandBytes = BurstOperandBytes,
+  parameter  int unsigned TagWordCycles = 1,
+  localparam int unsigned PortBits = $clog2(Ports),
+  localparam int unsigned ChildBits = $clog2(Children),
+  localparam int unsigned GroupBits = $clog2(Groups),
+  localparam int unsigned SlotAtBits = $clog2(Slots)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic [47:0]           own_mac_i,
+  input  logic [31:0]           own_ip_i,
+  input  logic [15:0]           own_udp_port_i,
+  input  logic                  valid_i,
+  output logic                  ready_o,
+  input  answer_t               answer_i,
+  input  logic [SlotAtBits-1:0] slot_at_i,
+  output logic                  slot_busy_o,
+  output logic                  idle_o,
+  // Operands, as sw_reducer has them.
+  input  logic [Ports-1:0]      writes_i,
+  input  logic [Ports-1:0]      last_i,
+  input  word_at_t [Ports-1:0]  write_at_i,
+  input  word_t [Ports-1:0]     words_i,
+  input  logic                  store_i,
+  input  logic [PortBits-1:0]   store_port_i,
+  input  logic [ChildBits-1:0]  store_child_i,
+  output logic [Children-1:0]   storing_o,
+  output logic                  take_o,
+  output logic [PortBits-1:0]   take_port_o,
+  output logic [Ports-1:0]      frame_reads_o,
+  output logic                  frame_read_o,
+  output word_at_t              frame_at_o,
+  output logic [Ports-1:0]      frame_done_o,
+  output logic                  write_tag_o,
+  output logic [SlotAtBits-1:0] tag_at_o,
+  output logic [63:0]           tag_o,
+  // Of a group's children, one, without a clock.
+  output logic [GroupBits-1:0]  target_group_at_o,
+  output logic [15:0]           target_o,
+  input  address_t              target_i,
+  output logic                  lost_o,
+  output logic [Ports-1:0]      m_valid_o,
+  input  logic [Ports-1:0]      m_ready_i,
+  output word_t [Ports-1:0]     m_data_o,
+  output logic [WordBytes-1:0]  m_keep_o,
+  output logic                  m_last_o
+);
+
+  localparam int unsigned Targets = Children > Ports ? Children : Ports;
+  localparam int unsigned TargetBits = $clog2(Targets);
+  localparam int unsigned TotalBits = WordAtBits + 1;
+  typedef logic [TotalBits-1:0] total_t;
+
+  // To be reduced, or to be taken from a port.
+  answer_t first_q;
+  logic first_valid_q, begun_q, begins, first_over;
+  total_t results_at_q, results_at;  // of all results, those before this one's
+  logic reduce_ready, reducer_idle, reducer_busy;
+  total_t begun, written;
+
+  // To be sealed; and who gets it is looked for.
+  answer_t second_q;
+  logic second_valid_q, enters_q, sealed_q, second_over, gives;
+  total_t second_results_at_q;
+  logic [Targets-1:0] targets_q;
+  logic [Ports-1:0] round_q;  // those that get it at once
+
+  // To be sent.
+  answer_t third_q;
+  logic third_valid_q, start_q, is_last_round_q;
+  logic [Ports-1:0] to_q;
+
+  assign ready_o = !first_valid_q;
+  assign idle_o = !first_valid_q && !second_valid_q && !third_valid_q && !reducer_busy;
+  assign slot_busy_o =
+      (first_valid_q && first_q.has_slot && first_q.slot_at[SlotAtBits-1:0] == slot_at_i) ||
+      (second_valid_q && second_q.has_slot && second_q.slot_at[SlotAtBits-1:0] == slot_at_i) ||
+      (third_valid_q && third_q.has_slot && third_q.slot_at[SlotAtBits-1:0] == slot_at_i);
+
+  logic needs_reducer, reduce_start;
+  assign needs_reducer = first_q.reduces || first_q.takes;
+  assign reduce_start = first_valid_q && !begun_q && first_q.reduces && reduce_ready;
+  assign take_o = first_valid_q && !begun_q && first_q.takes && reduce_ready && reducer_idle;
+  assign take_port_o = first_q.port[PortBits-1:0];
+  assign begins = reduce_start || take_o;
+  assign first_over = first_valid_q && (begun_q || begins || !needs_reducer) &&
+      !second_valid_q;
+  assign results_at = begun_q ? results_at_q : begun;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      first_valid_q <= 1'b0;
+      begun_q <= 1'b0;
+    end else begin
+      first_valid_q <= valid_i || (first_valid_q && !first_over);
+      begun_q <= (begun_q || begins) && !first_over;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (valid_i) first_q <= answer_i;
+    results_at_q <= results_at;
+  end
+
+  word_t seal_word, send_word, sent_word, frame_word;
+  word_at_t seal_at, send_at;
+  logic seal_read, send_read;
+
+  operation_t operation;
+  assign operation.op = first_q.op;
+  assign operation.element = first_q.element;
+
+  sw_reducer #(
+    .Ports(Ports),
+    .Children(Children),
+    .Slots(Slots),
+    .OperandWords(OperandBytes / WordBytes)
+  ) u_reducer (
+    .clk_i,
+    .rst_ni,
+    .writes_i,
+    .last_i,
+    .write_at_i,
+    .words_i,
+    .store_i,
+    .store_port_i,
+    .store_child_i,
+    .store_slot_i   (slot_at_i),
+    .storing_o,
+    .busy_o         (reducer_busy),
+    .take_i         (take_o),
+    .take_port_i    (take_port_o),
+    .start_i        (reduce_start),
+    .ready_o        (reduce_ready),
+    .slot_at_i      (first_q.slot_at[SlotAtBits-1:0]),
+    .reduced_words_i(words_of(first_q.bytes)),
+    .operation_i    (operation),
+    .present_i      (first_q.present[Children-1:0]),
+    .idle_o         (reducer_idle),
+    .begun_o        (begun),
+    .written_o      (written),
+    .seal_slot_i    (second_q.slot_at[SlotAtBits-1:0]),
+    .seal_read_i    (seal_read),
+    .seal_at_i      (seal_at),
+    .seal_word_o    (seal_word),
+    .send_slot_i    (third_q.slot_at[SlotAtBits-1:0]),
+    .send_read_i    (send_read),
+    .send_at_i      (send_at),
+    .send_word_o    (send_word)
+  );
+
+  // Results go into the tag as they come.
+  logic tag_valid, unused_runs;
+  logic [63:0] tag;
+  total_t results;
+  assign results = written - second_results_at_q;
+
+  sw_tagger #(
+    .WordCycles(TagWordCycles)
+  ) u_tagger (
+    .clk_i,
+    .rst_ni,
+    .start_i        (enters_q && second_q.seals),
+    .clear_i        (1'b0),
+    .key_i          (second_q.key),
+    .header_i       (second_q.header),
+    .payload_bytes_i(second_q.bytes),
+    .read_o         (seal_read),
+    .word_at_o      (seal_at),
+    .there_i        (results > total_t'(seal_at - word_at_t'(HeadWords))),
+    .word_i         (seal_word),
+    .runs_o         (unused_runs),
+    .tag_valid_o    (tag_valid),
+    .tag_o          (tag)
+  );
+
+  assign write_tag_o = second_q.writes_tag && (second_q.seals ? tag_valid : enters_q);
+  assign tag_at_o = second_q.slot_at[SlotAtBits-1:0];
+  assign tag_o = second_q.seals ? tag : second_q.header.tag;
+
+  // Those that get it: one a cycle, to the first one behind a port that has one already.
+  address_t address, address_q;
+  logic address_valid_q, looks;
+  logic [TargetBits-1:0] target;
+  logic leads_nowhere, waits_for_round, gathered, chooses, send_done;
+  assign target = TargetBits'(lowest_of(MaxChildren'(targets_q)));
+  assign target_o = 16'(target);
+  assign target_group_at_o = second_q.group_at[GroupBits-1:0];
+  always_comb begin
+    unique case (second_q.to)
+      ToSource:   address = second_q.source;
+      ToParent:   address = second_q.parent;
+      ToChildren: address = target_i;
+      default:    address = '{port: 8'(target), default: '0};
+    endcase
+  end
+  assign leads_nowhere = 32'(address_q.port) >= Ports;
+  assign waits_for_round = address_valid_q && !leads_nowhere && round_q[PortBits'(address_q.port)];
+  assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
+  assign gathered = waits_for_round || (targets_q == '0 && !address_valid_q);
+  assign chooses = address_valid_q && !leads_nowhere && !waits_for_round;
+  assign lost_o = address_valid_q && leads_nowhere;
+
+  // A round is given to be sent, or there is none.
+  logic is_last_round;
+  assign is_last_round = targets_q == '0 && !address_valid_q;
+  assign gives = second_valid_q && sealed_q && gathered && round_q != '0 && !third_valid_q;
+  assign second_over = second_valid_q && sealed_q && is_last_round && (gives || round_q == '0);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      second_valid_q <= 1'b0;
+      enters_q <= 1'b0;
+      sealed_q <= 1'b0;
+      address_valid_q <= 1'b0;
+      round_q <= '0;
+      third_valid_q <= 1'b0;
+      start_q <= 1'b0;
+    end else begin
+      second_valid_q <= first_over || (second_valid_q && !second_over);
+      enters_q <= first_over;
+      if (first_over) begin
+        sealed_q <= !first_q.seals;
+      end else if (tag_valid) begin
+        sealed_q <= 1'b1;
+      end
+      address_valid_q <= looks || waits_for_round;
+      round_q <= gives ? '0 : round_q | (Ports'(chooses) << address_q.port);
+      third_valid_q <= gives || (third_valid_q && !send_done);
+      start_q <= gives;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (first_over) begin
+      second_q <= first_q;
+      second_results_at_q <= results_at;
+      targets_q <= first_q.targets[Targets-1:0];
+    end else begin
+      if (tag_valid) second_q.header.tag <= tag;
+      if (looks) targets_q[target] <= 1'b0;
+    end
+    if (looks) address_q <= address;
+    if (gives) begin
+      third_q <= second_q;
+      to_q <= round_q;
+      is_last_round_q <= is_last_round;
+    end
+  end
+
+  logic raw, word_valid, word_taken;
+  logic [Ports-1:0] taken;
+  word_t word, built;
+  word_at_t word_at, built_at;
+  logic [WordBytes-1:0] built_keep;
+  logic built_valid, built_ready, built_last, unused_done;
+  logic [19:0] ipv4_sum_so_far;
+  head_t head;
+  assign raw = third_q.to == ToPorts;
+
+  sw_head u_head (
+    .clk_i,
+    .own_mac_i,
+    .own_ip_i,
+    .own_udp_port_i,
+    .header_i       (third_q.header),
+    .payload_bytes_i(third_q.bytes),
+    .head_o         (head),
+    .sum_o          (ipv4_sum_so_far)
+  );
+
+  assign frame_read_o = send_read;
+  assign frame_at_o = send_at;
+  assign frame_word = words_i[third_q.port[PortBits-1:0]];
+  assign sent_word = raw ? frame_word : send_word;
+  assign frame_reads_o = Ports'(third_valid_q && raw) << third_q.port;
+  assign frame_done_o = Ports'(send_done && raw && is_last_round_q) << third_q.port;
+
+  sw_builder u_builder (
+    .clk_i,
+    .rst_ni,
+    .start_i    (start_q),
+    .raw_i      (raw),
+    .head_i     (head),
+    .bytes_i    (raw ? third_q.bytes : bytes_t'(HeadBytes) + third_q.bytes),
+    .read_o     (send_read),
+    .word_at_o  (send_at),
+    .word_i     (sent_word),
+    .m_valid_o  (built_valid),
+    .m_ready_i  (built_ready),
+    .m_word_at_o(built_at),
+    .m_data_o   (built),
+    .m_keep_o   (built_keep),
+    .m_last_o   (built_last),
+    .done_o     (unused_done)
+  );
+
+  sw_skid #(
+    .Width(WordBits + WordAtBits + WordBytes + 1)
+  ) u_skid (
+    .clk_i,
+    .rst_ni,
+    .valid_i(built_valid),
+    .ready_o(built_ready),
+    .value_i({built, built_at, built_keep, built_last}),
+    .valid_o(word_valid),
+    .ready_i(word_taken),
+    .value_o({word, word_at, m_keep_o, m_last_o})
+  );
+  assign send_done = word_valid && word_taken && m_last_o;
+
+  for (genvar port = 0; port < Ports; ++port) begin : g_outlet
+    sw_outlet u_outlet (
+      .clk_i,
+      .rst_ni,
+      .choose_i (chooses && address_q.port == 8'(port)),
+      .address_i(address_q),
+      .start_i  (gives),
+      .raw_i    (raw),
+      .sum_i    (ipv4_sum_so_far),
+      .valid_i  (word_valid && to_q[port]),
+      .word_at_i(word_at),
+      .data_i   (word),
+      .next_i   (word_taken),
+      .taken_o  (taken[port]),
+      .m_valid_o(m_valid_o[port]),
+      .m_ready_i(m_ready_i[port]),
+      .m_data_o (m_data_o[port])
+    );
+  end
+  assign word_taken = (taken | ~to_q) == '1;
+
+  logic unused_bits;
+  assign unused_bits = ^{first_q, second_q, third_q};
+
+  frames_of_others_lead_somewhere :
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+      second_valid_q && second_q.to == ToPorts |-> !lost_o && second_q.targets != '0);
+
+endmodule
