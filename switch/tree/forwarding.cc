@@ -8,23 +8,25 @@
 
 namespace carillon::tree {
 
+// A frame's turn comes when so many that were chosen before have not left yet (sw_sender.sv).
+constexpr std::size_t kChosenAhead = 3;
+
 void ForwardingSwitch::attach(std::size_t port, Link& in, Link& out) {
   ports_[port].in = &in;
   ports_[port].out = &out;
 }
 
-// When what the port keeps could leave; a frame's words come one after another.
+// When what the port keeps could leave.
 Cycles ForwardingSwitch::ready(const Port& port) const {
   if (port.frames.empty()) return kNever;
-  const Frame& frame = port.frames.front();
-  const Cycles behind_the_first = frame.last - frame.first;
-  return std::max(frame.last, port.takes + behind_the_first) + timing_.latency;
+  return std::max(port.frames.front().last + timing_.latency, port.again);
 }
 
 Cycles ForwardingSwitch::next_turn() const {
   Cycles first = kNever;
   for (const Port& port : ports_) first = std::min(first, ready(port));
-  return first == kNever ? kNever : std::max(first, turn_);
+  if (first == kNever || ends_.size() < kChosenAhead) return first;
+  return std::max(first, ends_.front());
 }
 
 Cycles ForwardingSwitch::next() const {
@@ -42,10 +44,9 @@ void ForwardingSwitch::take_in(Cycles end, std::vector<Frame>* whole) {
     if (port.in == nullptr) continue;
     while (port.in->next() < end) {
       const Cycles cycle = port.in->next();
-      if (port.reader.begins()) port.first = cycle;
       const bool is_whole = port.reader.add(port.in->front());
       port.in->pop();
-      if (is_whole) whole->push_back({port.reader.frame(), at, port.first, cycle});
+      if (is_whole) whole->push_back({port.reader.frame(), at, cycle});
     }
   }
   std::ranges::stable_sort(*whole, {}, &Frame::last);
@@ -65,10 +66,12 @@ void ForwardingSwitch::take_turn(Cycles cycle) {
   } while (ready(ports_[at]) > cycle);
   last_ = at;
   Port& port = ports_[at];
-  pass_on(port.frames.front(), cycle);
+  const Cycles before = ends_.empty() ? 0 : ends_.back();
+  pass_on(port.frames.front(), std::max(cycle, before));
   port.frames.pop_front();
-  port.takes = sent_last_ + timing_.release;
-  turn_ = sent_last_ + timing_.between;
+  port.again = sent_last_ + timing_.again;
+  ends_.push_back(sent_last_ + timing_.between);
+  if (ends_.size() > kChosenAhead) ends_.pop_front();
 }
 
 void ForwardingSwitch::run(Cycles, Cycles end) {
@@ -135,7 +138,7 @@ Result<ForwardTiming> measure_forwarding() {
   // Words come in the cycle after that in which they are sent.
   timing.latency = apart[0].first - (kBehindTheFirst + 1);
   timing.between = apart[1].first - apart[0].last;
-  timing.release = behind[1].first - behind[0].last - kBehindTheFirst - timing.latency;
+  timing.again = behind[1].first - behind[0].last;
   return timing;
 }
 

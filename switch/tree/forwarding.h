@@ -4,9 +4,9 @@
 // which is measured (measure_forwarding), but not its registers. It stores frames and forwards
 // them.
 //
-// One frame at a time, as the hardware does: a port keeps a frame, and takes the next when the
-// switch is done with it; whose turn it is goes round. Or as switches at line rate do: a frame
-// leaves as soon as it is there and its port is free.
+// One frame at a time, as the hardware does: whose turn it is goes round the ports, which keep
+// frames enough that the next one is there when the one before has left. Or as switches at line
+// rate do: a frame leaves as soon as it is there and its port is free.
 #pragma once
 
 #include <deque>
@@ -20,9 +20,8 @@ namespace carillon::tree {
 /// Of the hardware, in cycles.
 struct ForwardTiming {
   Cycles latency = 0;  ///< from a frame's last word to where its first leaves, at rest
-  Cycles between = 0;  ///< from a frame's last word to the next one's first, if that was there
-  Cycles release =
-      0;  ///< from where a frame's last word leaves to where its port takes words again
+  Cycles between = 0;  ///< from a frame's last word to the first of one that waits at another port
+  Cycles again = 0;    ///< and at the same port
 };
 Result<ForwardTiming> measure_forwarding();
 
@@ -43,15 +42,14 @@ class ForwardingSwitch final : public Node {
   struct Frame {
     rtl::Bytes bytes;
     std::size_t port = 0;  // that it came to
-    Cycles first = 0, last = 0;
+    Cycles last = 0;       // word
   };
   struct Port {
     Link* in = nullptr;
     Link* out = nullptr;
     FrameReader reader;
-    Cycles first = 0;  // word of the frame that comes
     std::deque<Frame> frames;
-    Cycles takes = 0;  // the next frame's words
+    Cycles again = 0;  // the next frame that came to it may leave
     Cycles free = 0;   // the link takes the next word
   };
 
@@ -65,9 +63,9 @@ class ForwardingSwitch final : public Node {
   bool one_at_a_time_;
   std::vector<Port> ports_;
   std::vector<std::uint8_t> routes_;
-  std::size_t last_;      // whose turn it was
-  Cycles turn_ = 0;       // the next frame may leave
-  Cycles sent_last_ = 0;  // word of the frame that was passed on last
+  std::size_t last_;         // whose turn it was
+  std::deque<Cycles> ends_;  // of the frames that were passed on last, when another may leave
+  Cycles sent_last_ = 0;     // word of the frame that was passed on last
 };
 
 }  // namespace carillon::tree
