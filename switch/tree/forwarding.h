@@ -5,8 +5,9 @@
 // them.
 //
 // One frame at a time, as the hardware does: whose turn it is goes round the ports, which keep
-// frames enough that the next one is there when the one before has left. Or as switches at line
-// rate do: a frame leaves as soon as it is there and its port is free.
+// frames enough that the next one is there when the one before has left, and is decided when there
+// is room among those on their way out. Or as switches at line rate do: a frame leaves as soon as
+// it is there and its port is free.
 #pragma once
 
 #include <deque>
