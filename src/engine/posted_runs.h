@@ -22,14 +22,15 @@ class PostedRuns {
     // partner: the release store in pop()
     if (tail - head_.load(std::memory_order_acquire) == kRoom) return false;
     places_[tail % kRoom] = &run;
-    // partner: pop(), and of who goes to sleep: empty()
+    // partner: pop(), empty()
     tail_.store(tail + 1, std::memory_order_seq_cst);
     return true;
   }
   /// Null: there is none. With the engine's lock.
   Run* pop() {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
-    if (head == tail_.load(std::memory_order_acquire)) return nullptr;  // partner: push()
+    // partner: push(), and for who has said that it sleeps before it looks here
+    if (head == tail_.load(std::memory_order_seq_cst)) return nullptr;
     Run* const run = places_[head % kRoom];
     head_.store(head + 1, std::memory_order_release);
     return run;

@@ -125,12 +125,11 @@ void Servlet::wake_from_nap() {
 // It had the mutex a moment ago. If it has gone to sleep since, it has looked for what was posted
 // either after that was there, or before it said that it sleeps.
 void Servlet::wake_for_posted() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // partner: Sleep::Sleep
-  if (idle_.load(std::memory_order_seq_cst)) {          // partner: run()
+  if (idle_.load(std::memory_order_seq_cst)) {  // partner: run()
     const std::lock_guard lock(engine_.mutex_);
     work_.notify_one();
-  } else if (shm::anybody_sleeps(engine_.segment())) {
-    wake_from_nap();
+  } else if (engine_.segment().header().sleepers.load(std::memory_order_seq_cst) != 0) {
+    wake_from_nap();  // partner: Sleep::Sleep
   }
 }
 
