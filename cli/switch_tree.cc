@@ -261,9 +261,7 @@ int run(const Options& options) {
   for (const std::uint32_t nodes : options.nodes) {
     tree.reset();  // before there is memory for the next
     tree = value_or_fail(
-        tree::Tree::make({.hosts = nodes,
-                          .machine = machine,
-                          .threads = options.threads > 0 ? options.threads : usable_cores()}));
+        tree::Tree::make({.hosts = nodes, .machine = machine, .threads = threads_of(options)}));
     for (const std::int64_t bytes : parse_sizes(options.bytes)) {
       const auto begin = std::chrono::steady_clock::now();
       const tree::Message message = message_of(options, bytes);

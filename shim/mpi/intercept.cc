@@ -37,6 +37,11 @@ int leave(Reason reason, HostCall call_host) {
   return call_host();
 }
 
+// Else every call on it is the host's, whatever its arguments.
+bool is_served(const Communicator& communicator) {
+  return communicator.team != nullptr || communicator.broken != CRL_OK;
+}
+
 // Why a call is the host's whatever its arguments, by no more than what the last call has learnt;
 // kNone: that is to be found out.
 inline Reason reason_at_once(MPI_Comm comm) {
@@ -44,8 +49,8 @@ inline Reason reason_at_once(MPI_Comm comm) {
   const ThreadCache::Comm& last = t_cache.last;
   if (last.handle == comm && last.generation == g_communicators.now()) [[likely]] {
     const Communicator& communicator = *last.communicator;
-    const bool served = communicator.team != nullptr || communicator.broken != CRL_OK;
-    return served || communicator.bootstrap.copied ? Reason::kNone : communicator.reason;
+    return is_served(communicator) || communicator.bootstrap.copied ? Reason::kNone
+                                                                    : communicator.reason;
   }
   const bool off = process().phase.load(std::memory_order_acquire) == Phase::kOff;
   return off && t_cache.depth == 0 ? Reason::kOff : Reason::kNone;
@@ -94,7 +99,7 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
   constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
   Communicator& communicator = find_communicator(call.comm, MayWait::kNo);
   Reason reason = Reason::kSuspect;
-  if (communicator.team == nullptr && communicator.broken == CRL_OK) {
+  if (!is_served(communicator)) {
     reason = communicator.reason;
   } else if (request != nullptr) {
     Flight* const flight = new_flight(communicator, kCounted);
@@ -140,14 +145,13 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
   if (observers() != 0) observed.emplace(&call);
   Communicator& communicator = find_communicator(call.comm);
   Reason reason = Reason::kSuspect;
-  if (communicator.team == nullptr && communicator.broken == CRL_OK) {
+  if (!is_served(communicator)) {
     reason = communicator.reason;
   } else if (request != nullptr) {
     Flight* const flight = new_persistent(communicator, kCounted, call.comm);
     Communicator& own = *flight->communicator;
-    const bool served = own.team != nullptr || own.broken != CRL_OK;
-    const Outcome outcome =
-        served ? run_anywhere<kCollective>(own, call, flight) : Outcome{MPI_SUCCESS, own.reason};
+    const Outcome outcome = is_served(own) ? run_anywhere<kCollective>(own, call, flight)
+                                           : Outcome{MPI_SUCCESS, own.reason};
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       flight->host_call = [call_host](MPI_Comm comm, MPI_Request* made) {
         return call_host(comm, MPI_INFO_NULL, made);

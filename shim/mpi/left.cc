@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "left.h"
 
-#include <atomic>
-#include <mutex>
+#include "comm_key.h"
 
 namespace carillon::shim {
 namespace {
-
-std::mutex g_mutex;  // of whether there is a key
-std::atomic<int> g_keyval = MPI_KEYVAL_INVALID;
 
 int copy_mark(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* value, void* copied,
               int* flag) {
@@ -21,33 +17,17 @@ int delete_mark(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extr
   return MPI_SUCCESS;
 }
 
-int make_key() {
-  const std::lock_guard lock(g_mutex);
-  int keyval = g_keyval.load(std::memory_order_relaxed);
-  if (keyval == MPI_KEYVAL_INVALID) {
-    host().Comm_create_keyval(copy_mark, delete_mark, &keyval, nullptr);
-    g_keyval.store(keyval, std::memory_order_release);
-  }
-  return keyval;
-}
+constinit CommKey g_left_key(copy_mark, delete_mark);
 
 }  // namespace
 
-void leave_for_good(MPI_Comm comm) { host().Comm_set_attr(comm, make_key(), nullptr); }
+void leave_for_good(MPI_Comm comm) { g_left_key.set(comm, nullptr); }
 
 bool is_left_for_good(MPI_Comm comm) {
-  const int keyval = g_keyval.load(std::memory_order_acquire);
-  if (keyval == MPI_KEYVAL_INVALID) return false;
   void* value = nullptr;
-  int found = 0;
-  host().Comm_get_attr(comm, keyval, &value, &found);
-  return found != 0;
+  return g_left_key.find(comm, &value);
 }
 
-void forget_who_is_left() {
-  const std::lock_guard lock(g_mutex);
-  int keyval = g_keyval.exchange(MPI_KEYVAL_INVALID, std::memory_order_relaxed);
-  if (keyval != MPI_KEYVAL_INVALID) host().Comm_free_keyval(&keyval);
-}
+void forget_who_is_left() { g_left_key.forget(); }
 
 }  // namespace carillon::shim

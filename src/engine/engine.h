@@ -164,35 +164,14 @@ class Engine {
   /// nothing. Of the program's threads.
   class Lock {
    public:
-    explicit Lock(Engine& engine) : engine_(engine), held_(engine.locks_) {
-      if (!held_) return;
-      engine_.mutex_.lock();
-      engine_.start_posted();
-    }
+    explicit Lock(Engine& engine) : engine_(engine), held_(engine.locks_) { take(false); }
     /// Not held where the servlet is just moving things on.
     Lock(Engine& engine, std::try_to_lock_t /*how*/) : engine_(engine), held_(engine.locks_) {
-      if (!held_) return;
-      if (engine_.servlet_ == nullptr) {
-        engine_.mutex_.lock();
-      } else if (!engine_.mutex_.try_lock()) {
-        held_ = false;
-        busy_ = true;
-        return;
-      }
-      engine_.start_posted();
+      take(engine_.servlet_ != nullptr);
     }
     /// So, where runs can be posted instead.
     Lock(Engine& engine, ToPost /*how*/) : engine_(engine), held_(engine.locks_) {
-      if (!held_) return;
-      const bool posts = engine_.servlet_ != nullptr && !engine_.threaded_;
-      if (!posts) {
-        engine_.mutex_.lock();
-      } else if (!engine_.mutex_.try_lock()) {
-        held_ = false;
-        busy_ = true;
-        return;
-      }
-      engine_.start_posted();
+      take(engine_.servlet_ != nullptr && !engine_.threaded_);
     }
     [[nodiscard]] bool busy() const { return busy_; }
     ~Lock() {
@@ -206,6 +185,18 @@ class Engine {
     void share();
 
    private:
+    void take(bool tries) {
+      if (!held_) return;
+      if (!tries) {
+        engine_.mutex_.lock();
+      } else if (!engine_.mutex_.try_lock()) {
+        held_ = false;
+        busy_ = true;
+        return;
+      }
+      engine_.start_posted();
+    }
+
     Engine& engine_;
     bool held_;
     bool busy_ = false;

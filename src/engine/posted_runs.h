@@ -29,12 +29,12 @@ class PostedRuns {
   /// Null: there is none. With the engine's lock.
   Run* pop() {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
-    // partner: push(), and for who has said that it sleeps before it looks here
-    if (head == tail_.load(std::memory_order_seq_cst)) return nullptr;
+    if (head == tail_.load(std::memory_order_acquire)) return nullptr;  // partner: push()
     Run* const run = places_[head % kRoom];
     head_.store(head + 1, std::memory_order_release);
     return run;
   }
+  /// In the one order of all with what who goes to sleep says before (Servlet::wake_for_posted).
   [[nodiscard]] bool empty() const {
     return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_seq_cst);
   }

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/calls.h"
@@ -71,41 +72,62 @@ void broadcast(crl_team_h team, int root, void* part, std::int64_t round) {
   }
 }
 
+// What the processes of a window meet by.
+struct Meetings {
+  explicit Meetings(int ranks) : world(ranks), team(ranks), window(ranks) {}
+  Meeting world, team, window;
+};
+
+// One of them, with a window of all parts.
+struct Member {
+  Member(Meetings& meetings, int rank, std::vector<void*> all)
+      : parts(std::move(all)),
+        context(make_context(meetings.world, rank)),
+        team(make_team(context, meetings.team.oob(rank))) {
+    expect_ok(settle(team));
+    const std::vector<std::size_t> bytes(parts.size(), kPart);
+    const crl_oob_t oob = meetings.window.oob(rank);
+    expect_ok(crl_window_create(context, &oob, parts.data(), bytes.data(), &window));
+  }
+  ~Member() {
+    crl_window_destroy(window);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  std::vector<void*> parts;
+  crl_context_h context;
+  crl_team_h team;
+  crl_window_h window = nullptr;
+};
+
 TEST(SharedWindow, IsReadWhereItStands) {
   for (const int ranks : {2, 3, 5}) {
     for (const bool apart : {false, true}) {
       const Mapped mapped(ranks);
-      Meeting world(ranks), meeting(ranks), of_window(ranks);
+      Meetings meetings(ranks);
       expect_processes_ok(ranks, [&](int rank) {
-        crl_context_h context = make_context(world, rank);
-        crl_team_h team = make_team(context, meeting.oob(rank));
-        expect_ok(settle(team));
-        const auto parts = mapped.parts(rank, apart);
-        const std::vector<std::size_t> bytes(parts.size(), kPart);
-        const crl_oob_t oob = of_window.oob(rank);
-        crl_window_h window = nullptr;
-        expect_ok(crl_window_create(context, &oob, parts.data(), bytes.data(), &window));
+        const Member own(meetings, rank, mapped.parts(rank, apart));
         for (int root = 0; root < ranks; ++root) {
           // Its neighbour's part, as good as its own.
-          void* const part = parts[static_cast<std::size_t>((root + 1) % ranks)];
+          void* const part = own.parts[static_cast<std::size_t>((root + 1) % ranks)];
           if (rank == root) fill(part, root, 1);
-          const std::uint64_t before = in_place(context);
-          broadcast(team, root, part, 1);
-          EXPECT_EQ(in_place(context) > before, rank == root);
-          expect_ok(crl_barrier(team));
+          const std::uint64_t before = in_place(own.context);
+          broadcast(own.team, root, part, 1);
+          EXPECT_EQ(in_place(own.context) > before, rank == root);
+          expect_ok(crl_barrier(own.team));
         }
-        expect_ok(crl_window_close(window));
+        expect_ok(crl_window_close(own.window));
         for (int root = 0; root < ranks; ++root) {
-          void* const part = parts[static_cast<std::size_t>(root)];
+          void* const part = own.parts[static_cast<std::size_t>(root)];
           if (rank == root) fill(part, root, 2);
-          const std::uint64_t before = in_place(context);
-          broadcast(team, root, part, 2);
-          EXPECT_EQ(in_place(context), before);
+          const std::uint64_t before = in_place(own.context);
+          broadcast(own.team, root, part, 2);
+          EXPECT_EQ(in_place(own.context), before);
         }
-        expect_ok(crl_barrier(team));
-        crl_window_destroy(window);
-        crl_team_destroy(team);
-        crl_context_destroy(context);
+        expect_ok(crl_barrier(own.team));
       });
     }
   }
@@ -114,35 +136,25 @@ TEST(SharedWindow, IsReadWhereItStands) {
 TEST(SharedWindow, IsNotClosedWhileItIsUsed) {
   constexpr int kRanks = 2;
   const Mapped mapped(kRanks);
-  Meeting world(kRanks), meeting(kRanks), of_window(kRanks);
+  Meetings meetings(kRanks);
   expect_processes_ok(kRanks, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    expect_ok(settle(team));
-    const auto parts = mapped.parts(rank, false);
-    const std::vector<std::size_t> bytes(kRanks, kPart);
-    const crl_oob_t oob = of_window.oob(rank);
-    crl_window_h window = nullptr;
-    expect_ok(crl_window_create(context, &oob, parts.data(), bytes.data(), &window));
+    const Member own(meetings, rank, mapped.parts(rank, false));
     std::vector<std::int64_t> out(kCount);
     crl_request_h request = nullptr;
     if (rank == 0) {
-      fill(parts[0], 0, 3);
-      expect_ok(crl_ibcast(team, parts[0], kPart, 0, &request));
-      EXPECT_EQ(crl_window_close(window), CRL_ERR_INVALID_ARGUMENT);
+      fill(own.parts[0], 0, 3);
+      expect_ok(crl_ibcast(own.team, own.parts[0], kPart, 0, &request));
+      EXPECT_EQ(crl_window_close(own.window), CRL_ERR_INVALID_ARGUMENT);
       EXPECT_NE(std::string(crl_last_error()).find("bcast"), std::string::npos) << crl_last_error();
     }
-    world.barrier(rank);
-    if (rank != 0) expect_ok(crl_ibcast(team, out.data(), kPart, 0, &request));
+    meetings.world.barrier(rank);
+    if (rank != 0) expect_ok(crl_ibcast(own.team, out.data(), kPart, 0, &request));
     expect_ok(crl_request_wait(&request));
     if (rank != 0) {
       EXPECT_EQ(out, values_of(0, 3, kCount));
     }
-    expect_ok(crl_window_close(window));
-    expect_ok(crl_barrier(team));
-    crl_window_destroy(window);
-    crl_team_destroy(team);
-    crl_context_destroy(context);
+    expect_ok(crl_window_close(own.window));
+    expect_ok(crl_barrier(own.team));
   });
 }
 
@@ -150,29 +162,19 @@ TEST(SharedWindow, IsNotClosedWhileItIsUsed) {
 TEST(SharedWindow, OfWhichOneRankKnowsNothingAnyMore) {
   constexpr int kRanks = 2;
   const Mapped mapped(kRanks);
-  Meeting world(kRanks), meeting(kRanks), of_window(kRanks);
+  Meetings meetings(kRanks);
   expect_processes_ok(kRanks, [&](int rank) {
-    crl_context_h context = make_context(world, rank);
-    crl_team_h team = make_team(context, meeting.oob(rank));
-    expect_ok(settle(team));
-    const auto parts = mapped.parts(rank, false);
-    const std::vector<std::size_t> bytes(kRanks, kPart);
-    const crl_oob_t oob = of_window.oob(rank);
-    crl_window_h window = nullptr;
-    expect_ok(crl_window_create(context, &oob, parts.data(), bytes.data(), &window));
+    Member own(meetings, rank, mapped.parts(rank, false));
     std::vector<std::int64_t> out(kCount);
     if (rank == 1) {
-      crl_window_destroy(window);
-      EXPECT_EQ(crl_bcast(team, out.data(), kPart, 0), CRL_ERR_INVALID_ARGUMENT);
+      crl_window_destroy(std::exchange(own.window, nullptr));
+      EXPECT_EQ(crl_bcast(own.team, out.data(), kPart, 0), CRL_ERR_INVALID_ARGUMENT);
       EXPECT_NE(std::string(crl_last_error()).find("window"), std::string::npos)
           << crl_last_error();
     } else {
-      (void)crl_bcast(team, parts[0], kPart, 0);  // nobody reads there any more
-      EXPECT_EQ(crl_barrier(team), CRL_ERR_INVALID_ARGUMENT);
-      crl_window_destroy(window);
+      (void)crl_bcast(own.team, own.parts[0], kPart, 0);  // nobody reads there any more
+      EXPECT_EQ(crl_barrier(own.team), CRL_ERR_INVALID_ARGUMENT);
     }
-    crl_team_destroy(team);
-    crl_context_destroy(context);
   });
 }
 
