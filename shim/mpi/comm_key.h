@@ -13,7 +13,7 @@ namespace carillon::shim {
 
 class CommKey {
  public:
-  constexpr CommKey(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* drop)
+  constexpr CommKey(MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* drop) noexcept
       : copy_(copy), drop_(drop) {}
 
   void set(MPI_Comm comm, void* value) { host().Comm_set_attr(comm, made(), value); }
