@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "attributes.h"
 #include "check.h"
 #include "thread_cache.h"
 
@@ -27,6 +28,7 @@ int move_copy_on(Bootstrap& bootstrap, int* ready) {
   if (!bootstrap.copied) {
     if (is_copied_for_checks(bootstrap.comm)) return MPI_SUCCESS;
     const MPI_Comm original = copy_for_checks(bootstrap.comm);
+    const WithoutAttributes guard;
     const int status = host().Comm_idup(original, &bootstrap.comm, &bootstrap.copying);
     if (status != MPI_SUCCESS) return status;
     bootstrap.copied = true;
