@@ -65,8 +65,9 @@ bool for_each_part(Collective collective, Communicator& communicator, const Call
       continue;
     }
     const TypeInfo* const type = find_type(blocks.types != nullptr ? blocks.types[i] : buffer.type);
-    if (type == nullptr) return false;
     const std::int64_t elements = blocks.counts != nullptr ? blocks.count(i) : buffer.count;
+    if (type == nullptr && blocks.types != nullptr && elements == 0) continue;
+    if (type == nullptr) return false;
     const std::int64_t unit = blocks.types != nullptr ? 1 : type->extent;
     if (!visit(static_cast<std::size_t>(i), *type, elements, blocks.offset(i) * unit)) return false;
   }
