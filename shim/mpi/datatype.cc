@@ -151,6 +151,7 @@ TypeUse::~TypeUse() {
   const InsideHost guard;
   MPI_Datatype handle = type_->handle;
   host().Type_free(&handle);
+  type_->users.keep();  // as in free_type
 }
 
 int free_type(MPI_Datatype* handle) {
@@ -165,7 +166,9 @@ int free_type(MPI_Datatype* handle) {
     return MPI_SUCCESS;
   }
   const int status = host().Type_free(handle);
-  if (status != MPI_SUCCESS && info != nullptr) info->users.keep();
+  // Refused; or types that are made of it keep it, and MPI_Type_get_contents gives its handle
+  // again.
+  if (info != nullptr) info->users.keep();
   return status;
 }
 

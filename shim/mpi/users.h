@@ -19,7 +19,7 @@ class Users {
   }
   /// The program frees the object. True: nobody uses it, the caller frees the host's.
   [[nodiscard]] bool free() { return state_.fetch_or(kFreed, std::memory_order_acq_rel) == 0; }
-  /// The host refused to free it.
+  /// The host refused to free it, or has it still under the same handle.
   void keep() { state_.fetch_and(~kFreed, std::memory_order_relaxed); }
 
  private:

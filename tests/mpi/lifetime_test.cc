@@ -186,6 +186,43 @@ void freed_in_the_end(MPI_Comm comm) {
   MPI_Type_free_keyval(&keyval);
 }
 
+// What a type is made of is still there when the program has freed it, and gets its handle again.
+void freed_and_found_again(MPI_Comm comm) {
+  MPI_Datatype part = strided(3, 2), whole = MPI_DATATYPE_NULL, found = MPI_DATATYPE_NULL;
+  const auto bcast = [comm](MPI_Datatype type, int elements) {
+    std::vector<int> numbers(64, -1);
+    for (int i = 0; world_rank() == 0 && i < 64; ++i) numbers[static_cast<std::size_t>(i)] = i;
+    MPI_Bcast(numbers.data(), 1, type, 0, comm);
+    bool good = true;
+    for (int i = 0; i < elements; ++i) {
+      good = good && numbers[static_cast<std::size_t>(2 * i)] == 2 * i;
+    }
+    check(good, "a bcast of " + std::to_string(elements) + " ints of a type found again");
+  };
+  bcast(part, 3);
+  MPI_Type_contiguous(2, part, &whole);
+  MPI_Type_commit(&whole);
+  MPI_Type_free(&part);
+  const auto find_part = [&] {
+    int numbers[1] = {};
+    MPI_Aint addresses[1] = {};
+    MPI_Type_get_contents(whole, 1, 0, 1, numbers, addresses, &found);
+  };
+  for (int round = 0; round < 3; ++round) {
+    find_part();
+    for (int i = 0; i < 3; ++i) bcast(found, 3);
+    MPI_Type_free(&found);
+  }
+  use_others();
+  find_part();
+  MPI_Aint lower_bound = 0, extent = 0;
+  MPI_Type_get_extent(found, &lower_bound, &extent);
+  check(extent == 6 * static_cast<MPI_Aint>(sizeof(int)), "the extent of a type found again");
+  MPI_Type_free(&found);
+  bcast(whole, 6);
+  MPI_Type_free(&whole);
+}
+
 // The same operator and type in two threads; in one of them, the MPI fails.
 void one_thread_fails(const std::vector<MPI_Comm>& comms) {
   constexpr int kRounds = 3000;
@@ -229,6 +266,7 @@ int main(int argc, char** argv) {
   }
   check(left("allreduce") == 0 && left("bcast") == 0, "carillon must take all calls");
   freed_in_the_end(comms[0]);
+  freed_and_found_again(comms[0]);
   one_thread_fails(comms);
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
   return end();
