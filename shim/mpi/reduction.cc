@@ -63,12 +63,17 @@ void reduce_by_host(Reduction& reduction) {
   reduction.by_host = true;
 }
 
-// Whether the host knows an operator on a type that carillon has no kernel for.
+// Whether the host knows an operator on a type that carillon has no kernel for. What it refuses,
+// MPI_Reduce_local tells the handler of MPI_COMM_WORLD, which may end the job: so it is asked first
+// on a communicator of ours.
 bool host_reduces(MPI_Op op, const TypeInfo& type) {
-  if (!reduces_locally()) return false;
+  if (!reduces_locally() || type.extent > 64) return false;
+  static std::mutex one_at_a_time;  // of the collectives on that communicator
   const InsideHost guard;
+  const std::lock_guard lock(one_at_a_time);
   alignas(64) std::byte left[64] = {}, right[64] = {};
-  return type.extent <= 64 && host().Reduce_local(left, right, 1, type.handle, op) == MPI_SUCCESS;
+  return host().Allreduce(left, right, 1, type.handle, op, process().self) == MPI_SUCCESS &&
+         host().Reduce_local(left, right, 1, type.handle, op) == MPI_SUCCESS;
 }
 
 void use_predefined_op(Reduction& reduction, const PredefinedOp& op) {
