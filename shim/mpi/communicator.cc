@@ -46,6 +46,8 @@ Communicator& unserved(Reason reason) {
   return all[static_cast<std::size_t>(reason)];
 }
 
+constinit thread_local const BeingFreed* t_being_freed = nullptr;
+
 // Its team is still to be destroyed. The lists are locked.
 void put_aside(Communicators& all, const Communicator& communicator) {
   for (std::size_t i = 0; i < kCalls; ++i) all.taken[i] += communicator.taken[i];
@@ -164,6 +166,19 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 
 }  // namespace
 
+// No thread is to remember it.
+BeingFreed::BeingFreed(MPI_Comm comm) : comm_(comm), outer_(std::exchange(t_being_freed, this)) {
+  g_communicators.advance();
+}
+
+BeingFreed::~BeingFreed() { t_being_freed = outer_; }
+
+bool BeingFreed::is_any(MPI_Comm comm) {
+  const BeingFreed* one = t_being_freed;
+  while (one != nullptr && one->comm_ != comm) one = one->outer_;
+  return one != nullptr;
+}
+
 void destroy_freed_teams() {
   std::vector<std::unique_ptr<Communicator>> freed;
   {
@@ -215,6 +230,7 @@ Communicator& find_communicator_slow(MPI_Comm comm, MayWait may_wait) {
   }
   if (observers() != 0) return unserved(Reason::kObserved);
   if (comm == g_host.comm_null) return unserved(Reason::kSuspect);
+  if (BeingFreed::is_any(comm)) return unserved(Reason::kNested);
   const std::uint64_t generation = g_communicators.now();
   ThreadCache::Comm& remembered = t_cache.comms[hash_of(comm) >> 60];
   static_assert(ThreadCache::kComms == 16);

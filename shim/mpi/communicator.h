@@ -79,6 +79,23 @@ inline Communicator& find_communicator(MPI_Comm comm, MayWait may_wait = MayWait
 Communicator& make_sibling(Communicator& communicator);
 void drop_sibling(const Communicator& sibling);
 
+/// While the host frees a communicator, and calls back for its attributes: collectives on it are
+/// the host's. Carillon's own attribute may be gone already, and another one would stay behind with
+/// a handle that the host gives to the next communicator.
+class BeingFreed {
+ public:
+  explicit BeingFreed(MPI_Comm comm);
+  ~BeingFreed();
+  BeingFreed(const BeingFreed&) = delete;
+  BeingFreed& operator=(const BeingFreed&) = delete;
+  /// By this thread.
+  static bool is_any(MPI_Comm comm);
+
+ private:
+  MPI_Comm comm_;
+  const BeingFreed* outer_;  // in whose callback this one is freed
+};
+
 /// Of communicators that the program has freed, where nothing is in flight any more.
 void destroy_freed_teams();
 

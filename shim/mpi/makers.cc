@@ -8,6 +8,7 @@
 #include "makers.h"
 
 #include "check.h"
+#include "communicator.h"
 #include "errors.h"
 #include "flight.h"
 #include "host.h"
@@ -33,6 +34,7 @@ int part_made(MPI_Comm comm, const MPI_Comm* made, int status, const char* funct
 }  // namespace carillon::shim
 
 using carillon::shim::await_copies;
+using carillon::shim::BeingFreed;
 #ifdef OPEN_MPI
 using carillon::shim::call_newer;
 #endif
@@ -89,13 +91,17 @@ CARILLON_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Co
 
 CARILLON_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
   host();
-  if (comm != nullptr) await_copies(*comm);
+  if (comm == nullptr) return host().Comm_free(comm);
+  await_copies(*comm);
+  const BeingFreed guard(*comm);
   return host().Comm_free(comm);
 }
 
 CARILLON_EXPORT int MPI_Comm_disconnect(MPI_Comm* comm) {
   host();
-  if (comm != nullptr) await_copies(*comm);
+  if (comm == nullptr) return host().Comm_disconnect(comm);
+  await_copies(*comm);
+  const BeingFreed guard(*comm);
   return host().Comm_disconnect(comm);
 }
 

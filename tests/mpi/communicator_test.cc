@@ -171,6 +171,88 @@ void test_many() {
   check(open_files() <= before + 2 + 2 * world_size(), "file descriptors leak");
 }
 
+int g_ended = 0;  // calls of the following
+
+// A library ends what it has on a communicator that is being freed, by a collective on it.
+int end_on(MPI_Comm comm, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+  int rank = 0, size = 0, sum = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  const int mine = rank + 1;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  check(sum == size * (size + 1) / 2, "allreduce on a communicator that is being freed");
+  ++g_ended;
+  return MPI_SUCCESS;
+}
+
+// The next one of that handle has other ranks.
+void test_collectives_at_the_end() {
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_on, &keyval, nullptr);
+  constexpr int kRounds = 12;
+  for (int i = 0; i < kRounds; ++i) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    const int key = i % 3 == 0 ? -world_rank() : world_rank();
+    MPI_Comm_split(MPI_COMM_WORLD, i % 2 == 0 ? 0 : world_rank() % 2, key, &comm);
+    // Carillon's attribute comes second, or first.
+    if (i % 4 < 2) MPI_Comm_set_attr(comm, keyval, nullptr);
+    exercise(comm, "one of many that end with a collective");
+    if (i % 4 >= 2) MPI_Comm_set_attr(comm, keyval, nullptr);
+    if (i % 5 == 0) {
+      MPI_Comm_disconnect(&comm);
+    } else {
+      MPI_Comm_free(&comm);
+    }
+  }
+  check(g_ended == kRounds, "attributes of communicators: their ends");
+  MPI_Comm_free_keyval(&keyval);
+}
+
+#ifdef OPEN_MPI  // under MPICH carillon's own copy has the attributes, too
+int refuse_copy(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/, void* /*out*/,
+                int* /*flag*/) {
+  return MPI_ERR_OTHER;
+}
+
+int count_end(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* extra) {
+  *static_cast<int*>(value) += *static_cast<int*>(extra);
+  return MPI_SUCCESS;
+}
+
+// Where nobody asks for a copy, a function that refuses it is not asked. Copies of the program's
+// have what they had without carillon.
+void test_attributes() {
+  int ends = 0, step = 10, copied = 0, *found = nullptr, is_there = 0;
+  int refusing = MPI_KEYVAL_INVALID, copying = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(refuse_copy, count_end, &refusing, &step);
+  MPI_Comm_create_keyval(MPI_COMM_DUP_FN, count_end, &copying, &step);
+  MPI_Comm comm = MPI_COMM_NULL, copy = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, world_rank(), &comm);
+  MPI_Comm_set_attr(comm, refusing, &ends);
+  MPI_Comm_set_attr(comm, copying, &copied);
+  MustTake must("ibcast");
+  int number = world_rank() == 0 ? 4711 : -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(&number, 1, MPI_INT, 0, comm, &request);
+  must.expect();
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(number == 4711, "ibcast on a communicator with attributes");
+  check(ends == 0 && copied == 0, "attributes end with a copy that nobody has asked for");
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  check(MPI_Comm_dup(comm, &copy) != MPI_SUCCESS, "a copy that an attribute refuses");
+  MPI_Comm_delete_attr(comm, refusing);
+  check(ends == 10, "an attribute is deleted");
+  MPI_Comm_dup(comm, &copy);
+  MPI_Comm_get_attr(copy, copying, static_cast<void*>(&found), &is_there);
+  check(is_there != 0 && found == &copied, "the program's copy has no attribute");
+  MPI_Comm_free(&copy);
+  MPI_Comm_free(&comm);
+  check(copied == 20, "the ends of an attribute and its copy");
+  MPI_Comm_free_keyval(&refusing);
+  MPI_Comm_free_keyval(&copying);
+}
+#endif
+
 // Several at once, used in turn.
 void test_alternating() {
   std::vector<MPI_Comm> comms(40, MPI_COMM_NULL);
@@ -228,6 +310,10 @@ int main(int argc, char** argv) {
   mpi_test::test_topologies();
   mpi_test::test_intercommunicators();
   mpi_test::test_many();
+  mpi_test::test_collectives_at_the_end();
+#ifdef OPEN_MPI
+  mpi_test::test_attributes();
+#endif
   mpi_test::test_alternating();
   mpi_test::test_memory();
   mpi_test::prepare_end();
