@@ -36,13 +36,18 @@ Function next(const char* symbol) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, symbol));
 }
 
-// Until the other thread has come by often enough, or has done what it should not.
-void hold_up(Step step, const std::atomic<bool>& wrong) {
-  if (g_armed.load() != step) return;
+// Holds the call up until the other thread has come by often enough, or has done what it should
+// not; then lets it go on, and says so when it is over.
+template <typename Call>
+int hold_up(Step step, const std::atomic<bool>& wrong, Call call) {
+  if (g_armed.load() != step) return call();
   g_armed = Step::kNone;
   g_calls = 0;
   g_held_up = true;
   while (g_calls.load() < kCalls && !wrong.load()) sched_yield();
+  const int status = call();
+  g_held_up = false;
+  return status;
 }
 
 }  // namespace
@@ -52,10 +57,8 @@ extern "C" {
 
 int PMPI_Start(MPI_Request* request) {
   using namespace mpi_test;
-  hold_up(Step::kStarting, g_sent);
-  const int status = next<int (*)(MPI_Request*)>("PMPI_Start")(request);
-  g_held_up = false;
-  return status;
+  return hold_up(Step::kStarting, g_sent,
+                 [&] { return next<int (*)(MPI_Request*)>("PMPI_Start")(request); });
 }
 
 int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
@@ -67,10 +70,8 @@ int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag,
 
 int PMPI_Grequest_complete(MPI_Request request) {
   using namespace mpi_test;
-  hold_up(Step::kCompleting, g_waited);
-  const int status = next<int (*)(MPI_Request)>("PMPI_Grequest_complete")(request);
-  g_held_up = false;
-  return status;
+  return hold_up(Step::kCompleting, g_waited,
+                 [&] { return next<int (*)(MPI_Request)>("PMPI_Grequest_complete")(request); });
 }
 
 int PMPI_Testall(int count, MPI_Request* requests, int* done, MPI_Status* statuses) {
