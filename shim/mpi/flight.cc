@@ -148,19 +148,23 @@ void release(Flight& flight) {
 // The flight has ended, and is in no list any more.
 void complete_handle(Flight* flight) {
   if (flight->persistent) return land_persistent(flight);
-  // One that has failed counts until the program is told.
-  if (flight->code == MPI_SUCCESS) add_to(g_flights, -1);
+  const bool well = flight->code == MPI_SUCCESS;
   {
     const Lock lock(flights().mutex);
     flights().by_handle.erase(flight->handle);
-    if (flight->code != MPI_SUCCESS) {
+    if (!well) {
       add_to(g_failed_flights, 1);
       take_back(flights());
       flights().failed.insert(flight->handle, flight);
     }
   }
-  const InsideHost guard;
-  host().Grequest_complete(flight->handle);  // the flight may be gone then
+  {
+    const InsideHost guard;
+    host().Grequest_complete(flight->handle);  // the flight may be gone then
+  }
+  // Not before: who finds none leaves its requests to the host, and some hosts do not wait for a
+  // generalized one. One that has failed counts until the program is told.
+  if (well) add_to(g_flights, -1);
 }
 
 // The same, but that its handle stays, and is good for another flight.

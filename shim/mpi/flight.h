@@ -108,7 +108,9 @@ inline std::int64_t* tables_of(Communicator& communicator, Flight* flight) {
 
 /// How many things there are that the completion calls have to look after.
 extern constinit std::atomic<int> g_flights;
-inline bool any_flights() { return g_flights.load(std::memory_order_relaxed) > 0; }
+// Partner: complete_handle of another thread. The host knows of the ends of those that are not
+// there.
+inline bool any_flights() { return g_flights.load(std::memory_order_acquire) > 0; }
 
 /// A flight for a call, and back if the call was left or failed.
 Flight* new_flight(Communicator& communicator, std::size_t counted);

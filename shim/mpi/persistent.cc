@@ -212,14 +212,16 @@ Flight* find_active(MPI_Request handle) {
   return flight != nullptr && flight->active.load(std::memory_order_relaxed) ? flight : nullptr;
 }
 
+// The message never comes before its receive: to send it could then block, in the thread that has
+// everybody's flights to end, until a thread that waits for one of these calls the host.
 void show_persistent(Flight* flight) {
-  // Partner: land_persistent. Whoever comes second sends the message.
-  const unsigned before = flight->happened.fetch_or(Flight::kShown, std::memory_order_acq_rel);
-  if ((before & Flight::kShown) != 0) return;
+  if (is_shown(*flight)) return;  // by the program's own calls, one after another
   {
     const InsideHost guard;
     host().Start(&flight->handle);
   }
+  // Partner: land_persistent. Whoever comes second sends the message.
+  const unsigned before = flight->happened.fetch_or(Flight::kShown, std::memory_order_acq_rel);
   if ((before & Flight::kLanded) != 0) tell_host(*flight);
 }
 

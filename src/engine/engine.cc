@@ -53,14 +53,16 @@ bool progress_run(Run& run, int polls) {
   return true;
 }
 
-// The caller's places for the run must not go while the run is under way: nothing is thrown.
-Result<std::shared_ptr<const Plan>> plan_of(StageSource& stages, Run& run) {
+// The caller's places for the run must not go while the run is under way, and who moves it on may
+// be anybody: nothing is thrown.
+template <typename Body>
+Status planned(Body body) {
   try {
-    return stages.plan(run);
+    return body();
   } catch (const std::bad_alloc&) {
-    return Status(Code::kNoMemory, "out of memory while a collective was planned");
+    return {Code::kNoMemory, "out of memory while a collective was planned"};
   } catch (const std::exception& error) {
-    return Status(Code::kInternal, std::string("planning a collective threw: ") + error.what());
+    return {Code::kInternal, std::string("planning a collective threw: ") + error.what()};
   }
 }
 
@@ -142,26 +144,6 @@ void Engine::set_up_memory() {
   }
 }
 
-void Engine::learn_shared(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes) {
-  lending_.note_shared(taken, took, bytes);
-  tell_lending();
-}
-
-void Engine::learn_private(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes) {
-  lending_.note_private(taken, took, bytes);
-  tell_lending();
-}
-
-void Engine::tell_lending() {
-  const shm::Reads reads = segment_->reads(node_rank_);
-  shm::Reads now = shm::Reads::of_who_can();
-  for (int way = 0; way < shm::kTakenWays; ++way) {
-    const auto taken = static_cast<shm::Taken>(way);
-    if (lending_.pays(taken)) now = now.rather(taken);
-  }
-  if (reads != now && reads.can()) segment_->set_reads(node_rank_, now);
-}
-
 Engine::~Engine() {
   end_servlet();
   leave_network();
@@ -210,7 +192,8 @@ void Engine::reap_teams() {
 
 void Engine::start(Run& run) {
   Team& team = run.team();
-  active_.push_back(&run);
+  // Both lists have it, or none if this throws.
+  if (active_.size() == active_.capacity()) active_.reserve(2 * active_.size());
   if (team.state() == Team::State::kFailed) {
     run.fail(team.status());
   } else if (team.may_begin()) {
@@ -219,23 +202,26 @@ void Engine::start(Run& run) {
     team.defer(run);
     ++deferred_;
   }
+  active_.push_back(&run);
 }
 
 // False: the run has failed, and its team with it.
 bool Engine::begin(Run& run) {
   Team& team = run.team();
-  if (!run.has_plan()) {
-    auto plan = plan_of(*stages_, run);
-    if (!plan.ok()) {
-      log(LogLevel::kError, plan.status().to_string());
-      team.fail(plan.status());
-      run.fail(plan.status());
-      return false;
+  Status status = planned([&]() -> Status {
+    if (!run.has_plan()) {
+      auto plan = stages_->plan(run);
+      if (!plan.ok()) return plan.status();
+      run.set_plan(plan.value());
     }
-    run.set_plan(plan.value());
-  }
-  team.begin(run);
-  return true;
+    team.begin(run);
+    return {};
+  });
+  if (status.ok()) return true;
+  log(LogLevel::kError, status.to_string());
+  team.fail(status);
+  run.fail(std::move(status));
+  return false;
 }
 
 void Engine::begin_deferred() {
@@ -271,13 +257,16 @@ bool Engine::move_on(Run& run, int polls) {
     return true;
   }
   if (!team.oldest(run.collective())) return false;
-  auto plan = plan_of(*stages_, run);
-  if (!plan.ok()) {
-    log(LogLevel::kError, plan.status().to_string());
-    team.fail(plan.status());
+  Status status = planned([&]() -> Status {
+    auto plan = stages_->plan(run);
+    if (plan.ok()) run.next_stage(plan.value());
+    return plan.status();
+  });
+  if (!status.ok()) {
+    log(LogLevel::kError, status.to_string());
+    team.fail(std::move(status));
     return true;
   }
-  run.next_stage(plan.value());
   team.set_staged(run.plan().learned.length > 0);
   return false;
 }

@@ -30,6 +30,9 @@ class Lowering {
     for (const ChannelUse& use : plan_.uses) {
       if (use.count > INT32_MAX) fail("more messages than can be numbered (larger segments?)");
     }
+    if (use_index_.size() > std::size_t{UINT16_MAX} + 1) {
+      fail("more channels than can be numbered (another algorithm for so many ranks?)");
+    }
     plan_.by_tables = std::all_of(plan_.uses.begin(), plan_.uses.end(),
                                   [](const ChannelUse& use) { return use.table != Table::kNone; });
     check_groups();

@@ -152,6 +152,16 @@ const Introduction& leader_of(std::span<const Introduction> all, std::uint64_t h
                        [&](const Introduction& other) { return other.host == host; });
 }
 
+// A process of the node that cannot listen has no socket to ask with, either: nobody waits for it.
+Status find_mute(std::span<const Introduction> all, std::uint64_t host) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Introduction& one) {
+    return one.host == host && one.exchange_name == 0;
+  });
+  if (found == all.end()) return {};
+  return {Code::kSystem, "joining the node: process " + std::to_string(found - all.begin()) +
+                             " of the job has no socket (it says why)"};
+}
+
 Cores cores_of(const Introduction& process) {
   Cores cores;
   for (std::size_t c = 0; c < kMaxCores; ++c) {
@@ -190,7 +200,9 @@ void note_domains(NodePlace& place) {
 
 Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s,
                     const shm::SegmentSizes& sizes, NodePlace& place) {
-  const int timeout_ms = timeout_s * 1000;
+  // They have just met. Who fails here goes on to where all tell how it was, and waits there for
+  // so long: half of it leaves those that wait here time to come.
+  const int timeout_ms = timeout_s * 1000 / 2;
   Result<std::shared_ptr<shm::Segment>> segment = Status();
   if (place.rank == 0) {
     segment = shm::Segment::create(place.size, sizes);
@@ -240,8 +252,8 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
       own_sizes.program_bytes = std::max(own_sizes.program_bytes, other.heap_bytes);
     }
   }
-  Status opened = listener.status();
-  if (listener.ok()) {
+  Status opened = listener.ok() ? find_mute(all, mine.host) : listener.status();
+  if (opened.ok()) {
     const std::uint64_t leader = leader_of(all, mine.host).exchange_name;
     opened = open_segment(listener.value(), leader, timeout_s, own_sizes, place);
     if (opened.ok() && heap.bytes > 0) opened = place.segment->offer_heap(place.rank, heap);

@@ -229,8 +229,8 @@ void Team::connect(std::span<const Hello> hellos) {
 }
 
 void Team::begin(Run& run) {
-  run.begin(++started_);
   in_flight_.push_back(&run);
+  run.begin(++started_);
   if (run.plan().learned.length > 0) staged_ = true;
 }
 

@@ -93,8 +93,8 @@ class Team {
   }
   void begin(Run& run);
   void defer(Run& run) {
-    run.set_state(Run::State::kDeferred);
     waiting_.push_back(&run);
+    run.set_state(Run::State::kDeferred);
   }
   /// The deferred run that may begin now, or null.
   Run* next_deferred();

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,15 @@
 
 namespace carillon::shm {
 namespace {
+
+// As long as it is a signal of the program's that ends the call.
+template <typename Call>
+auto uninterrupted(Call call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
 
 struct Address {
   sockaddr_un value = {};
@@ -45,9 +55,18 @@ bool same_user(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-Status wait_readable(int fd, int timeout_ms, const char* what) {
+using Clock = std::chrono::steady_clock;
+
+Clock::time_point after(int timeout_ms) {
+  return Clock::now() + std::chrono::milliseconds(timeout_ms);
+}
+
+Status wait_readable(int fd, Clock::time_point end, int timeout_ms, const char* what) {
   pollfd entry = {.fd = fd, .events = POLLIN, .revents = 0};
-  const int ready = poll(&entry, 1, timeout_ms);
+  const int ready = uninterrupted([&] {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    return poll(&entry, 1, left < 0 ? 0 : static_cast<int>(left));
+  });
   if (ready > 0) return {};
   if (ready == 0) {
     return {Code::kTimeout, std::string("joining the node: ") + what + " for " +
@@ -81,12 +100,14 @@ bool send_fd(int socket, int fd) {
   part->cmsg_type = SCM_RIGHTS;
   part->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
-  return sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
+  return uninterrupted([&] { return sendmsg(socket, &message.header, MSG_NOSIGNAL); }) == 1;
 }
 
 Result<UniqueFd> receive_fd(int socket) {
   FdMessage message;
-  if (recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC) != 1) return system_error("recvmsg");
+  if (uninterrupted([&] { return recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC); }) != 1) {
+    return system_error("recvmsg");
+  }
   const cmsghdr* const part = CMSG_FIRSTHDR(&message.header);
   if (part == nullptr || part->cmsg_type != SCM_RIGHTS) {
     return Status(Code::kSystem, "joining the node: the leader sent no descriptor");
@@ -112,12 +133,15 @@ Result<Exchange> Exchange::listen() {
 }
 
 Status Exchange::serve(int fd, int clients, int timeout_ms) {
+  const auto end = after(timeout_ms);  // for all of them
   while (clients > 0) {
-    if (Status status = wait_readable(fd_.get(), timeout_ms, "the leader has waited for a rank");
+    if (Status status =
+            wait_readable(fd_.get(), end, timeout_ms, "the leader has waited for a rank");
         !status.ok()) {
       return status;
     }
-    const UniqueFd client(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const UniqueFd client(
+        uninterrupted([&] { return accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC); }));
     if (!client.valid()) return system_error("accept");
     if (same_user(client.get()) && send_fd(client.get(), fd)) --clients;
   }
@@ -128,13 +152,17 @@ Result<UniqueFd> Exchange::request(std::uint64_t name, int timeout_ms) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return system_error("socket");
   const Address address = address_of(name);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.length) != 0) {
+  const int reached = uninterrupted([&] {
+    return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.length);
+  });
+  if (reached != 0) {
     return system_error("cannot reach the leader (another network namespace?)");
   }
   if (!same_user(fd.get())) {
     return Status(Code::kSystem, "joining the node: the leader is another user's process");
   }
-  if (Status status = wait_readable(fd.get(), timeout_ms, "a rank has waited for the leader");
+  if (Status status = wait_readable(fd.get(), after(timeout_ms), timeout_ms,
+                                    "a rank has waited for the leader");
       !status.ok()) {
     return status;
   }

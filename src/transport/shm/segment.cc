@@ -172,16 +172,21 @@ Status Segment::offer_heap(int rank, const ProcessHeap& heap) {
 }
 
 // By way of the other's descriptor, for which the kernel asks for the same user. Read only: what
-// goes wrong here cannot change another program's data.
+// goes wrong here cannot change another program's data. Where the other's pid is another process's
+// here, so is the descriptor: only what is known to be the heap is opened. Opening anything else
+// may block; and to close the segment itself would drop this process's lock on it.
 bool Segment::map_heap_of(int other) {
   const RankState& owner = state(other);
   const std::string path = "/proc/" + std::to_string(owner.pid.load(std::memory_order_relaxed)) +
                            "/fd/" + std::to_string(owner.heap_fd);
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto is_heap = [&](const struct stat& info) {
+    return info.st_dev == owner.heap_device && info.st_ino == owner.heap_inode &&
+           static_cast<std::uint64_t>(info.st_size) >= owner.heap_bytes;
+  };
   struct stat info = {};
-  if (!fd.valid() || fstat(fd.get(), &info) != 0) return false;
-  const bool same = info.st_dev == owner.heap_device && info.st_ino == owner.heap_inode &&
-                    static_cast<std::uint64_t>(info.st_size) >= owner.heap_bytes;
+  if (stat(path.c_str(), &info) != 0 || !is_heap(info)) return false;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const bool same = fd.valid() && fstat(fd.get(), &info) == 0 && is_heap(info);
   if (!same || owner.heap_bytes > header().program_bytes) return false;
   return mmap(base_ + program_heap(other), owner.heap_bytes, PROT_READ,
               MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) != MAP_FAILED;

@@ -108,7 +108,8 @@ class Exchange {
   static Result<Exchange> listen();
 
   [[nodiscard]] std::uint64_t name() const { return name_; }
-  /// Gives fd to the next `clients` processes that ask; only to processes of the same user.
+  /// Gives fd to the next `clients` processes that ask, all within timeout_ms; only to processes
+  /// of the same user.
   Status serve(int fd, int clients, int timeout_ms);
   /// Asks the process that listens under `name`.
   static Result<UniqueFd> request(std::uint64_t name, int timeout_ms);
