@@ -54,6 +54,7 @@ void emit_bcast_switch(const Call& call, Builder& b);
 void emit_reduce_switch(const Call& call, Builder& b);
 
 void emit_allgather_flat(const Call& call, Builder& b);
+void emit_allgather_linear(const Call& call, Builder& b);
 void emit_allgather_recursive_doubling(const Call& call, Builder& b);
 void emit_allgather_bruck(const Call& call, Builder& b);
 void emit_allgather_ring(const Call& call, Builder& b);
@@ -62,11 +63,13 @@ void emit_allgather_lanes(const Call& call, Builder& b);
 void emit_allgather_multicast(const Call& call, Builder& b);
 
 void emit_gather_flat(const Call& call, Builder& b);
+void emit_gather_linear(const Call& call, Builder& b);
 void emit_gather_binomial(const Call& call, Builder& b);
 void emit_gather_knomial(const Call& call, Builder& b);
 void emit_gather_node_tree(const Call& call, Builder& b);
 
 void emit_scatter_flat(const Call& call, Builder& b);
+void emit_scatter_linear(const Call& call, Builder& b);
 void emit_scatter_broadcast(const Call& call, Builder& b);
 void emit_scatter_binomial(const Call& call, Builder& b);
 void emit_scatter_knomial(const Call& call, Builder& b);
@@ -81,6 +84,8 @@ void emit_reduce_scatter_block_through_root(const Call& call, Builder& b);
 void emit_reduce_scatter_block_through_all(const Call& call, Builder& b);
 
 void emit_alltoall_flat(const Call& call, Builder& b);
+void emit_alltoall_lanes(const Call& call, Builder& b);
+void emit_alltoall_linear(const Call& call, Builder& b);
 void emit_alltoall_pairwise(const Call& call, Builder& b);
 void emit_alltoall_bruck_inplace(const Call& call, Builder& b);
 void emit_alltoall_bruck_resident(const Call& call, Builder& b);

@@ -114,6 +114,8 @@ constexpr std::array kAlgorithms = {
 
     Algorithm{"allgather.flat", "everybody reads everybody's block", kAllgather,
               emit_allgather_flat, false, {}, true, {.weights = true}},
+    Algorithm{"allgather.linear", "one partner per step, send and receive", kAllgather,
+              emit_allgather_linear},
     Algorithm{"allgather.recursive_doubling", "partners at distances 1, 2, 4, ... exchange blocks",
               kAllgather, emit_allgather_recursive_doubling, false, {}, true, {.weights = true}},
     Algorithm{"allgather.bruck", "logk P steps for any P; k: radix", kAllgather, emit_allgather_bruck,
@@ -130,6 +132,7 @@ constexpr std::array kAlgorithms = {
               {"gather.flat", "", "bcast.flat"}},
 
     Algorithm{"gather.flat", "everybody puts to the root", kGather, emit_gather_flat, false, {}, true},
+    Algorithm{"gather.linear", "everybody sends to the root", kGather, emit_gather_linear},
     Algorithm{"gather.binomial", "up a binomial tree", kGather, emit_gather_binomial, false, {},
               true},
     Algorithm{"gather.knomial", "up a k-nomial tree; k: radix", kGather, emit_gather_knomial, false,
@@ -139,6 +142,7 @@ constexpr std::array kAlgorithms = {
 
     Algorithm{"scatter.flat", "the root puts to everybody", kScatter, emit_scatter_flat, false, {},
               true},
+    Algorithm{"scatter.linear", "the root sends to everybody", kScatter, emit_scatter_linear},
     Algorithm{"scatter.broadcast", "the root writes all blocks once, everybody reads its own",
               kScatter, emit_scatter_broadcast, false, {}, true},
     Algorithm{"scatter.binomial", "down a binomial tree", kScatter, emit_scatter_binomial, false,
@@ -166,6 +170,8 @@ constexpr std::array kAlgorithms = {
 
     Algorithm{"alltoall.flat", "one message per rank, everybody picks out its blocks", kAlltoall,
               emit_alltoall_flat, false, {}, true},
+    Algorithm{"alltoall.linear", "one partner per step, send and receive", kAlltoall,
+              emit_alltoall_linear},
     Algorithm{"alltoall.pairwise", "one partner per step", kAlltoall, emit_alltoall_pairwise,
               false, {}, true, {.weights = true}},
     Algorithm{"alltoall.bruck_inplace", "log P steps; rotated, exchanged in place, turned; k: radix",
@@ -179,6 +185,8 @@ constexpr std::array kAlgorithms = {
     Algorithm{"alltoall.hierarchical", "gather in nodes, alltoall of leaders, scatter in nodes",
               kAlltoall, emit_alltoall_hierarchical, false, {}, true, {},
               {"gather.flat", "alltoall.pairwise", "scatter.flat"}},
+    Algorithm{"alltoall.lanes", "in nodes to who stands in for a rank elsewhere, which gets all as one",
+              kAlltoall, emit_alltoall_lanes},
 
     Algorithm{"alltoallv.pairwise", "one partner per step, send and receive", kAlltoallv,
               emit_alltoallv_pairwise},

@@ -17,6 +17,12 @@ inline constexpr std::int32_t kLaneNodes =
 
 inline constexpr bool kByModel = true;
 
+// The row for blocks of so many bytes and more.
+constexpr Row from_bytes(std::int64_t least, Row row) {
+  row.min_bytes = least;
+  return row;
+}
+
 // The row for teams of at most or at least so many nodes, of nodes none of which has one rank where
 // another has more than eight, of as many ranks on each, of at most so many, or of nodes one of
 // which has so many times the ranks of another.

@@ -142,6 +142,8 @@ constexpr std::array kRows = {
     on_few_nodes(2, on_small_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB,
                                            "reduce.hierarchical:node=flat_blocks"})),
     on_few_nodes(2, Row{kNodes, kAnyRanks, 16 * kKiB, "reduce.hierarchical:node=circulant"}),
+    on_few_nodes(2, on_skewed_nodes(16, Row{kNodes, kAnyRanks, 24 * kKiB,
+                                            "reduce.hierarchical:node=circulant"})),
     on_few_nodes(2, on_skewed_nodes(16, Row{kNodes, kAnyRanks, kAnyBytes, "reduce.flat_blocks"})),
     on_few_nodes(4, on_small_nodes(16, Row{kNodes, kAnyRanks, 8 * kKiB,
                                            "reduce.hierarchical:node=flat_blocks"})),

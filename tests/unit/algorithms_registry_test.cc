@@ -73,7 +73,7 @@ TEST(ParseChoice, SaysWhatIsWrongAndWhatWouldDo) {
   };
   EXPECT_EQ(message("gather.ring"),
             "invalid argument: there is no algorithm \"gather.ring\"; there are gather.flat, "
-            "gather.binomial, gather.knomial, gather.node_tree");
+            "gather.linear, gather.binomial, gather.knomial, gather.node_tree");
   EXPECT_NE(message("sing.loud").find("alltoallv.pairwise"), std::string::npos);
   EXPECT_NE(message("").find("barrier.flat"), std::string::npos);
   EXPECT_EQ(message("bcast.knomial:k=1"), "invalid argument: bcast.knomial: k=1 is not in 2..1024");

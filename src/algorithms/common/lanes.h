@@ -78,6 +78,11 @@ class Lanes {
   [[nodiscard]] Range piece(Rank owner) const { return blocks_[at(positions_, owner)]; }
   [[nodiscard]] const Levels& levels() const { return levels_; }
   [[nodiscard]] std::int32_t node_of(Rank rank) const { return at(nodes_, rank); }
+  /// In whose lanes the rank is that has this place on this node, as their pieces lie.
+  [[nodiscard]] const std::vector<Rank>& owners_at(Rank place) const { return at(lanes_, place); }
+  [[nodiscard]] Rank stand_in(std::int32_t node, Rank owner) const {
+    return levels_.members(node)[static_cast<std::size_t>(place_on(node, owner))];
+  }
   /// Of all pieces in whose lanes this rank is, and where one of them begins if they lie end to
   /// end.
   [[nodiscard]] std::int64_t lanes_bytes() const { return lanes_bytes_; }
@@ -245,10 +250,7 @@ class Lanes {
     const std::int64_t whole = std::int64_t{levels_.size(node_of(owner))} * levels_.nodes();
     return static_cast<Rank>(way(owner) * levels_.size(node) / whole);
   }
-  [[nodiscard]] Rank stand_in(std::int32_t node, Rank owner) const {
-    return levels_.members(node)[static_cast<std::size_t>(place_on(node, owner))];
-  }
-  [[nodiscard]] const std::vector<Rank>& own_lanes() const { return at(lanes_, levels_.place()); }
+  [[nodiscard]] const std::vector<Rank>& own_lanes() const { return owners_at(levels_.place()); }
   [[nodiscard]] std::int64_t length_of(Rank place) const {
     std::int64_t bytes = 0;
     for (const Rank owner : at(lanes_, place)) bytes += piece(owner).length;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pairwise exchange of blocks that tables describe: in step i every rank sends to the rank i
-// after it and receives from the one i before it. Sends and receives are strands of their own: a
-// long block holds up neither.
+// The pairwise exchange by send and receive: in step i every rank sends to the rank i after it and
+// receives from the one i before it. Sends and receives are strands of their own: a long block
+// holds up neither.
 #pragma once
 
 #include "algorithms/common/vrank.h"
@@ -10,18 +10,27 @@
 
 namespace carillon {
 
-inline void exchange_pairwise_by_tables(const Call& call, Builder& b) {
+/// source(peer) goes to each peer, and target(peer) is where its block belongs.
+template <typename Source, typename Target>
+void exchange_pairwise(const Call& call, Builder& b, Source source, Target target) {
   const Rank ranks = call.shared.ranks;
   for (const Rank step : b.steps(ranks - 1)) {
     const Rank to = wrap(std::int64_t{call.rank} + step + 1, ranks);
-    b.send(to, b.input_of(to));
+    b.send(to, source(to));
   }
   b.strand();
-  b.copy(b.output_of(call.rank), b.input_of(call.rank));
+  b.copy(target(call.rank), source(call.rank));
   for (const Rank step : b.steps(ranks - 1)) {
     const Rank from = wrap(call.rank - step - 1, ranks);
-    b.recv(from, b.output_of(from));
+    b.recv(from, target(from));
   }
+}
+
+/// Of blocks that tables describe.
+inline void exchange_pairwise_by_tables(const Call& call, Builder& b) {
+  exchange_pairwise(
+      call, b, [&](Rank peer) { return b.input_of(peer); },
+      [&](Rank peer) { return b.output_of(peer); });
 }
 
 }  // namespace carillon

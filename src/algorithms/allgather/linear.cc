@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// allgather.linear: in step i every rank sends its block to the rank i after it and receives that
+// of the one i before it where it belongs (common/pairwise_tables.h): what allgatherv.pairwise does
+// with tables.
+//
+// Source: the textbook pairwise exchange.
+//
+// 5 ranks, blocks a b c d e:
+//            0       1       2       3       4
+//   start    a       b       c       d       e
+//   step 1   a...e   ab      bc      cd      de
+//   step 2   a..de   ab..e   abc     bcd     cde
+//   step 4   abcde   abcde   abcde   abcde   abcde
+//
+// Cost: (P-1) (alpha + n beta), n: one block.
+// Restrictions: none.
+#include "algorithms/catalogue.h"
+#include "algorithms/common/blocks.h"
+#include "algorithms/common/pairwise_tables.h"
+
+namespace carillon {
+
+void emit_allgather_linear(const Call& call, Builder& b) {
+  const Blocks blocks = Blocks::per_rank(call);
+  const Range own{0, call.shared.block_bytes()};
+  exchange_pairwise(
+      call, b, [&](Rank) { return b.input(own); },
+      [&](Rank peer) { return b.output(blocks[peer]); });
+}
+
+}  // namespace carillon
