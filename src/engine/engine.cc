@@ -211,6 +211,7 @@ void Engine::reap_teams() {
 void Engine::start(Run& run) {
   Team& team = run.team();
   active_.push_back(&run);
+  ++turnover_;
   if (team.state() == Team::State::kFailed) {
     run.fail(team.status());
   } else if (team.may_begin()) {
@@ -249,7 +250,7 @@ void Engine::begin_deferred() {
 }
 
 void Engine::forget_ended() {
-  std::erase_if(active_, [](const Run* run) { return run->done(); });
+  turnover_ += std::erase_if(active_, [](const Run* run) { return run->done(); });
 }
 
 void Engine::fail(Team& team, const Status& why) {
