@@ -193,7 +193,7 @@ void Engine::reap_teams() {
 void Engine::start(Run& run) {
   Team& team = run.team();
   // Both lists have it, or none if this throws.
-  if (active_.size() == active_.capacity()) active_.reserve(2 * active_.size());
+  if (active_.size() == active_.capacity()) active_.reserve(2 * active_.size() + 8);
   if (team.state() == Team::State::kFailed) {
     run.fail(team.status());
   } else if (team.may_begin()) {
@@ -203,6 +203,7 @@ void Engine::start(Run& run) {
     ++deferred_;
   }
   active_.push_back(&run);
+  ++turnover_;
 }
 
 // False: the run has failed, and its team with it.
@@ -235,7 +236,7 @@ void Engine::begin_deferred() {
 }
 
 void Engine::forget_ended() {
-  std::erase_if(active_, [](const Run* run) { return run->done(); });
+  turnover_ += std::erase_if(active_, [](const Run* run) { return run->done(); });
 }
 
 void Engine::fail(Team& team, const Status& why) {

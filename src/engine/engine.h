@@ -375,8 +375,9 @@ class Engine {
   std::vector<Team*> teams_;     // in use
   std::vector<Team*> agreeing_;  // of these, the ones not ready yet
   std::vector<std::unique_ptr<Team>> retired_;
-  std::vector<Run*> active_;  // begun or deferred, not yet ended
-  int deferred_ = 0;          // of these, the deferred ones
+  std::vector<Run*> active_;    // begun or deferred, not yet ended
+  std::uint64_t turnover_ = 0;  // so many have begun or ended
+  int deferred_ = 0;            // of these, the deferred ones
   std::int64_t next_watch_ms_ = 0;
 };
 

@@ -13,12 +13,15 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
 
 #include "base/status.h"
+#include "engine/nap_length.h"
 #include "team/numa.h"
 #include "transport/shm/doorbell.h"
 
@@ -54,17 +57,23 @@ class Servlet {
  private:
   explicit Servlet(Engine& engine) : engine_(engine) {}
   using Held = std::unique_lock<std::mutex>;
+  using Clock = std::chrono::steady_clock;
   void run();
   void poll(Held& held);
   void nap(Held& held);
   void wake_from_nap();
-  void sleep_on_network(shm::Sleep& sleep, std::array<int, 2> descriptors, int most_us);
+  void sleep_on_network(shm::Sleep& sleep, std::array<int, 2> descriptors, int most_us,
+                        int gather_us);
+  int gather_us();
 
   Engine& engine_;
   bool spare_ = false;
   // No rank's computation wants its core. Whoever has started the thread says so a little later.
   std::atomic<bool> alone_ = false;
   int soon_ = 0;  // so many sleeps on the network were short, one after another
+  NapLength nap_;
+  std::uint64_t turnover_ = 0;  // the engine's, since then
+  Clock::time_point in_flight_since_;
   // The rest with the engine's mutex.
   bool stops_ = false;
   bool napping_ = false;
