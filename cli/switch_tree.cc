@@ -31,6 +31,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+#ifdef CARILLON_WITH_SWITCH_RTL
+constexpr int kMostPorts = static_cast<int>(tree::kRadix);
+#else
+constexpr int kMostPorts = 64;
+#endif
+constexpr double kNsPerMhzCycle = 1e3;
 constexpr const char* kNone = "none";
 constexpr const char* kWrites = "writes";
 constexpr const char* kMpi = "mpi";
@@ -304,8 +310,15 @@ Action define_switch_tree(CLI::App& app) {
            "instead of the machine's")
         ->check(CLI::Range(0.0, 1e9));
   }
-  app.add_option("--ports", options->ports, "children of a switch, at most; the hardware has 16")
-      ->check(CLI::Range(2, 16));
+  app.add_option("--radix,--ports", options->ports,
+                 fmt::format("children of a switch, at most; the hardware of this build has {}",
+                             kMostPorts))
+      ->check(CLI::Range(2, kMostPorts));
+  app.add_option_function<double>(
+         "--mhz", [options](double mhz) { options->changed["cycle-ns"] = kNsPerMhzCycle / mhz; },
+         "the simulated clock, instead of the machine's --cycle-ns")
+      ->check(CLI::Range(1.0, 1e4))
+      ->excludes("--cycle-ns");
   app.add_option("--window", options->window, "packets in flight, a power of two; at most 16")
       ->check(CLI::Range(1, 16));
   app.add_option("--against", options->against,

@@ -7,7 +7,7 @@
 // rest of it still comes: what it turns out to be is there with settled_i (sw_parser). checked_o is 1
 // for the cycle in which it is known, with authentic_o; a frame that is no packet of a known job is not
 // authentic. packet_i is the next one from the next cycle on. soon_o is 1 from a few cycles before
-// that: all words of the packet have gone into its tag. again_i, one cycle, with what jobs_i is from
+// that: all words of the packet have come, and few of them have not gone into its tag. again_i, one cycle, with what jobs_i is from
 // the next one on: a packet that is not checked yet is checked from the beginning. word_i is the
 // frame's word word_at_o of two cycles before, of those in which read_o is 1; there_i: it can be read.
 module sw_check
@@ -41,7 +41,7 @@ module sw_check
   } state_e;
 
   state_e state_q, state_d;
-  logic tag_start, tag_valid, tag_runs;
+  logic tag_start, tag_valid, tag_soon, unused_runs;
   logic [63:0] tag;
   header_t header;
   assign header = packet_i.head.header;
@@ -72,13 +72,14 @@ module sw_check
     .word_at_o,
     .there_i,
     .word_i,
-    .runs_o         (tag_runs),
+    .runs_o         (unused_runs),
+    .soon_o         (tag_soon),
     .tag_valid_o    (tag_valid),
     .tag_o          (tag)
   );
 
   assign tag_start = state_q == StSort && state_d == StTag;
-  assign soon_o = state_q == StTag && !tag_runs && settled_i;
+  assign soon_o = state_q == StTag && tag_soon && settled_i;
 
   // No packet with a tag that could be right.
   logic is_other;

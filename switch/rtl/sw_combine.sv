@@ -6,6 +6,9 @@
 //
 // A result a cycle, without stalls, CombineCycles after the operands; with nothing to combine, both
 // are absent. present_o needs no reset: it is what the operands were.
+//
+// The quick way has operands and a result of its own, QuickCycles after them, with quick_valid_i: they
+// are of no sum of floats, and in a cycle with them the other operands are anything.
 module sw_combine
   import sw_protocol_pkg::*;
   import sw_reduce_pkg::*;
@@ -18,11 +21,17 @@ module sw_combine
   input  logic                           right_present_i,
   input  logic [Lanes-1:0][LaneBits-1:0] left_i,
   input  logic [Lanes-1:0][LaneBits-1:0] right_i,
+  input  logic                           quick_valid_i,
+  input  operation_t                     quick_operation_i,
+  input  logic                           quick_left_present_i,
+  input  logic                           quick_right_present_i,
+  input  logic [Lanes-1:0][LaneBits-1:0] quick_left_i,
+  input  logic [Lanes-1:0][LaneBits-1:0] quick_right_i,
+  output logic                           quick_present_o,
+  output logic [Lanes-1:0][LaneBits-1:0] quick_result_o,
   output logic                           present_o,
   output logic [Lanes-1:0][LaneBits-1:0] result_o
 );
-
-  localparam int unsigned SimpleCycles = 2;
 
   // Which adder the result comes from, if one; known in the last stage.
   typedef struct packed {
@@ -47,22 +56,32 @@ module sw_combine
     .value_o(choice_last)
   );
 
+  sw_delay #(
+    .Width (1),
+    .Cycles(QuickCycles)
+  ) u_quick_present (
+    .clk_i,
+    .value_i(quick_left_present_i || quick_right_present_i),
+    .value_o(quick_present_o)
+  );
+
   for (genvar lane = 0; lane < Lanes; ++lane) begin : g_lane
     logic [LaneBits-1:0] simple, simple_last, sum32, sum64;
 
     sw_combine_simple u_simple (
       .clk_i,
-      .operation_i,
-      .left_present_i,
-      .right_present_i,
-      .left_i  (left_i[lane]),
-      .right_i (right_i[lane]),
-      .result_o(simple)
+      .operation_i    (quick_valid_i ? quick_operation_i : operation_i),
+      .left_present_i (quick_valid_i ? quick_left_present_i : left_present_i),
+      .right_present_i(quick_valid_i ? quick_right_present_i : right_present_i),
+      .left_i         (quick_valid_i ? quick_left_i[lane] : left_i[lane]),
+      .right_i        (quick_valid_i ? quick_right_i[lane] : right_i[lane]),
+      .result_o       (simple)
     );
+    assign quick_result_o[lane] = simple;
 
     sw_delay #(
       .Width (LaneBits),
-      .Cycles(FloatAddCycles - SimpleCycles)
+      .Cycles(FloatAddCycles - QuickCycles)
     ) u_simple_delay (
       .clk_i,
       .value_i(simple),

@@ -6,7 +6,7 @@
 //
 // In the order of the least, -0 is below +0; with a NaN, the result is the canonical one.
 //
-// A result a cycle, without stalls, two cycles after the operands.
+// A result a cycle, without stalls, QuickCycles, two, after the operands.
 module sw_combine_simple
   import sw_protocol_pkg::*;
   import sw_reduce_pkg::*;

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a switch has counted since its reset: one of counter_i in each cycle in which counts_i is 1, what
-// leads nowhere in lost_i, and frames without room of each port in overruns_i. A number is there two
+// What a switch has counted since its reset: amount_i of counter_i in each cycle in which counts_i is 1,
+// what leads nowhere in lost_i, and frames without room of each port in overruns_i. A number is there two
 // cycles later.
 module sw_counters
   import sw_switch_pkg::*;
 #(
-  parameter int unsigned Ports = 18
+  parameter  int unsigned Ports = 18,
+  localparam int unsigned StepBits = $clog2(Ports + 1)
 ) (
   input  logic                      clk_i,
   input  logic                      rst_ni,
   input  logic                      counts_i,
   input  counter_e                  counter_i,  // not CountOverrun
+  input  logic [StepBits-1:0]       amount_i,
   input  logic                      lost_i,     // one more of CountUndeliverable
   input  logic [Ports-1:0]          overruns_i,
   output logic [Counters-1:0][63:0] counters_o
 );
 
-  logic [Counters-1:0][$clog2(Ports+1)-1:0] steps_q;
+  logic [Counters-1:0][StepBits-1:0] steps_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -25,11 +27,11 @@ module sw_counters
       counters_o <= '0;
     end else begin
       for (int unsigned i = 0; i < Counters; ++i) begin
-        steps_q[i] <= $clog2(Ports + 1)'(counts_i && 32'(counter_i) == i) +
-            $clog2(Ports + 1)'(lost_i && 32'(CountUndeliverable) == i);
+        steps_q[i] <= (counts_i && 32'(counter_i) == i ? amount_i : '0) +
+            StepBits'(lost_i && 32'(CountUndeliverable) == i);
         counters_o[i] <= counters_o[i] + 64'(steps_q[i]);
       end
-      steps_q[CountOverrun] <= $clog2(Ports + 1)'($countones(overruns_i));
+      steps_q[CountOverrun] <= StepBits'($countones(overruns_i));
     end
   end
 

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a switch does with a packet that has been checked and looked up, one at a time: its slot, where
-// its operand is stored, and what is to be sent (sw_sender, which goes on while the next packets come).
-// Frames for others go on as they are.
+// What a switch does with a packet that has been looked up, one at a time: its slot, where its operand
+// is stored, and what is to be sent (sw_sender, which goes on while the next packets come). Frames for
+// others go on as they are. A contribution is stored together with those at other ports that say the
+// same of other children (found_t's others), if this is what would come of them one after the other,
+// each new to a slot that is not complete. If not, they wait for their turn.
 //
-// found_i is taken in a cycle in which found_valid_i and take_o are 1; its frame is kept until done_o of
-// its port is 1, one cycle, or its operand is stored: store_o of its port is 1 for one cycle, and words
-// then come as from sw_port. While frame_reads_o of a port is 1, its word is that of its frame
+// found_i is taken in a cycle in which found_valid_i and take_o are 1, with its others; all of them are
+// checked, or will be in a few cycles: until then nothing comes of it. begun_o of the ports whose
+// packets are worked off is 1 for one cycle then, and what comes of it is as if they came in the order
+// of the ports; release_o of the others that wait. A frame is kept until done_o of its port is 1, one
+// cycle, or its operand is stored: store_o of its port is 1 for one cycle, and words then come as from
+// sw_port. While frame_reads_o of a port is 1, its word is that of its frame
 // frame_at_o of two cycles before, of those in which frame_read_o is 1. Tables are written when
 // control_valid_i and control_ready_o are 1, with nothing under way; a group that is written has all
-// its slots before their first use. counter_o is counted when counts_o is 1, and lost_o is a frame that
-// is not sent, as its port is not there.
+// its slots before their first use; tables_busy_i: they are not ready for packets. amount_o of counter_o
+// is counted when counts_o is 1, and lost_o is a frame that is not sent, as its port is not there.
 module sw_engine
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
@@ -22,6 +27,7 @@ module sw_engine
   parameter  int unsigned OperandBytes = BurstOperandBytes,
   parameter  int unsigned TagWordCycles = 1,
   localparam int unsigned PortBits = $clog2(Ports),
+  localparam int unsigned CountBits = $clog2(Ports + 1),
   localparam int unsigned GroupBits = $clog2(Groups)
 ) (
   input  logic                      clk_i,
@@ -34,9 +40,15 @@ module sw_engine
   input  table_e                    control_table_i,
   input  logic [15:0]               control_index_i,
   input  logic [RecordBits-1:0]     control_record_i,
+  input  logic                      tables_busy_i,
   input  logic                      found_valid_i,
   input  found_t                    found_i,
   output logic                      take_o,
+  input  header_t [Ports-1:0]       headers_i,  // of all ports' packets
+  input  logic [Ports-1:0]          checked_i,
+  input  logic [Ports-1:0]          authentic_i,
+  output logic [Ports-1:0]          begun_o,
+  output logic [Ports-1:0]          release_o,
   output logic [Ports-1:0]          done_o,
   output logic [Ports-1:0]          store_o,
   input  logic [Ports-1:0]          writes_i,
@@ -51,17 +63,22 @@ module sw_engine
   output word_t [Ports-1:0]         m_data_o,
   output logic [WordBytes-1:0]      m_keep_o,
   output logic                      m_last_o,
-  // Of a group's children, one, without a clock, and of another's; and that something came of the
-  // first.
+  // Of a group's children, one, without a clock, and of another's; the first ones behind each port, as
+  // of sw_lookup; and that something came of the first group.
   output logic [GroupBits-1:0]      child_group_at_o,
   output logic [15:0]               child_o,
   input  address_t                  child_i,
   output logic [GroupBits-1:0]      target_group_at_o,
   output logic [15:0]               target_o,
   input  address_t                  target_i,
+  output logic [GroupBits-1:0]      first_group_at_o,
+  input  logic [Ports-1:0]          first_there_i,
+  input  address_t [Ports-1:0]      first_i,
+  input  logic [Children-1:0]       not_first_i,
   output logic                      touch_o,
   output logic                      counts_o,
   output counter_e                  counter_o,
+  output logic [CountBits-1:0]      amount_o,
   output logic                      lost_o
 );
 
@@ -71,7 +88,7 @@ module sw_engine
 
   typedef enum logic [2:0] {
     StIdle,
-    StInit,   // a group's slots
+    StInit,   // a group's slots, and tables
     StSort,   // what is no packet of a known job
     StWeigh,  // its slot, and whose it is
     StRules,  // of its slot
@@ -90,8 +107,18 @@ module sw_engine
   logic [Ports-1:0] ports;
   logic [1:0] weighed_q;
 
+  // The others: their ports, and whose they are.
+  logic [Ports-1:0] others;
+  logic [Children-1:0] others_children_q, others_present_q;
+  logic [Children-1:0][PortBits-1:0] child_ports_q;  // of these, and of the packet's child
+  logic [CountBits-1:0] others_count_q;
+  logic is_checked, is_authentic_q, others_authentic_q, joined;
+  logic has_child_twice_q;
+
   // What is to be done with it.
-  logic stores_q, answers_q, keeps_frame_q;
+  logic answers_q;
+  logic [Children-1:0] stores_q;
+  logic [Ports-1:0] stores_ports_q, done_ports_q;
   answer_t answer_q;
 
   // The slot.
@@ -111,6 +138,7 @@ module sw_engine
   assign group_at = found_q.group_at[GroupBits-1:0];
   assign group = found_q.group;
   assign ports = found_q.ports[Ports-1:0];
+  assign others = found_q.others[Ports-1:0];
 
   assign child_group_at_o = group_at;
   assign child_o = header.child;
@@ -119,7 +147,7 @@ module sw_engine
   logic writes, sender_idle, sender_ready, write_tag, issues;
   logic [SlotAtBits-1:0] tag_at;
   logic [63:0] tag;
-  logic [Children-1:0] storing;
+  logic [Children-1:0] storing, child_bit, present_bit;
   assign control_ready_o = state_q == StIdle && sender_idle;
   assign writes = control_valid_i && control_ready_o;
 
@@ -154,21 +182,26 @@ module sw_engine
     .clk_i,
     .header_i     (header),
     .source_i     (source),
-    .authentic_i  (found_q.authentic),
+    .authentic_i  (is_authentic_q),
     .group_found_i(found_q.group_found),
     .group_i      (group),
     .child_i,
     .slot_i       (slot),
+    .others_i     (others_children_q),
+    .present_i    (others_present_q),
+    .others_authentic_i(others_authentic_q),
     .action_o     (action),
     .counter_o    (rule_counter),
     .reason_o     (reason),
     .complete_o   (complete),
     .touches_o    (touches),
+    .joined_o     (joined),
     .slot_o       (slot_next)
   );
 
   always_comb begin
     counter_o = rule_counter;
+    amount_o = CountBits'(1) + (state_q == StRules && joined ? others_count_q : '0);
     counts_o = state_q == StRules;
     if (state_q == StSort) begin
       counts_o = 1'b1;
@@ -190,7 +223,7 @@ module sw_engine
     answer = '0;
     answer.to = ToSource;
     answer.header = header;
-    answer.targets = MaxChildren'(1);
+    answer.targets = MaxPorts'(1);
     answer.source = source;
     answer.parent = group.parent;
     answer.group_at = found_q.group_at;
@@ -207,7 +240,7 @@ module sw_engine
       end else begin
         answer.to = ToPorts;
         answer.bytes = packet.bytes;
-        answer.targets = MaxChildren'(ports);
+        answer.targets = MaxPorts'(ports);
       end
     end else if (action == ActRefuse) begin
       answer.header.kind = KindRefuse;
@@ -216,22 +249,23 @@ module sw_engine
     end else if (action == ActPassRefusal) begin
       answer.to = ToChildren;
       answer.header.child = 16'(AllChildren);
-      answer.targets = group.children;
+      answer.all = 1'b1;
       answer.seals = 1'b1;
     end else begin
       answer.header = slot_header;
       answer.has_slot = 1'b1;
       if (!slot_next.empty) answer.bytes = bytes_t'(operand_bytes(slot_header));
       answer.to = group.root || header.kind == KindResult ? ToChildren : ToParent;
-      if (answer.to == ToChildren) answer.targets = group.children;
+      answer.all = answer.to == ToChildren;
       unique case (action)
         ActResendResult: begin
           answer.to = ToChildren;
-          answer.targets = MaxChildren'(1) << header.child[$clog2(MaxChildren)-1:0];
+          answer.all = 1'b0;
+          answer.targets = MaxPorts'(1) << header.child[$clog2(MaxChildren)-1:0];
         end
         ActResendPartial: begin
           answer.to = ToParent;
-          answer.targets = MaxChildren'(1);
+          answer.all = 1'b0;
         end
         ActTakeResult: begin
           answer.takes = !slot_next.empty;
@@ -252,26 +286,75 @@ module sw_engine
   assign takes = found_valid_i && !control_valid_i && (state_q == StIdle || issues);
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
   assign issues = state_q == StIssue && (!answers_q || sender_ready) &&
-      !(stores_q && storing[header.child[ChildBits-1:0]]);
+      (stores_q & storing) == '0;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       StIdle: begin
-        if (init) begin
+        if (writes && control_table_i inside {TableGroups, TableChildren}) begin
           state_d = StInit;
         end else if (takes) begin
           state_d = first_state;
         end
       end
-      StInit: if (!slots_busy) state_d = StIdle;
+      StInit: if (!slots_busy && !tables_busy_i) state_d = StIdle;
       StSort: state_d = StIssue;
-      StWeigh: if (&weighed_q) state_d = StRules;
+      StWeigh: if (&weighed_q && is_checked) state_d = StRules;
       StRules: state_d = StIssue;
       default: if (issues) state_d = takes ? first_state : StIdle;
     endcase
   end
   assign take_o = takes;
+
+  // What begins, or does not.
+  logic [Ports-1:0] port_bit;
+  assign port_bit = Ports'(1) << found_q.port;
+  assign child_bit = Children'(1) << header.child[ChildBits-1:0];
+  assign present_bit = header.flags[EmptyFlagBit] ? '0 : child_bit;
+  always_comb begin
+    begun_o = '0;
+    release_o = '0;
+    if (state_q inside {StSort, StRules}) begin
+      begun_o = port_bit;
+      if (state_q == StRules && joined) begin
+        begun_o |= others;
+      end else begin
+        release_o = others;
+      end
+    end
+  end
+
+  // Whose the others are: known before their slot is.
+  logic [Children-1:0] others_children, others_present;
+  logic [Children-1:0][PortBits-1:0] child_ports;
+  always_comb begin
+    others_children = '0;
+    others_present = '0;
+    child_ports = '0;
+    child_ports[header.child[ChildBits-1:0]] = found_q.port[PortBits-1:0];
+    for (int unsigned i = 0; i < Ports; ++i) begin
+      if (others[i]) begin
+        others_children[headers_i[i].child[ChildBits-1:0]] = 1'b1;
+        others_present[headers_i[i].child[ChildBits-1:0]] = !headers_i[i].flags[EmptyFlagBit];
+        child_ports[headers_i[i].child[ChildBits-1:0]] = PortBits'(i);
+      end
+    end
+  end
+  logic [Ports-1:0] is_empty;
+  for (genvar port = 0; port < Ports; ++port) begin : g_empty
+    assign is_empty[port] = headers_i[port].flags[EmptyFlagBit];
+  end
+  assign is_checked = ((port_bit | others) & ~checked_i) == '0;
+  always_ff @(posedge clk_i) begin
+    others_children_q <= others_children;
+    others_present_q <= others_present;
+    others_count_q <= CountBits'($countones(others));
+    child_ports_q <= child_ports;
+    has_child_twice_q <= (others_children & child_bit) != '0;
+    is_authentic_q <= (port_bit & authentic_i) != '0;
+    others_authentic_q <= (others & ~authentic_i) == '0;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -284,16 +367,23 @@ module sw_engine
   always_ff @(posedge clk_i) begin
     if (takes) found_q <= found_i;
     // What is known of a slot is known when what was to be sent of it has been sent.
-    weighed_q <= state_q == StWeigh && !slot_busy ? weighed_q + 1'b1 : '0;
+    if (state_q != StWeigh || slot_busy) begin
+      weighed_q <= '0;
+    end else if (!(&weighed_q)) begin
+      weighed_q <= weighed_q + 1'b1;
+    end
     if (state_q inside {StSort, StRules}) answer_q <= answer;
     if (state_q == StSort) begin
-      stores_q <= 1'b0;
-      keeps_frame_q <= packet.verdict inside {VerdictForward, VerdictControl} && ports != '0;
+      stores_q <= '0;
+      stores_ports_q <= '0;
+      done_ports_q <= packet.verdict inside {VerdictForward, VerdictControl} && ports != '0 ? '0 :
+          port_bit;
       answers_q <= packet.verdict == VerdictPacket ? header.kind == KindContribute :
           packet.verdict inside {VerdictForward, VerdictControl} && ports != '0;
     end else if (state_q == StRules) begin
-      stores_q <= action == ActStore && !header.flags[EmptyFlagBit];
-      keeps_frame_q <= action inside {ActStore, ActTakeResult} && !header.flags[EmptyFlagBit];
+      stores_q <= action == ActStore ? present_bit | (joined ? others_present_q : '0) : '0;
+      stores_ports_q <= action == ActStore ? begun_o & ~is_empty : '0;
+      done_ports_q <= action inside {ActStore, ActTakeResult} ? begun_o & is_empty : begun_o;
       answers_q <= action == ActStore ? complete : action != ActDrop;
     end
   end
@@ -301,8 +391,8 @@ module sw_engine
   logic take;
   logic [PortBits-1:0] take_port;
   logic [Ports-1:0] frames_done;
-  assign store_o = (Ports'(issues && stores_q) << found_q.port) | (Ports'(take) << take_port);
-  assign done_o = (Ports'(issues && !keeps_frame_q) << found_q.port) | frames_done;
+  assign store_o = (issues ? stores_ports_q : '0) | (Ports'(take) << take_port);
+  assign done_o = (issues ? done_ports_q : '0) | frames_done;
 
   sw_sender #(
     .Ports(Ports),
@@ -327,9 +417,8 @@ module sw_engine
     .last_i,
     .write_at_i,
     .words_i,
-    .store_i      (issues && stores_q),
-    .store_port_i (found_q.port[PortBits-1:0]),
-    .store_child_i(header.child[ChildBits-1:0]),
+    .store_i      (issues ? stores_q : '0),
+    .store_ports_i(child_ports_q),
     .storing_o    (storing),
     .take_o       (take),
     .take_port_o  (take_port),
@@ -343,6 +432,10 @@ module sw_engine
     .target_group_at_o,
     .target_o,
     .target_i,
+    .first_group_at_o,
+    .first_there_i,
+    .first_i,
+    .not_first_i,
     .lost_o,
     .m_valid_o,
     .m_ready_i,
@@ -352,6 +445,11 @@ module sw_engine
   );
 
   logic unused_bits;
-  assign unused_bits = ^{found_q.group_at, found_q.ports, found_q.job_found, control_index_i};
+  assign unused_bits = ^{found_q.group_at, found_q.ports, found_q.job_found, found_q.others,
+      control_index_i, headers_i};
+
+  others_are_of_other_children :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) state_q == StRules && joined |->
+      $countones(others_children_q) == 32'(others_count_q) && !has_child_twice_q);
 
 endmodule

@@ -8,6 +8,11 @@
 // Records lie in the low bits of record_i. What has been found is there a cycle later, a child without
 // a clock. A group that is written anew keeps its children until those are written, too.
 //
+// After a group or a child is written, the group's children are told to those who keep them by port
+// (sw_member), one a cycle in which put_o is 1; busy_o is 1 meanwhile, from the cycle after the write
+// on. Of those, put_first_i says in the same cycle whether it is the first one behind its port:
+// not_first_o are the others of a group, without a clock.
+//
 // A bit of touched_o is 1 from where its group is written, or touch_i is 1 with child_group_at_i, until
 // its index is written to TableTouched: what is read when that is taken is of all packets since the
 // last time.
@@ -21,6 +26,7 @@ module sw_group_table
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = 1408,
   localparam int unsigned GroupBits = $clog2(Groups),
+  localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned JobBits = $clog2(Jobs),
   localparam int unsigned ChildAtBits = $clog2(Groups * Children)
 ) (
@@ -30,7 +36,15 @@ module sw_group_table
   input  table_e                table_i,
   input  logic [15:0]           index_i,
   input  logic [RecordBits-1:0] record_i,
+  output logic                  busy_o,
+  output logic                  clear_o,
+  output logic                  put_o,
+  output logic [GroupBits-1:0]  scan_group_o,
+  output logic [ChildBits-1:0]  scan_child_o,
+  output address_t              scan_address_o,
+  input  logic                  put_first_i,
   output job_entry_t [Jobs-1:0] jobs_o,
+  output group_entry_t [Groups-1:0] groups_o,
   input  logic [31:0]           job_i,
   input  logic [31:0]           group_i,
   output logic                  job_found_o,
@@ -45,6 +59,8 @@ module sw_group_table
   input  logic [GroupBits-1:0]  target_group_at_i,
   input  logic [15:0]           target_i,
   output address_t              target_o,
+  input  logic [GroupBits-1:0]  not_first_group_at_i,
+  output logic [Children-1:0]   not_first_o,
   input  logic                  touch_i,
   output logic [Groups-1:0]     touched_o
 );
@@ -53,6 +69,7 @@ module sw_group_table
   group_entry_t [Groups-1:0] groups_q;
   address_t children[Groups*Children];
   assign jobs_o = jobs_q;
+  assign groups_o = groups_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -108,6 +125,62 @@ module sw_group_table
       end
     end
   end
+
+  // Which child is read; a cycle later it is told.
+  logic scans_q, puts_q, clears_q;
+  logic [GroupBits-1:0] written_group, scan_group_q;
+  logic [ChildBits-1:0] scan_child_q, put_child_q;
+  address_t put_address_q;
+  logic [Groups-1:0][Children-1:0] first_q;
+  logic [Children-1:0] scanned_children;
+  logic scan_starts;
+  assign scanned_children = groups_q[scan_group_q].children[Children-1:0];
+  assign scan_starts = write_i && table_i inside {TableGroups, TableChildren};
+  always_comb begin
+    written_group = GroupBits'(index_i);
+    if (table_i == TableChildren) begin
+      written_group = '0;
+      for (int unsigned i = 1; i < Groups; ++i) begin
+        if (32'(index_i) >= i * Children) written_group = GroupBits'(i);
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      {scans_q, puts_q, clears_q} <= '0;
+    end else begin
+      scans_q <= scan_starts || (scans_q && scan_child_q != ChildBits'(Children - 1));
+      puts_q <= scans_q && scanned_children[scan_child_q];
+      clears_q <= scan_starts;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (scan_starts) begin
+      scan_group_q <= written_group;
+      scan_child_q <= '0;
+    end else begin
+      scan_child_q <= scan_child_q + 1'b1;
+    end
+    put_child_q <= scan_child_q;
+    put_address_q <= children[ChildAtBits'(32'(scan_group_q) * Children + 32'(scan_child_q))];
+    if (clears_q) begin
+      first_q[scan_group_q] <= '0;
+    end else if (puts_q && put_first_i) begin
+      first_q[scan_group_q][put_child_q] <= 1'b1;
+    end
+  end
+  assign busy_o = scans_q || puts_q;
+  assign clear_o = clears_q;
+  assign put_o = puts_q;
+  assign scan_group_o = scan_group_q;
+  assign scan_child_o = put_child_q;
+  assign scan_address_o = put_address_q;
+  assign not_first_o = groups_q[not_first_group_at_i].children[Children-1:0] &
+      ~first_q[not_first_group_at_i];
+
+  written_one_at_a_time :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) scan_starts |-> !busy_o);
 
   assign child_o = children[ChildAtBits'(32'(child_group_at_i) * Children + 32'(child_i))];
   assign target_o = children[ChildAtBits'(32'(target_group_at_i) * Children + 32'(target_i))];

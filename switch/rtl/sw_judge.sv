@@ -3,9 +3,11 @@
 // What is to be done with a packet: who says it and with what key, and then, by the rules of its slot
 // (sw_slot_rules), what.
 //
-// What comes of the inputs is there two cycles after them, of authentic_i one cycle after it. slot_o is
-// what the slot is from now on, if action_o is ActStore or ActTakeResult; with complete_o the stored
-// contribution is the last one. Of a refusal, reason_o is why. touches_o: the packet is one of the group's.
+// What comes of the inputs is there two cycles after them, of authentic_i and others_authentic_i without
+// a clock. slot_o is what the slot is from now on, if action_o is ActStore or ActTakeResult; with
+// complete_o the stored contribution is the last one. Of a refusal, reason_o is why. touches_o: the
+// packet is one of the group's. others_i are children of whom contributions that say the same came with
+// the packet, and present_i those with an operand; joined_o: they are stored with it.
 module sw_judge
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
@@ -20,32 +22,41 @@ module sw_judge
   input  group_entry_t group_i,
   input  address_t     child_i,  // whom the packet names
   input  slot_t        slot_i,
+  input  logic [Children-1:0] others_i,
+  input  logic [Children-1:0] present_i,
+  input  logic         others_authentic_i,
   output action_e      action_o,
   output counter_e     counter_o,
   output reason_e      reason_o,
   output logic         complete_o,
   output logic         touches_o,
+  output logic         joined_o,
   output slot_t        slot_o
 );
 
   action_e action, action_q;
   counter_e counter, counter_q;
   reason_e reason, reason_q;
-  logic complete, complete_q;
-  slot_t slot;
+  logic complete, complete_q, all_complete, all_complete_q, joins, joins_q, same_tag, same_tag_q;
+  slot_t slot, slot_q, all_slot, all_slot_q;
 
   sw_slot_rules u_slot_rules (
     .clk_i,
     .header_i,
-    .authentic_i,
     .group_i,
     .slots_i   (group_i.window * 16'(SlotsPerWindow)),
     .slot_i,
+    .others_i  (MaxChildren'(others_i)),
+    .present_i (MaxChildren'(present_i)),
     .action_o  (action),
     .counter_o (counter),
     .reason_o  (reason),
+    .same_tag_o(same_tag),
     .complete_o(complete),
-    .slot_o    (slot)
+    .slot_o    (slot),
+    .joins_o   (joins),
+    .all_complete_o(all_complete),
+    .all_slot_o(all_slot)
   );
 
   // Who may say something about a slot at all.
@@ -59,8 +70,12 @@ module sw_judge
     action_q <= action;
     counter_q <= counter;
     reason_q <= reason;
+    same_tag_q <= same_tag;
     complete_q <= complete;
-    slot_o <= slot;
+    slot_q <= slot;
+    joins_q <= joins;
+    all_complete_q <= all_complete;
+    all_slot_q <= all_slot;
   end
 
   always_comb begin
@@ -69,6 +84,7 @@ module sw_judge
     reason_o = reason_q;
     complete_o = 1'b0;
     touches_o = 1'b0;
+    joined_o = 1'b0;
     if (!authentic_i && !has_no_tag) begin
       counter_o = CountBadTag;
     end else if (!group_found_i) begin
@@ -80,11 +96,16 @@ module sw_judge
       end
     end else if (header_i.kind == KindContribute ? !is_child_q : !is_parent_q) begin
       counter_o = CountWrongSource;
+    end else if (action_q == ActPassRefusal && !authentic_i && !same_tag_q) begin
+      // A parent without the key repeats the tag of what was sent to it.
+      counter_o = CountBadTag;
     end else begin
       action_o = action_q;
-      complete_o = complete_q;
+      joined_o = joins_q && others_authentic_i;
+      complete_o = joined_o ? all_complete_q : complete_q;
       touches_o = header_i.kind != KindRefuse;
     end
   end
+  assign slot_o = joins_q && others_authentic_i ? all_slot_q : slot_q;
 
 endmodule

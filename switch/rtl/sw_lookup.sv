@@ -4,9 +4,10 @@
 // engine still works on the one before.
 //
 // A port asks (asks_i) when its packet will be checked in a few cycles, or is, and is not the
-// engine's already. found_o is that of the port whose turn it is, when ready_o is 1: it is checked,
-// too. take_i is the engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never
-// in a cycle with take_i; again_o is 1 for the cycle of a write after which what was found, and
+// engine's already. found_o is that of the port whose turn it is, when ready_o is 1; with the others
+// that say the same (sw_member), if it is of the first child behind its port itself. take_i is the
+// engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never in a cycle with
+// take_i, nor while busy_o is 1; again_o is 1 for the cycle of a write after which what was found, and
 // checked, counts no more.
 module sw_lookup
   import sw_protocol_pkg::MaxChildren;
@@ -20,6 +21,7 @@ module sw_lookup
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = 1408,
   localparam int unsigned GroupBits = $clog2(Groups),
+  localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
   input  logic                  clk_i,
@@ -31,10 +33,9 @@ module sw_lookup
   input  logic [15:0]           index_i,
   input  logic [RecordBits-1:0] record_i,
   output logic                  again_o,
+  output logic                  busy_o,
   output job_entry_t [Jobs-1:0] jobs_o,
   input  logic [Ports-1:0]      asks_i,
-  input  logic [Ports-1:0]      checked_i,
-  input  logic [Ports-1:0]      authentic_i,
   input  packet_t [Ports-1:0]   packets_i,
   input  logic                  take_i,
   output logic                  ready_o,
@@ -46,6 +47,11 @@ module sw_lookup
   input  logic [GroupBits-1:0]  target_group_at_i,
   input  logic [15:0]           target_i,
   output address_t              target_o,
+  // The first child of a group behind each port, and the children that are no such, without a clock.
+  input  logic [GroupBits-1:0]  first_group_at_i,
+  output logic [Ports-1:0]      first_there_o,
+  output address_t [Ports-1:0]  first_o,
+  output logic [Children-1:0]   not_first_o,
   input  logic                  touch_i,
   output logic [Groups-1:0]     touched_o
 );
@@ -57,9 +63,9 @@ module sw_lookup
   packet_t packet_q, packet;
   logic chooses;
 
-  assign chooses = !chosen_q && asks_i != '0 && !again_o;
+  assign chooses = !chosen_q && asks_i != '0 && !again_o && !busy_o;
   assign again_o = write_i && table_i inside {TableJobs, TableGroups, TableForward};
-  assign ready_o = found_q && (checked_i & is_port_q) != '0;
+  assign ready_o = found_q;
 
   sw_round_robin #(
     .Ports(Ports)
@@ -93,8 +99,12 @@ module sw_lookup
     for (int unsigned i = 0; i < Ports; ++i) if (is_port_q[i]) packet |= packets_i[i];
   end
 
-  logic [GroupBits-1:0] group_at;
-  logic [Ports-1:0] ports;
+  logic [GroupBits-1:0] group_at, scan_group;
+  logic [ChildBits-1:0] scan_child;
+  logic [Ports-1:0] ports, put_first, members, joins;
+  group_entry_t [Groups-1:0] groups;
+  address_t scan_address;
+  logic clear, put;
 
   sw_group_table #(
     .Ports(Ports),
@@ -110,7 +120,15 @@ module sw_lookup
     .table_i,
     .index_i,
     .record_i,
+    .busy_o,
+    .clear_o      (clear),
+    .put_o        (put),
+    .scan_group_o (scan_group),
+    .scan_child_o (scan_child),
+    .scan_address_o(scan_address),
+    .put_first_i  (put_first != '0),
     .jobs_o,
+    .groups_o     (groups),
     .job_i        (packet_q.head.header.job),
     .group_i      (packet_q.head.header.group),
     .job_found_o  (found_o.job_found),
@@ -124,9 +142,36 @@ module sw_lookup
     .target_group_at_i,
     .target_i,
     .target_o,
+    .not_first_group_at_i(first_group_at_i),
+    .not_first_o,
     .touch_i,
     .touched_o
   );
+
+  for (genvar port = 0; port < Ports; ++port) begin : g_member
+    sw_member #(
+      .Groups(Groups),
+      .Children(Children)
+    ) u_member (
+      .clk_i,
+      .rst_ni,
+      .clear_i       (clear),
+      .put_i         (put && scan_address.port == 8'(port)),
+      .scan_group_i  (scan_group),
+      .scan_child_i  (scan_child),
+      .scan_address_i(scan_address),
+      .put_first_o   (put_first[port]),
+      .groups_i      (groups),
+      .asks_i        (asks_i[port] && !busy_o),
+      .packet_i      (packets_i[port]),
+      .header_i      (packet_q.head.header),
+      .member_o      (members[port]),
+      .joins_o       (joins[port]),
+      .group_at_i    (first_group_at_i),
+      .there_o       (first_there_o[port]),
+      .address_o     (first_o[port])
+    );
+  end
 
   sw_forward_table #(
     .Ports(Ports),
@@ -146,12 +191,15 @@ module sw_lookup
 
   assign found_o.packet = packet_q;
   assign found_o.port = 8'(port_q);
-  assign found_o.authentic = authentic_i[port_q];
   assign found_o.group_at = 16'(group_at);
   always_comb begin
-    found_o.ports = MaxChildren'(ports);
+    found_o.ports = MaxPorts'(ports);
     if (packet_q.verdict == VerdictControl) begin
-      found_o.ports = (MaxChildren'(1) << control_port_i) & ~(MaxChildren'(1) << port_q);
+      found_o.ports = (MaxPorts'(1) << control_port_i) & ~(MaxPorts'(1) << port_q);
+    end
+    found_o.others = '0;
+    if (found_o.job_found && (members & is_port_q) != '0) begin
+      found_o.others[Ports-1:0] = joins & ~is_port_q;
     end
   end
 

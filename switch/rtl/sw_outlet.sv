@@ -3,8 +3,8 @@
 // A port's part of a frame that leaves by several ports at once: who gets it, in Ethernet's, IPv4's
 // and UDP's headers, and which of its words the port has taken.
 //
-// choose_i, one cycle, is there with address_i while another frame may still leave; with start_i, that
-// of sw_builder, it is who gets the next one. Then valid_i is 1 for each word, data_i, number word_at_i of the frame, until next_i: all ports have
+// choose_i, one cycle, is there with address_i while another frame may still leave; first_i, one cycle,
+// with first_address_i. With start_i, that of sw_builder, it is who gets the next one. Then valid_i is 1 for each word, data_i, number word_at_i of the frame, until next_i: all ports have
 // taken it. taken_o is 1 if this one has, or does. sum_i is IPv4's of all but the destination. With
 // raw_i the frame is as it came.
 module sw_outlet
@@ -14,6 +14,8 @@ module sw_outlet
   input  logic        rst_ni,
   input  logic        choose_i,
   input  address_t    address_i,
+  input  logic        first_i,
+  input  address_t    first_address_i,
   input  logic        start_i,
   input  logic        raw_i,
   input  logic [19:0] sum_i,
@@ -37,7 +39,11 @@ module sw_outlet
   assign unused_port = ^to_q.port;
   assign folded = 17'(sum_q[15:0]) + 17'(sum_q[19:16]);
   always_ff @(posedge clk_i) begin
-    if (choose_i) next_q <= address_i;
+    if (first_i) begin
+      next_q <= first_address_i;
+    end else if (choose_i) begin
+      next_q <= address_i;
+    end
     if (start_i) to_q <= next_q;
     sum_q <= sum_i + 20'(to_q.ip[31:16]) + 20'(to_q.ip[15:0]);
     checksum_q <= ~(folded[15:0] + 16'(folded[16]));

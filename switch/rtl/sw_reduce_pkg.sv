@@ -7,6 +7,8 @@ package sw_reduce_pkg;
   parameter int unsigned LaneBits = 64;
   // From a node's operands to its result.
   parameter int unsigned CombineCycles = 8;
+  // The same of a node's quick way, for all but sums of floats.
+  parameter int unsigned QuickCycles = 2;
   // What is left to a node's slow path before its last stage.
   parameter int unsigned FloatAddCycles = CombineCycles - 1;
 
@@ -15,5 +17,12 @@ package sw_reduce_pkg;
     logic [2:0] op;
     logic [1:0] element;
   } operation_t;
+
+  // The quick way is for all but sums of floats.
+  function automatic logic is_quick(operation_t operation);
+    return operation.op != 3'(sw_protocol_pkg::OpSum) ||
+        !(operation.element inside {2'(sw_protocol_pkg::TypeFloat32),
+                                    2'(sw_protocol_pkg::TypeFloat64)});
+  endfunction
 
 endpackage

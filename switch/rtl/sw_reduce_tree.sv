@@ -4,24 +4,29 @@
 // then those pairs, and so on; the lower port is the left operand. A port that is not present is
 // skipped. If none is, present_o is 0, and the beat is anything.
 //
-// A beat a cycle, without stalls: who starts one has room for the result, Cycles later. Ports are two
-// at least, and of any number: one without a partner waits as long as a node takes. Lanes of a beat
-// whose elements end before it carry anything there, and so does the result.
+// A beat a cycle, without stalls: who starts one has room for the result, Cycles later, or with
+// quick_i QuickTreeCycles later. Ports are two at least, and of any number: one without a partner
+// waits as long as a node takes. Lanes of a beat whose elements end before it carry anything there, and
+// so does the result. A quick beat is of no sum of floats, and none that is not quick is on its way:
+// so results leave in order.
 module sw_reduce_tree
   import sw_reduce_pkg::*;
 #(
   parameter  int unsigned Ports = 16,
   parameter  int unsigned Lanes = 1,
   localparam int unsigned Levels = $clog2(Ports),
-  localparam int unsigned Cycles = Levels * CombineCycles
+  localparam int unsigned Cycles = Levels * CombineCycles,
+  localparam int unsigned QuickTreeCycles = Levels * QuickCycles
 ) (
   input  logic                                      clk_i,
   input  logic                                      rst_ni,
   input  logic                                      valid_i,
+  input  logic                                      quick_i,
   input  operation_t                                operation_i,
   input  logic [Ports-1:0]                          present_i,
   input  logic [Ports-1:0][Lanes-1:0][LaneBits-1:0] beats_i,
   output logic                                      valid_o,
+  output logic                                      quick_o,
   output logic                                      present_o,
   output logic            [Lanes-1:0][LaneBits-1:0] beat_o
 );
@@ -30,17 +35,24 @@ module sw_reduce_tree
     $error("a reduction tree has two ports at least");
   end
 
+  logic [Cycles-1:0] valid_q;
+  logic [QuickTreeCycles-1:0] quick_valid_q;
   for (genvar level = 0; level <= Levels; ++level) begin : g_level
     // Half as many as below, rounded up.
     localparam int unsigned Nodes = (Ports + (1 << level) - 1) >> level;
-    logic [Nodes-1:0] present;
-    logic [Nodes-1:0][Lanes-1:0][LaneBits-1:0] beats;
-    operation_t operation;
+    logic [Nodes-1:0] present, quick_present;
+    logic [Nodes-1:0][Lanes-1:0][LaneBits-1:0] beats, quick_beats;
+    operation_t operation, quick_operation;
+    logic quick_valid;
 
     if (level == 0) begin : g_ports
       assign present = present_i;
       assign beats = beats_i;
       assign operation = operation_i;
+      assign quick_present = present_i;
+      assign quick_beats = beats_i;
+      assign quick_operation = operation_i;
+      assign quick_valid = valid_i && quick_i;
     end else begin : g_nodes
       localparam int unsigned Below = (Ports + (1 << (level - 1)) - 1) >> (level - 1);
 
@@ -55,10 +67,27 @@ module sw_reduce_tree
             .right_present_i(g_level[level-1].present[2*i+1]),
             .left_i         (g_level[level-1].beats[2*i]),
             .right_i        (g_level[level-1].beats[2*i+1]),
+            .quick_valid_i  (g_level[level-1].quick_valid),
+            .quick_operation_i(g_level[level-1].quick_operation),
+            .quick_left_present_i(g_level[level-1].quick_present[2*i]),
+            .quick_right_present_i(g_level[level-1].quick_present[2*i+1]),
+            .quick_left_i   (g_level[level-1].quick_beats[2*i]),
+            .quick_right_i  (g_level[level-1].quick_beats[2*i+1]),
+            .quick_present_o(quick_present[i]),
+            .quick_result_o (quick_beats[i]),
             .present_o      (present[i]),
             .result_o       (beats[i])
           );
         end else begin : g_single
+          sw_delay #(
+            .Width (1 + Lanes * LaneBits),
+            .Cycles(QuickCycles)
+          ) u_quick_delay (
+            .clk_i,
+            .value_i({g_level[level-1].quick_present[2*i], g_level[level-1].quick_beats[2*i]}),
+            .value_o({quick_present[i], quick_beats[i]})
+          );
+
           sw_delay #(
             .Width (1 + Lanes * LaneBits),
             .Cycles(CombineCycles)
@@ -70,7 +99,16 @@ module sw_reduce_tree
         end
       end
 
+      assign quick_valid = quick_valid_q[level*QuickCycles-1];
       if (level < Levels) begin : g_operation
+        sw_delay #(
+          .Width ($bits(operation_t)),
+          .Cycles(QuickCycles)
+        ) u_quick_operation (
+          .clk_i,
+          .value_i(g_level[level-1].quick_operation),
+          .value_o(quick_operation)
+        );
         sw_delay #(
           .Width ($bits(operation_t)),
           .Cycles(CombineCycles)
@@ -82,23 +120,30 @@ module sw_reduce_tree
       end else begin : g_last
         logic unused_operation;
         assign operation = '0;
-        assign unused_operation = ^operation;
+        assign quick_operation = '0;
+        assign unused_operation = ^{operation, quick_operation};
       end
     end
   end
 
   // What came before a reset is forgotten.
-  logic [Cycles-1:0] valid_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       valid_q <= '0;
+      quick_valid_q <= '0;
     end else begin
-      valid_q <= {valid_q[Cycles-2:0], valid_i};
+      valid_q <= {valid_q[Cycles-2:0], valid_i && !quick_i};
+      quick_valid_q <= {quick_valid_q[QuickTreeCycles-2:0], valid_i && quick_i};
     end
   end
 
-  assign valid_o = valid_q[Cycles-1];
-  assign present_o = g_level[Levels].present[0];
-  assign beat_o = g_level[Levels].beats[0];
+  assign quick_o = g_level[Levels].quick_valid;
+  assign valid_o = valid_q[Cycles-1] || quick_o;
+  assign present_o = quick_o ? g_level[Levels].quick_present[0] : g_level[Levels].present[0];
+  assign beat_o = quick_o ? g_level[Levels].quick_beats[0] : g_level[Levels].beats[0];
+
+  quick_when_nothing_else_is_there :
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+      valid_i && quick_i |-> valid_q[Cycles-2:0] == '0 && is_quick(operation_i));
 
 endmodule

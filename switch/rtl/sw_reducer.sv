@@ -4,8 +4,8 @@
 // that were sent. Words are elements as they lie in packets, the first byte lowest.
 //
 // Stores: of each port, words that come, one a cycle in which writes_i is 1, number write_at_i, to that
-// with last_i. store_i, one cycle, says before the first that those of store_port_i are the operand
-// of a child in a slot, and take_i the same of take_port_i and what is sent in a slot. Both go on at the
+// with last_i. store_i of a child, one cycle, says before the first that those of its store_ports_i are its operand
+// in a slot, and take_i the same of take_port_i and what is sent in a slot. Both go on at the
 // same time, of any number of ports; storing_o are the children whose operand is being stored: of them
 // no other may be until it is over. busy_o: one is, or what is sent.
 //
@@ -13,7 +13,8 @@
 // the children present_i in a slot, of whom there is one at least. Each word is read a cycle later than
 // the one before, the first in the cycle after start_i: operands that are still being stored, too, may
 // be reduced. The next one may start while results still come: written_o counts them, modulo, and
-// begun_o those of all that were started. idle_o: both are the same. take_i comes when idle_o is 1,
+// begun_o those of all that were started. idle_o: both are the same. What needs no sum of floats takes
+// the tree's quick way, if no result of the other one is still to come. take_i comes when idle_o is 1,
 // and start_i when nothing is taken.
 //
 // Of two readers, seal and send, words are what lies where a frame of a slot has its word at_i,
@@ -29,7 +30,6 @@ module sw_reducer
   parameter  int unsigned OperandWords = 176,
   localparam int unsigned SlotAtBits = $clog2(Slots),
   localparam int unsigned PortBits = $clog2(Ports),
-  localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned TotalBits = WordAtBits + 1
 ) (
   input  logic                  clk_i,
@@ -38,9 +38,8 @@ module sw_reducer
   input  logic [Ports-1:0]      last_i,
   input  word_at_t [Ports-1:0]  write_at_i,
   input  word_t [Ports-1:0]     words_i,
-  input  logic                  store_i,
-  input  logic [PortBits-1:0]   store_port_i,
-  input  logic [ChildBits-1:0]  store_child_i,
+  input  logic [Children-1:0]   store_i,
+  input  logic [Children-1:0][PortBits-1:0] store_ports_i,
   input  logic [SlotAtBits-1:0] store_slot_i,
   output logic [Children-1:0]   storing_o,
   output logic                  busy_o,
@@ -68,6 +67,7 @@ module sw_reducer
   localparam int unsigned Words = Slots * OperandWords;
   localparam int unsigned AtBits = $clog2(Words);
   localparam int unsigned TreeCycles = $clog2(Children) * CombineCycles;
+  localparam int unsigned QuickTreeCycles = $clog2(Children) * QuickCycles;
   typedef logic [AtBits-1:0] at_t;
 
   function automatic at_t base_of(logic [SlotAtBits-1:0] slot_at);
@@ -76,14 +76,15 @@ module sw_reducer
 
   // What is read of all operands, and on its way to and through the tree.
   logic reads_q, read_valid_q, valid_q;
+  logic starts_quick, quick_q, quick_1_q, quick_2_q;
   word_at_t left_q;  // words after this one
-  at_t read_q, result_at;
+  at_t read_q, result_at, slow_result_at, quick_result_at;
   operation_t operation_q, operation_1_q, operation_2_q;
   logic [Children-1:0] present_q, present_1_q, present_2_q;
   logic [Children-1:0][WordBits-1:0] operands;
-  logic reduced_valid, unused_present;
+  logic reduced_valid, reduced_quick, unused_present;
   word_t reduced;
-  logic [TotalBits-1:0] begun_q, written_q;
+  logic [TotalBits-1:0] begun_q, written_q, slow_due_q;  // slow: words that do not come quickly
 
   logic [Children-1:0] storing_q;
   for (genvar child = 0; child < Children; ++child) begin : g_child
@@ -94,15 +95,15 @@ module sw_reducer
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         storing_q[child] <= 1'b0;
-      end else if (store_i && store_child_i == ChildBits'(child)) begin
+      end else if (store_i[child]) begin
         storing_q[child] <= 1'b1;
       end else if (writes_i[port_q] && last_i[port_q]) begin
         storing_q[child] <= 1'b0;
       end
     end
     always_ff @(posedge clk_i) begin
-      if (store_i && store_child_i == ChildBits'(child)) begin
-        port_q <= store_port_i;
+      if (store_i[child]) begin
+        port_q <= store_ports_i[child];
         base_q <= base_of(store_slot_i);
       end
       if (storing_q[child] && writes_i[port_q]) begin
@@ -134,12 +135,15 @@ module sw_reducer
       valid_q <= 1'b0;
       begun_q <= '0;
       written_q <= '0;
+      slow_due_q <= '0;
     end else begin
       reads_q <= start_i || (reads_q && left_q != '0);
       read_valid_q <= reads_q;
       valid_q <= read_valid_q;
       if (start_i) begun_q <= begun_q + TotalBits'(reduced_words_i);
       written_q <= written_q + TotalBits'(reduced_valid);
+      slow_due_q <= slow_due_q + (start_i && !starts_quick ? TotalBits'(reduced_words_i) : '0) -
+          TotalBits'(reduced_valid && !reduced_quick);
     end
   end
   always_ff @(posedge clk_i) begin
@@ -147,18 +151,20 @@ module sw_reducer
       read_q <= base_of(slot_at_i);
       left_q <= reduced_words_i - 1'b1;
       operation_q <= operation_i;
+      quick_q <= starts_quick;
       present_q <= present_i;
     end else begin
       read_q <= read_q + 1'b1;
       left_q <= left_q - 1'b1;
     end
-    {operation_1_q, present_1_q} <= {operation_q, present_q};
-    {operation_2_q, present_2_q} <= {operation_1_q, present_1_q};
+    {operation_1_q, present_1_q, quick_1_q} <= {operation_q, present_q, quick_q};
+    {operation_2_q, present_2_q, quick_2_q} <= {operation_1_q, present_1_q, quick_1_q};
     if (take_i) begin
       take_port_q <= take_port_i;
       take_base_q <= base_of(slot_at_i);
     end
   end
+  assign starts_quick = is_quick(operation_i) && slow_due_q == '0;
   assign begun_o = begun_q;
   assign written_o = written_q;
   assign idle_o = begun_q == written_q;
@@ -169,22 +175,34 @@ module sw_reducer
     .clk_i,
     .rst_ni,
     .valid_i    (valid_q),
+    .quick_i    (quick_2_q),
     .operation_i(operation_2_q),
     .present_i  (present_2_q),
     .beats_i    (operands),
     .valid_o    (reduced_valid),
+    .quick_o    (reduced_quick),
     .present_o  (unused_present),
     .beat_o     (reduced)
   );
 
   sw_delay #(
     .Width (AtBits),
-    .Cycles(TreeCycles + 2)
-  ) u_result_at (
+    .Cycles(QuickTreeCycles + 2)
+  ) u_quick_result_at (
     .clk_i,
     .value_i(read_q),
-    .value_o(result_at)
+    .value_o(quick_result_at)
   );
+
+  sw_delay #(
+    .Width (AtBits),
+    .Cycles(TreeCycles - QuickTreeCycles)
+  ) u_slow_result_at (
+    .clk_i,
+    .value_i(quick_result_at),
+    .value_o(slow_result_at)
+  );
+  assign result_at = reduced_quick ? quick_result_at : slow_result_at;
 
   // What was made, and what a parent made.
   logic writes_sent;
@@ -226,6 +244,6 @@ module sw_reducer
   one_result_at_a_time :
   assert property (@(posedge clk_i) disable iff (!rst_ni) reduced_valid |-> !taking_q);
   one_operand_of_a_child :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) store_i |-> !storing_q[store_child_i]);
+  assert property (@(posedge clk_i) disable iff (!rst_ni) (store_i & storing_q) == '0);
 
 endmodule

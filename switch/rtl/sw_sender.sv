@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is to be sent, in the order in which it is given (answer_t): three at a time, one in each of
-// reduction, seal and sending. The tag is made of results as they come, while the next operands are reduced and
-// the frame before is sent.
+// reduction, seal and sending. The tag is made of results as they come, while the next operands are
+// reduced and the frame before is sent. A frame begins when all words have gone into its tag, if that
+// is there before its word is sent.
 //
 // answer_i is taken in a cycle in which valid_i and ready_o are 1. Of operands that are reduced, the
 // last one is being stored since then (sw_reducer). slot_busy_o: what is sent, or will be, of slot
@@ -26,7 +27,6 @@ module sw_sender
   parameter  int unsigned OperandBytes = BurstOperandBytes,
   parameter  int unsigned TagWordCycles = 1,
   localparam int unsigned PortBits = $clog2(Ports),
-  localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned SlotAtBits = $clog2(Slots)
 ) (
@@ -46,9 +46,8 @@ module sw_sender
   input  logic [Ports-1:0]      last_i,
   input  word_at_t [Ports-1:0]  write_at_i,
   input  word_t [Ports-1:0]     words_i,
-  input  logic                  store_i,
-  input  logic [PortBits-1:0]   store_port_i,
-  input  logic [ChildBits-1:0]  store_child_i,
+  input  logic [Children-1:0]   store_i,
+  input  logic [Children-1:0][PortBits-1:0] store_ports_i,
   output logic [Children-1:0]   storing_o,
   output logic                  take_o,
   output logic [PortBits-1:0]   take_port_o,
@@ -63,6 +62,11 @@ module sw_sender
   output logic [GroupBits-1:0]  target_group_at_o,
   output logic [15:0]           target_o,
   input  address_t              target_i,
+  // The first of a group's children behind each port, and those that are no such, without a clock.
+  output logic [GroupBits-1:0]  first_group_at_o,
+  input  logic [Ports-1:0]      first_there_i,
+  input  address_t [Ports-1:0]  first_i,
+  input  logic [Children-1:0]   not_first_i,
   output logic                  lost_o,
   output logic [Ports-1:0]      m_valid_o,
   input  logic [Ports-1:0]      m_ready_i,
@@ -76,6 +80,11 @@ module sw_sender
   localparam int unsigned TotalBits = WordAtBits + 1;
   typedef logic [TotalBits-1:0] total_t;
 
+  // From the last word of a tag on: the word of its length, the end, and 1 (sw_siphash). From where a
+  // frame is given to be sent: sw_builder offers its first word 3 cycles later.
+  localparam int unsigned TagEndCycles = 4 * TagWordCycles + 1;
+  localparam bit StartsEarly = TagEndCycles < TagWordAt + 3;
+
   // To be reduced, or to be taken from a port.
   answer_t first_q;
   logic first_valid_q, begun_q, begins, first_over;
@@ -86,6 +95,7 @@ module sw_sender
   // To be sealed; and who gets it is looked for.
   answer_t second_q;
   logic second_valid_q, enters_q, sealed_q, second_over, gives;
+  logic hashes_q, is_nearly_sealed;
   total_t second_results_at_q;
   logic [Targets-1:0] targets_q;
   logic [Ports-1:0] round_q;  // those that get it at once
@@ -93,6 +103,7 @@ module sw_sender
   // To be sent.
   answer_t third_q;
   logic third_valid_q, start_q, is_last_round_q;
+  logic third_lacks_tag_q;
   logic [Ports-1:0] to_q;
 
   assign ready_o = !first_valid_q;
@@ -147,8 +158,7 @@ module sw_sender
     .write_at_i,
     .words_i,
     .store_i,
-    .store_port_i,
-    .store_child_i,
+    .store_ports_i,
     .store_slot_i   (slot_at_i),
     .storing_o,
     .busy_o         (reducer_busy),
@@ -174,7 +184,7 @@ module sw_sender
   );
 
   // Results go into the tag as they come.
-  logic tag_valid, unused_runs;
+  logic tag_valid, tag_runs, unused_soon;
   logic [63:0] tag;
   total_t results;
   assign results = written - second_results_at_q;
@@ -193,7 +203,8 @@ module sw_sender
     .word_at_o      (seal_at),
     .there_i        (results > total_t'(seal_at - word_at_t'(HeadWords))),
     .word_i         (seal_word),
-    .runs_o         (unused_runs),
+    .runs_o         (tag_runs),
+    .soon_o         (unused_soon),
     .tag_valid_o    (tag_valid),
     .tag_o          (tag)
   );
@@ -202,12 +213,13 @@ module sw_sender
   assign tag_at_o = second_q.slot_at[SlotAtBits-1:0];
   assign tag_o = second_q.seals ? tag : second_q.header.tag;
 
-  // Those that get it: one a cycle, to the first one behind a port that has one already.
+  // Those that get it: of all children the first one behind each port at once; others one a cycle, to
+  // the first one behind a port that has one already.
   address_t address, address_q;
   logic address_valid_q, looks;
   logic [TargetBits-1:0] target;
-  logic leads_nowhere, waits_for_round, gathered, chooses, send_done;
-  assign target = TargetBits'(lowest_of(MaxChildren'(targets_q)));
+  logic gathers_first, leads_nowhere, waits_for_round, gathered, chooses, send_done;
+  assign target = TargetBits'(lowest_of(MaxPorts'(targets_q)));
   assign target_o = 16'(target);
   assign target_group_at_o = second_q.group_at[GroupBits-1:0];
   always_comb begin
@@ -224,11 +236,14 @@ module sw_sender
   assign gathered = waits_for_round || (targets_q == '0 && !address_valid_q);
   assign chooses = address_valid_q && !leads_nowhere && !waits_for_round;
   assign lost_o = address_valid_q && leads_nowhere;
+  assign gathers_first = first_over && first_q.all;
+  assign first_group_at_o = first_q.group_at[GroupBits-1:0];
 
   // A round is given to be sent, or there is none.
   logic is_last_round;
   assign is_last_round = targets_q == '0 && !address_valid_q;
-  assign gives = second_valid_q && sealed_q && gathered && round_q != '0 && !third_valid_q;
+  assign is_nearly_sealed = sealed_q || (StartsEarly && hashes_q && !tag_runs);
+  assign gives = second_valid_q && is_nearly_sealed && gathered && round_q != '0 && !third_valid_q;
   assign second_over = second_valid_q && sealed_q && is_last_round && (gives || round_q == '0);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -236,6 +251,8 @@ module sw_sender
       second_valid_q <= 1'b0;
       enters_q <= 1'b0;
       sealed_q <= 1'b0;
+      hashes_q <= 1'b0;
+      third_lacks_tag_q <= 1'b0;
       address_valid_q <= 1'b0;
       round_q <= '0;
       third_valid_q <= 1'b0;
@@ -248,8 +265,14 @@ module sw_sender
       end else if (tag_valid) begin
         sealed_q <= 1'b1;
       end
+      hashes_q <= enters_q ? second_q.seals : hashes_q && !tag_valid;
+      third_lacks_tag_q <= (gives ? !sealed_q : third_lacks_tag_q) && !tag_valid;
       address_valid_q <= looks || waits_for_round;
-      round_q <= gives ? '0 : round_q | (Ports'(chooses) << address_q.port);
+      if (gathers_first) begin
+        round_q <= first_there_i;
+      end else begin
+        round_q <= gives ? '0 : round_q | (Ports'(chooses) << address_q.port);
+      end
       third_valid_q <= gives || (third_valid_q && !send_done);
       start_q <= gives;
     end
@@ -258,7 +281,7 @@ module sw_sender
     if (first_over) begin
       second_q <= first_q;
       second_results_at_q <= results_at;
-      targets_q <= first_q.targets[Targets-1:0];
+      targets_q <= first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0];
     end else begin
       if (tag_valid) second_q.header.tag <= tag;
       if (looks) targets_q[target] <= 1'b0;
@@ -269,6 +292,7 @@ module sw_sender
       to_q <= round_q;
       is_last_round_q <= is_last_round;
     end
+    if (tag_valid && (gives || third_lacks_tag_q)) third_q.header.tag <= tag;
   end
 
   logic raw, word_valid, word_taken;
@@ -338,6 +362,8 @@ module sw_sender
       .rst_ni,
       .choose_i (chooses && address_q.port == 8'(port)),
       .address_i(address_q),
+      .first_i  (gathers_first && first_there_i[port]),
+      .first_address_i(first_i[port]),
       .start_i  (gives),
       .raw_i    (raw),
       .sum_i    (ipv4_sum_so_far),
@@ -353,8 +379,12 @@ module sw_sender
   end
   assign word_taken = (taken | ~to_q) == '1;
 
+  tag_is_there_in_time :
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+      third_lacks_tag_q && !raw |-> !built_valid || built_at < word_at_t'(TagWordAt));
+
   logic unused_bits;
-  assign unused_bits = ^{first_q, second_q, third_q};
+  assign unused_bits = ^{first_q, second_q, third_q, first_i};
 
   frames_of_others_lead_somewhere :
   assert property (@(posedge clk_i) disable iff (!rst_ni)

@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a packet makes of its slot, and the switch do: the table of docs/switch-protocol.md, as
-// switch/model/group.cc has it. What comes of the inputs is there a cycle after them, and of
-// authentic_i without a clock.
+// switch/model/group.cc has it. What comes of the inputs is there a cycle after them.
 //
 // The packet is one of the group's, from its child or its parent; slot_i is what the group has at
-// its sequence modulo slots_i. authentic_i: its tag was made with the job's key; only a refusal's
-// need not be. slot_o is what the slot is from now on, if action_o is ActStore or ActTakeResult; with
-// complete_o the stored contribution is the last one. counter_o is counted. Of a refusal of the
-// packet's, reason_o is why.
+// its sequence modulo slots_i. slot_o is what the slot is from now on, if action_o is ActStore or
+// ActTakeResult; with complete_o the stored contribution is the last one. counter_o is counted. Of a
+// refusal of the packet's, reason_o is why. A refusal counts if its tag was made with the job's key,
+// or same_tag_o: it is that of what was sent.
+//
+// others_i are children of whom contributions that say the same came with the packet, and present_i
+// those with an operand. joins_o: all of these can be stored at once, as if one came after the other;
+// of that, all_slot_o and all_complete_o are what slot_o and complete_o are of the packet alone.
 module sw_slot_rules
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 (
   input  logic         clk_i,
   input  header_t      header_i,
-  input  logic         authentic_i,
   input  group_entry_t group_i,
   input  logic [15:0]  slots_i,
   input  slot_t        slot_i,
+  input  logic [MaxChildren-1:0] others_i,
+  input  logic [MaxChildren-1:0] present_i,
   output action_e      action_o,
   output counter_e     counter_o,
   output reason_e      reason_o,
+  output logic         same_tag_o,
   output logic         complete_o,
-  output slot_t        slot_o
+  output slot_t        slot_o,
+  output logic         joins_o,
+  output logic         all_complete_o,
+  output slot_t        all_slot_o
 );
 
   // What the packet is to the slot.
@@ -38,13 +46,16 @@ module sw_slot_rules
     logic arrived_before;
     logic completes_now;  // it would be the last one of its sequence
     logic completes_next;
+    logic all_complete_now;  // the same with the others
+    logic all_complete_next;
+    logic others_before;     // of one of them it has a contribution
     logic has_operands;   // the slot
     logic from_our_parents_child;
   } relation_t;
 
   relation_t to, to_q;
   logic [31:0] ahead;
-  logic [MaxChildren-1:0] child_bit;
+  logic [MaxChildren-1:0] child_bit, all_bits;
 
   assign ahead = header_i.header_sequence - slot_i.sequence_number;
   assign to.is_now = ahead == '0;
@@ -61,6 +72,10 @@ module sw_slot_rules
   assign to.arrived_before = (slot_i.arrived & child_bit) != '0;
   assign to.completes_now = (slot_i.arrived | child_bit) == group_i.children;
   assign to.completes_next = child_bit == group_i.children;
+  assign all_bits = child_bit | others_i;
+  assign to.all_complete_now = (slot_i.arrived | all_bits) == group_i.children;
+  assign to.all_complete_next = all_bits == group_i.children;
+  assign to.others_before = (slot_i.arrived & others_i) != '0;
   assign to.has_operands = slot_i.present != '0;
   assign to.from_our_parents_child = header_i.child == group_i.parent_child ||
       header_i.child == 16'(AllChildren);
@@ -80,6 +95,10 @@ module sw_slot_rules
     begun.offset = header_i.offset;
     begun.sequence_number = header_i.header_sequence;
   end
+
+  slot_state_e complete_state;
+  assign complete_state = group_i.root ? SlotResult : SlotSentUp;
+  assign same_tag_o = to_q.same_tag;
 
   logic has_result, begins;
   assign begins = !to_q.is_now;  // of what is stored
@@ -131,12 +150,7 @@ module sw_slot_rules
       end
       default: begin
         if (to_q.is_now && slot_i.state == SlotSentUp && to_q.from_our_parents_child) begin
-          // A parent without the key repeats the tag of what was sent to it.
-          if (authentic_i || to_q.same_tag) begin
-            action_o = ActPassRefusal;
-          end else begin
-            counter_o = CountBadTag;
-          end
+          action_o = ActPassRefusal;
         end
       end
     endcase
@@ -155,11 +169,21 @@ module sw_slot_rules
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;
     end
+    all_slot_o = slot_o;
+    all_slot_o.arrived |= others_i;
+    all_slot_o.present |= present_i;
     complete_o = action_o == ActStore && (begins ? to_q.completes_next : to_q.completes_now);
     if (complete_o) begin
-      slot_o.state = group_i.root ? SlotResult : SlotSentUp;
+      slot_o.state = complete_state;
       slot_o.empty = header_i.flags[EmptyFlagBit] && (begins || !to_q.has_operands);
     end
+    all_complete_o = begins ? to_q.all_complete_next : to_q.all_complete_now;
+    if (all_complete_o) begin
+      all_slot_o.state = complete_state;
+      all_slot_o.empty = header_i.flags[EmptyFlagBit] && present_i == '0 &&
+          (begins || !to_q.has_operands);
+    end
+    joins_o = action_o == ActStore && others_i != '0 && (begins || !to_q.others_before);
     if (action_o == ActTakeResult) begin
       slot_o.state = SlotResult;
       slot_o.empty = header_i.flags[EmptyFlagBit];

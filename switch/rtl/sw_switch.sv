@@ -4,9 +4,10 @@
 // sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
 //
 // Each port keeps Frames frames, and checks them as they come (sw_port); whole ones are begun one at a
-// time, in turn over the ports: taken_o is 1 for one cycle when the next of port taken_port_o is begun, and from there on
-// all that it makes the switch send leaves before what later ones do. No port's input waits for
-// another's.
+// time, in turn over the ports, and contributions that say the same of other children together with the
+// one whose turn it is. Of a port whose next frame is begun, taken_o is 1 for one cycle: what the switch
+// does, and counts, is as if one came after the other, those of one cycle in the order of the ports. All
+// that they make the switch send leaves before what later ones do. No port's input waits for another's.
 //
 // Outputs wait until what is sent is taken, and with them the engine: who is on the other side must
 // take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that
@@ -21,16 +22,15 @@ module sw_switch
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 #(
-  parameter  int unsigned Ports = 18,
-  parameter  int unsigned Children = 16,
-  parameter  int unsigned Jobs = 4,
-  parameter  int unsigned Groups = 4,
-  parameter  int unsigned ForwardEntries = 32,
-  parameter  int unsigned Window = 16,
-  parameter  int unsigned OperandBytes = BurstOperandBytes,
-  parameter  int unsigned TagWordCycles = 1,
-  parameter  int unsigned Frames = 3,
-  localparam int unsigned PortBits = $clog2(Ports)
+  parameter int unsigned Ports = 18,
+  parameter int unsigned Children = 16,
+  parameter int unsigned Jobs = 4,
+  parameter int unsigned Groups = 4,
+  parameter int unsigned ForwardEntries = 32,
+  parameter int unsigned Window = 16,
+  parameter int unsigned OperandBytes = BurstOperandBytes,
+  parameter int unsigned TagWordCycles = 1,
+  parameter int unsigned Frames = 3
 ) (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -54,14 +54,13 @@ module sw_switch
   output logic [Ports-1:0][WordBits-1:0]  m_data_o,
   output logic [WordBytes-1:0]            m_keep_o,  // and last: of all ports whose valid is 1
   output logic                            m_last_o,
-  output logic                            taken_o,
-  output logic [PortBits-1:0]             taken_port_o,
+  output logic [Ports-1:0]                taken_o,
   output logic [Groups-1:0]               touched_o,
   output logic [Counters-1:0][63:0]       counters_o
 );
 
-  if (Children < 2 || Children > MaxChildren || Ports > MaxChildren || Ports < 2) begin : g_bad_ports
-    $error("ports and children are 2 to 64");
+  if (Children < 2 || Children > MaxChildren || Ports > MaxPorts || Ports < 2) begin : g_bad_ports
+    $error("children are 2 to 64, and ports 2 to 66");
   end
   if (Jobs < 2 || Groups < 2 || ForwardEntries < 2) begin : g_bad_tables
     $error("tables have two entries at least");
@@ -72,14 +71,18 @@ module sw_switch
 
   logic [Ports-1:0] soon, checked, authentic, overruns, busy_q;  // busy: the frame is the engine's
   logic [Ports-1:0] done, store, writes_word, writes_last, frame_reads;
+  logic [Ports-1:0] begun, others_wait;
   packet_t [Ports-1:0] packets;
+  header_t [Ports-1:0] headers;
   word_t [Ports-1:0] words;
   word_at_t [Ports-1:0] write_at;
   word_at_t frame_at;
-  logic frame_read, writes, again, takes;
+  logic frame_read, writes, again, takes, tables_busy;
   job_entry_t [Jobs-1:0] jobs;
 
   for (genvar port = 0; port < Ports; ++port) begin : g_port
+    assign headers[port] = packets[port].head.header;
+
     sw_port #(
       .Frames(Frames),
       .Jobs(Jobs),
@@ -121,6 +124,10 @@ module sw_switch
   logic [$clog2(Groups)-1:0] target_group_at;
   logic [15:0] child_at, target_at;
   address_t child, target;
+  logic [$clog2(Groups)-1:0] first_group_at;
+  logic [Ports-1:0] first_there;
+  address_t [Ports-1:0] first;
+  logic [Children-1:0] not_first;
 
   assign writes = control_valid_i && control_ready_o;
 
@@ -142,10 +149,9 @@ module sw_switch
     .index_i         (control_index_i),
     .record_i        (control_record_i),
     .again_o         (again),
+    .busy_o          (tables_busy),
     .jobs_o          (jobs),
     .asks_i          (soon & ~busy_q),
-    .checked_i       (checked),
-    .authentic_i     (authentic),
     .packets_i       (packets),
     .take_i          (takes),
     .ready_o         (found_valid),
@@ -156,6 +162,10 @@ module sw_switch
     .target_group_at_i(target_group_at),
     .target_i        (target_at),
     .target_o        (target),
+    .first_group_at_i(first_group_at),
+    .first_there_o   (first_there),
+    .first_o         (first),
+    .not_first_o     (not_first),
     .touch_i         (touch),
     .touched_o
   );
@@ -164,13 +174,14 @@ module sw_switch
     if (!rst_ni) begin
       busy_q <= '0;
     end else begin
-      busy_q <= (busy_q | (Ports'(takes) << found.port)) & ~(done | (writes_word & writes_last));
+      busy_q <= (busy_q | (takes ? Ports'(found.others) | (Ports'(1) << found.port) : '0)) &
+          ~(done | others_wait | (writes_word & writes_last));
     end
   end
-  assign taken_o = takes;
-  assign taken_port_o = found.port[PortBits-1:0];
+  assign taken_o = begun;
 
   logic counts, lost;
+  logic [$clog2(Ports+1)-1:0] amount;
   counter_e counter;
 
   sw_engine #(
@@ -191,9 +202,15 @@ module sw_switch
     .control_table_i (table_e'(control_table_i)),
     .control_index_i,
     .control_record_i,
+    .tables_busy_i   (tables_busy),
     .found_valid_i   (found_valid),
     .found_i         (found),
     .take_o          (takes),
+    .headers_i       (headers),
+    .checked_i       (checked),
+    .authentic_i     (authentic),
+    .begun_o         (begun),
+    .release_o       (others_wait),
     .done_o          (done),
     .store_o         (store),
     .writes_i        (writes_word),
@@ -214,9 +231,14 @@ module sw_switch
     .target_group_at_o(target_group_at),
     .target_o        (target_at),
     .target_i        (target),
+    .first_group_at_o(first_group_at),
+    .first_there_i   (first_there),
+    .first_i         (first),
+    .not_first_i     (not_first),
     .touch_o         (touch),
     .counts_o        (counts),
     .counter_o       (counter),
+    .amount_o        (amount),
     .lost_o          (lost)
   );
 
@@ -227,6 +249,7 @@ module sw_switch
     .rst_ni,
     .counts_i  (counts),
     .counter_i (counter),
+    .amount_i  (amount),
     .lost_i    (lost),
     .overruns_i(overruns),
     .counters_o

@@ -19,6 +19,9 @@ package sw_switch_pkg;
   parameter int unsigned BytesBits = $clog2(FrameBytes + WordBytes + 1);
   parameter int unsigned WordAtBits = $clog2(FrameWords + 2);
 
+  // Ports that a switch may have: those of children, of a parent, and of the processor.
+  parameter int unsigned MaxPorts = MaxChildren + 2;
+
   typedef logic [WordBits-1:0] word_t;
   typedef logic [BytesBits-1:0] bytes_t;
   typedef logic [WordAtBits-1:0] word_at_t;  // of a frame
@@ -119,11 +122,11 @@ package sw_switch_pkg;
     logic [7:0]             port;  // that it came to
     logic                   job_found;
     logic [127:0]           key;
-    logic                   authentic;
     logic                   group_found;
     logic [15:0]            group_at;
     group_entry_t           group;
-    logic [MaxChildren-1:0] ports;  // to which it goes if it is for others
+    logic [MaxPorts-1:0]    ports;   // to which it goes if it is for others
+    logic [MaxPorts-1:0]    others;  // whose packets say the same of other children (sw_member)
   } found_t;
 
   // What is known of a slot; the operands and what was sent lie elsewhere.
@@ -173,7 +176,8 @@ package sw_switch_pkg;
     to_e                    to;
     header_t                header;
     bytes_t                 bytes;       // of the payload, or of the frame
-    logic [MaxChildren-1:0] targets;     // those it goes to: ports, children, or one
+    logic [MaxPorts-1:0]    targets;     // those it goes to: ports, children, or one
+    logic                   all;         // to all children of the group
     address_t               source;
     address_t               parent;
     logic [15:0]            group_at;
@@ -222,11 +226,20 @@ package sw_switch_pkg;
   endfunction
 
   // The first of those that are there.
-  function automatic logic [$clog2(MaxChildren)-1:0] lowest_of(logic [MaxChildren-1:0] there);
-    logic [$clog2(MaxChildren)-1:0] at;
+  function automatic logic [$clog2(MaxPorts)-1:0] lowest_of(logic [MaxPorts-1:0] there);
+    logic [$clog2(MaxPorts)-1:0] at;
     at = '0;
-    for (int unsigned i = MaxChildren; i > 0; --i) if (there[i-1]) at = $clog2(MaxChildren)'(i - 1);
+    for (int unsigned i = MaxPorts; i > 0; --i) if (there[i-1]) at = $clog2(MaxPorts)'(i - 1);
     return at;
+  endfunction
+
+  // Of two contributions: they say the same of the same message, each of its own child.
+  function automatic logic is_same_message(header_t header, header_t other);
+    return header.op == other.op && header.header_type == other.header_type &&
+        header.count == other.count && header.job == other.job && header.group == other.group &&
+        header.header_sequence == other.header_sequence && header.offset == other.offset &&
+        header.slot == other.slot && header.flags[BurstFlagBit] == other.flags[BurstFlagBit] &&
+        header.flags[LastFlagBit] == other.flags[LastFlagBit];
   endfunction
 
   // Bytes of an operand, whether it is there or not.

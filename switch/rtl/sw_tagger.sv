@@ -7,7 +7,7 @@
 // for one cycle, or clear_i, one cycle, which ends it without a tag. word_i is the word of the frame
 // word_at_o of two cycles before, of those in which read_o is 1: in others it stays. It is asked for in
 // cycles in which there_i says that it can be read; of the head nothing is. WordCycles a word: 1, 2 or 4
-// (sw_siphash).
+// (sw_siphash). soon_o: the tag is there in a few cycles, 8 or a word of 4 and its end.
 module sw_tagger
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
@@ -26,6 +26,7 @@ module sw_tagger
   input  logic         there_i,
   input  word_t        word_i,
   output logic         runs_o,  // words are missing
+  output logic         soon_o,
   output logic         tag_valid_o,
   output logic [63:0]  tag_o
 );
@@ -58,6 +59,13 @@ module sw_tagger
   assign word_at_o = asked_q;
   assign read_o = !valid_q || (takes && !in_head);
   assign runs_o = runs_q;
+
+  // With a word a cycle it is soon there when two are missing.
+  logic two_missing;
+  assign two_missing = in_head ?
+      head_at_q == HeadAtBits'(TaggedWords - 1) && payload_bytes_i <= bytes_t'(WordBytes) :
+      rest_q <= bytes_t'(2 * WordBytes);
+  assign soon_o = !runs_q || (WordCycles == 1 && two_missing);
 
   sw_siphash #(
     .WordCycles(WordCycles)

@@ -5,16 +5,15 @@
 module sw_switch_registered
   import sw_switch_pkg::*;
 #(
-  parameter  int unsigned Ports = 6,  // four children, a parent, the processor
-  parameter  int unsigned Children = 4,
-  parameter  int unsigned Jobs = 2,
-  parameter  int unsigned Groups = 2,
-  parameter  int unsigned ForwardEntries = 8,
-  parameter  int unsigned Window = 4,
-  parameter  int unsigned OperandBytes = 1408,
-  parameter  int unsigned TagWordCycles = 4,
-  parameter  int unsigned Frames = 2,
-  localparam int unsigned PortBits = $clog2(Ports)
+  parameter int unsigned Ports = 6,  // four children, a parent, the processor
+  parameter int unsigned Children = 4,
+  parameter int unsigned Jobs = 2,
+  parameter int unsigned Groups = 2,
+  parameter int unsigned ForwardEntries = 8,
+  parameter int unsigned Window = 4,
+  parameter int unsigned OperandBytes = 1408,
+  parameter int unsigned TagWordCycles = 4,
+  parameter int unsigned Frames = 2
 ) (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -38,8 +37,7 @@ module sw_switch_registered
   output logic [Ports-1:0][WordBits-1:0]  m_data_o,
   output logic [WordBytes-1:0]            m_keep_o,
   output logic                            m_last_o,
-  output logic                            taken_o,
-  output logic [PortBits-1:0]             taken_port_o,
+  output logic [Ports-1:0]                taken_o,
   output logic [Groups-1:0]               touched_o,
   input  logic [4:0]                      counter_at_i,
   output logic [63:0]                     counter_o
@@ -57,8 +55,8 @@ module sw_switch_registered
   logic [Ports-1:0][WordBytes-1:0] s_keep;
   logic [Ports-1:0][WordBits-1:0] m_data;
   logic [WordBytes-1:0] m_keep;
-  logic m_last, taken;
-  logic [PortBits-1:0] taken_port;
+  logic m_last;
+  logic [Ports-1:0] taken;
   logic [Groups-1:0] touched;
   logic [4:0] counter_at;
   logic [Counters-1:0][63:0] counters;
@@ -97,7 +95,6 @@ module sw_switch_registered
     .m_keep_o        (m_keep),
     .m_last_o        (m_last),
     .taken_o         (taken),
-    .taken_port_o    (taken_port),
     .touched_o       (touched),
     .counters_o      (counters)
   );
@@ -125,7 +122,6 @@ module sw_switch_registered
     m_keep_o <= m_keep;
     m_last_o <= m_last;
     taken_o <= taken;
-    taken_port_o <= taken_port;
     touched_o <= touched;
     counter_o <= counters[counter_at];
   end

@@ -5,7 +5,9 @@
 #include <verilated.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
+#include <type_traits>
 
 namespace carillon::tree {
 namespace {
@@ -17,6 +19,36 @@ constexpr int kStillCycles = 8;
 // In the order of counter_e of sw_switch_pkg: what may be counted in a tree that loses nothing.
 constexpr std::size_t kOperandsCounter = 0, kResultsCounter = 1, kForwardedCounter = 15;
 constexpr std::size_t kCounters = 18;
+
+// Signals of a bit per port are numbers, or arrays of words where there are more than 64 ports.
+template <class Bits, class Signal>
+void put(const Bits& bits, Signal& signal) {
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    if constexpr (std::is_integral_v<Signal>) {
+      signal = static_cast<Signal>(i == 0 ? bits[0] : signal | std::uint64_t{bits[i]} << (32 * i));
+    } else {
+      signal[i] = bits[i];
+    }
+  }
+}
+
+template <class Bits, class Signal>
+Bits bits_of(const Signal& signal) {
+  Bits bits{};
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    if constexpr (std::is_integral_v<Signal>) {
+      bits[i] = static_cast<std::uint32_t>(std::uint64_t{signal} >> (32 * i));
+    } else {
+      bits[i] = signal[i];
+    }
+  }
+  return bits;
+}
+
+template <class Bits>
+bool any(const Bits& bits) {
+  return std::ranges::any_of(bits, [](std::uint32_t word) { return word != 0; });
+}
 
 }  // namespace
 
@@ -31,8 +63,8 @@ HardwareSwitch::HardwareSwitch(const rtl::Address& own)
   it.control_port_i = kProcessorPort;
   it.patience_i = kPatienceWithoutEnd;
   it.control_valid_i = 0;
-  it.s_valid_i = 0;
-  it.m_ready_i = 0;
+  put(PortBits{}, it.s_valid_i);
+  put(PortBits{}, it.m_ready_i);
   for (const int level : {1, 0, 1}) {
     it.rst_ni = level != 0;
     it.eval();
@@ -105,25 +137,33 @@ void HardwareSwitch::run(Cycles begin, Cycles end) {
 // Whether anything is offered.
 bool HardwareSwitch::offer(Cycles cycle) {
   TreeSwitch& it = *module_;
-  std::uint32_t valid = 0, last = 0, ready = 0;
+  PortBits valid{}, last{}, ready{};
   for (std::size_t i = 0; i < kPorts; ++i) {
     const Port& port = ports_[i];
-    const std::uint32_t bit = std::uint32_t{1} << i;
-    if (port.out == nullptr || port.free <= cycle) ready |= bit;
+    const std::uint32_t bit = std::uint32_t{1} << (i % 32);
+    if (port.out == nullptr || port.free <= cycle) ready[i / 32] |= bit;
     if (port.in == nullptr || port.in->next() > cycle) continue;
     const Word& word = port.in->front();
-    valid |= bit;
-    if (word.last) last |= bit;
+    valid[i / 32] |= bit;
+    if (word.last) last[i / 32] |= bit;
     it.s_data_i[2 * i] = static_cast<std::uint32_t>(word.data);
     it.s_data_i[2 * i + 1] = static_cast<std::uint32_t>(word.data >> 32);
     std::uint32_t& keep = it.s_keep_i[i / 4];
     const std::size_t shift = kWordBytes * (i % 4);
     keep = (keep & ~(0xffU << shift)) | std::uint32_t{word.keep} << shift;
   }
-  it.s_valid_i = valid;
-  it.s_last_i = last;
-  it.m_ready_i = ready;
-  return valid != 0;
+  put(valid, it.s_valid_i);
+  put(last, it.s_last_i);
+  put(ready, it.m_ready_i);
+  return any(valid);
+}
+
+void HardwareSwitch::for_each(const PortBits& bits, void (HardwareSwitch::*handle)(std::size_t)) {
+  for (std::size_t i = 0; i < bits.size(); ++i) {
+    for (std::uint32_t word = bits[i]; word != 0; word &= word - 1) {
+      (this->*handle)(32 * i + static_cast<std::size_t>(std::countr_zero(word)));
+    }
+  }
 }
 
 void HardwareSwitch::take_in(std::size_t at) {
@@ -160,16 +200,18 @@ void HardwareSwitch::step() {
   TreeSwitch& it = *module_;
   const bool offered = offer(now_);
   it.eval();
-  const std::uint32_t taken = it.s_valid_i & it.s_ready_o;
-  const std::uint32_t sent = it.m_valid_o & it.m_ready_i;
-  for (std::uint32_t bits = taken; bits != 0; bits &= bits - 1) {
-    take_in(static_cast<std::size_t>(std::countr_zero(bits)));
+  const auto sending = bits_of<PortBits>(it.m_valid_o);
+  const auto valid = bits_of<PortBits>(it.s_valid_i), ready = bits_of<PortBits>(it.s_ready_o);
+  const auto takes = bits_of<PortBits>(it.m_ready_i), begun = bits_of<PortBits>(it.taken_o);
+  PortBits taken{}, sent{};
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    taken[i] = valid[i] & ready[i];
+    sent[i] = sending[i] & takes[i];
+    untaken_ -= std::popcount(begun[i]);
   }
-  for (std::uint32_t bits = sent; bits != 0; bits &= bits - 1) {
-    send_out(static_cast<std::size_t>(std::countr_zero(bits)));
-  }
-  if (it.taken_o != 0) --untaken_;
-  const bool moves = offered || it.m_valid_o != 0 || it.control_ready_o == 0 || it.taken_o != 0;
+  for_each(taken, &HardwareSwitch::take_in);
+  for_each(sent, &HardwareSwitch::send_out);
+  const bool moves = offered || any(sending) || it.control_ready_o == 0 || any(begun);
   still_ = moves ? 0 : still_ + 1;
   tick();
   ++evaluated_;

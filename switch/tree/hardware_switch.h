@@ -19,10 +19,10 @@ class TreeSwitch;
 namespace carillon::tree {
 
 // As CMakeLists.txt has Verilator make it.
-inline constexpr std::size_t kRadix = 16;  ///< children, at ports from 0 on
-inline constexpr std::size_t kParentPort = 16;
-inline constexpr std::uint8_t kProcessorPort = 17;
-inline constexpr std::size_t kPorts = 18;
+inline constexpr std::size_t kRadix = CARILLON_TREE_RADIX;  ///< children, at ports from 0 on
+inline constexpr std::size_t kParentPort = kRadix;
+inline constexpr std::uint8_t kProcessorPort = kRadix + 1;
+inline constexpr std::size_t kPorts = kRadix + 2;
 inline constexpr std::uint16_t kWindow = 16;
 inline constexpr std::uint16_t kOperandBytes = aggregate::kBurstOperandBytes;
 inline constexpr std::size_t kForwardEntries = 64;
@@ -71,11 +71,14 @@ class HardwareSwitch final : public Node {
     Cycles free = 0;      // the link takes the next word
   };
 
+  using PortBits = std::array<std::uint32_t, (kPorts + 31) / 32>;  // the lowest ports first
+
   [[nodiscard]] bool rests() const;
   [[nodiscard]] Cycles next_arrival() const;
   void tick();
   void step();
   bool offer(Cycles cycle);
+  void for_each(const PortBits& bits, void (HardwareSwitch::*handle)(std::size_t));
   void take_in(std::size_t port);
   void send_out(std::size_t port);
 

@@ -36,6 +36,16 @@ class SwitchTree(CliTest):
         self.assertEqual(cycles("--send-ns", 364), plain + 10)
         self.assertEqual(cycles("--receive-ns", 264), plain + 10)
 
+    def test_clock_and_radix(self):
+        said = self.ok("switch-tree", "-n", "2,5", "--mhz", 312.5, "--radix", 4, "--json").json
+        self.assertEqual((said["cycle_ns"], said["radix"]), (3.2, 4))
+        self.assertEqual([row["levels"] for row in said["rows"]], [1, 2])
+        self.assertIn("4 ports at 312.5 MHz",
+                      self.ok("switch-tree", "-n", 2, "--mhz", 312.5, "--ports", 4).out)
+        self.fails("--mhz excludes --cycle-ns", "switch-tree", "--mhz", 100, "--cycle-ns", 10,
+                   status=2)
+        self.fails("--radix", "switch-tree", "--radix", 65, status=2)
+
     def test_against_hosts(self):
         said = self.ok("switch-tree", "-n", 16, "--against", "writes", "--json").json
         hosts = said["rows"][0]["hosts"]

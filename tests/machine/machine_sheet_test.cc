@@ -102,8 +102,10 @@ TEST(MachineFiles, SwitchesThatReduce) {
   EXPECT_EQ(machine.in_switch.cycle_ps, 6'400);
   EXPECT_EQ(machine.in_switch.link_ps, 200'000);
   const Sheet sheet = load_sheet("hu2013").value();
+  ASSERT_NE(sheet.find("switch.send_ns"), nullptr);
+  EXPECT_TRUE(sheet.find("switch.send_ns")->estimate);
   ASSERT_NE(sheet.find("switch.up_cycles"), nullptr);
-  EXPECT_TRUE(sheet.find("switch.up_cycles")->estimate);
+  EXPECT_FALSE(sheet.find("switch.up_cycles")->estimate);
 }
 
 // hu2013 with one of the values of [switch] replaced by another, and the end of its range.

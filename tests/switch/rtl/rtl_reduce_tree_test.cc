@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -21,14 +21,15 @@ namespace carillon::rtl {
 namespace {
 
 constexpr std::size_t kPorts = 5, kLanes = 2;
-constexpr std::size_t kCycles = 3 * 8;  // three levels of CombineCycles
+constexpr std::uint64_t kCycles = 3 * 8;       // three levels of CombineCycles
+constexpr std::uint64_t kQuickCycles = 3 * 2;  // and of QuickCycles
 constexpr std::uint64_t kBeats = 100'000;
 constexpr int kMaxFailures = 10;
 
 using Beat = std::array<std::uint64_t, kLanes>;
 
 struct Input {
-  bool valid = false;
+  bool valid = false, quick = false;
   Operation operation = {Op::kSum, Type::kInt32};
   unsigned present = 0;
   std::array<Beat, kPorts> beats = {};
@@ -56,23 +57,31 @@ class ReduceTreeTest : public testing::Test {
   void forget() {
     tree_->valid_i = 0;
     reset(*tree_);
-    pending_.assign(kCycles - 1, {});
+    pending_.clear();
+    slow_until_ = 0;
   }
 
   void cycle(const Input& input) {
     tree_->valid_i = input.valid;
+    tree_->quick_i = input.quick;
     tree_->operation_i = operation_bits(input.operation);
     tree_->present_i = static_cast<std::uint8_t>(input.present);
     std::memcpy(tree_->beats_i.data(), input.beats.data(), sizeof(input.beats));
-    pending_.push_back(input);
+    ++now_;
+    const std::uint64_t due = now_ + (input.quick ? kQuickCycles : kCycles) - 1;
+    if (input.valid) pending_[due] = input;
+    if (input.valid && !input.quick) slow_until_ = due;
     rise(*tree_);
-    check(pending_.front());
-    pending_.pop_front();
+    check(pending_[now_]);
+    pending_.erase(now_);
     fall(*tree_);
   }
 
+  // No beat that is not quick is on its way.
+  [[nodiscard]] bool may_be_quick() const { return now_ >= slow_until_; }
+
   void TearDown() override {
-    for (std::size_t i = 1; i < kCycles; ++i) cycle({});
+    for (std::uint64_t i = 1; i < kCycles; ++i) cycle({});
     EXPECT_LE(failures_, kMaxFailures) << "and more";
   }
 
@@ -83,6 +92,7 @@ class ReduceTreeTest : public testing::Test {
     }
     if (!input.valid) return;
     ++checked_;
+    EXPECT_EQ(tree_->quick_o != 0, input.quick);
     const auto expected = reference(input);
     Beat beat;
     std::memcpy(beat.data(), tree_->beat_o.data(), sizeof(beat));
@@ -107,8 +117,8 @@ class ReduceTreeTest : public testing::Test {
   }
 
   ModulePointer<ReduceTree> tree_ = make_module<ReduceTree>();
-  std::deque<Input> pending_;
-  std::uint64_t checked_ = 0;
+  std::map<std::uint64_t, Input> pending_;  // by the cycle in which its result comes
+  std::uint64_t now_ = 0, slow_until_ = 0, checked_ = 0;
   int failures_ = 0;
 };
 
@@ -147,14 +157,56 @@ TEST_F(ReduceTreeTest, BeatsWithGaps) {
   }
 }
 
+bool is_quick(const Operation& operation) {
+  return operation.op != Op::kSum || operation.type == Type::kInt32 ||
+         operation.type == Type::kInt64;
+}
+
+TEST_F(ReduceTreeTest, QuickBeatsWithEachSetOfPorts) {
+  Operands operands(6);
+  for (const Operation& operation : all_operations()) {
+    if (!is_quick(operation)) continue;
+    for (unsigned present = 0; present < 1U << kPorts; ++present) {
+      Input input = random_input(operands, operation, present);
+      input.quick = true;
+      cycle(input);
+    }
+  }
+  EXPECT_GE(checked_, 500U);
+}
+
+// Quick ones, then others right behind them, which they do not wait for, and so on.
+TEST_F(ReduceTreeTest, QuickBeatsBetweenOthers) {
+  const std::uint64_t beats = setting("CARILLON_TEST_RTL_OPERANDS", kBeats);
+  const auto operations = all_operations();
+  Operands operands(7);
+  std::uint64_t quick_beats = 0;
+  bool wants_quick = true;
+  while (checked_ < beats) {
+    if (operands.below(16) == 0) wants_quick = !wants_quick;
+    const Operation& operation = operations[operands.below(operations.size())];
+    Input input = random_input(operands, operation, static_cast<unsigned>(operands.below(32)));
+    input.quick = wants_quick;
+    input.valid =
+        operands.below(4) != 0 && (!wants_quick || (is_quick(operation) && may_be_quick()));
+    if (input.valid && input.quick) ++quick_beats;
+    cycle(input);
+  }
+  EXPECT_GT(quick_beats, beats / 100);
+}
+
 TEST_F(ReduceTreeTest, ResetForgetsWhatIsOnItsWay) {
   Operands operands(5);
-  for (std::size_t gone = 1; gone <= kCycles; ++gone) {
-    for (std::size_t i = 0; i < gone; ++i) {
-      cycle(random_input(operands, {Op::kMax, Type::kFloat32}, 0x15));
+  for (const bool quick : {false, true}) {
+    for (std::uint64_t gone = 1; gone <= kCycles; ++gone) {
+      for (std::uint64_t i = 0; i < gone; ++i) {
+        Input input = random_input(operands, {Op::kMax, Type::kFloat32}, 0x15);
+        input.quick = quick;
+        cycle(input);
+      }
+      forget();
+      for (std::uint64_t i = 0; i < kCycles; ++i) cycle({});
     }
-    forget();
-    for (std::size_t i = 0; i < kCycles; ++i) cycle({});
   }
 }
 

@@ -167,21 +167,18 @@ TEST(RtlTreeTimeTest, IsTheSumOfItsHops) {
   EXPECT_EQ(call.cycles, sum);
 }
 
-// With the cycles of a full switch from here the simulator says what trees of such take (this is
-// its closed form). It knows no cycles of hosts, and counts more bytes of a frame: a fiftieth, at
-// most.
+// The machine has the cycles of a full switch from here, and with these the simulator says what
+// trees of such take (this is its closed form). It knows no cycles of hosts, and counts more bytes
+// of a frame: a fiftieth, at most.
 TEST(RtlTreeTimeTest, AsTheSimulatorHasIt) {
   constexpr double kFiftieth = 0.02;
   const Message word = {Op::kSum, Type::kInt64, 1};
   const Hop full = call_of(*tree_of(config_of(32)), word).hops.front();
-  machine::Machine machine = hu2013();
-  machine::InSwitch& s = machine.in_switch;
+  const machine::Machine machine = hu2013();
+  const machine::InSwitch& s = machine.in_switch;
   const std::int64_t frame_ps = machine::packet_ps(machine, 8);
-  s.up_cycles = 0;
-  const std::int64_t up_ps = full.up * s.cycle_ps - machine::combine_ps(s, 8) - frame_ps;
-  s.up_cycles = static_cast<std::int32_t>(up_ps / s.cycle_ps);
-  s.down_cycles =
-      static_cast<std::int32_t>((full.down.value() * s.cycle_ps - frame_ps) / s.cycle_ps);
+  EXPECT_EQ(full.up * s.cycle_ps, machine::combine_ps(s, 8) + frame_ps);
+  EXPECT_EQ(full.down.value() * s.cycle_ps, machine::forward_ps(s) + frame_ps);
   for (const std::int32_t hosts : {16, 256}) {
     const auto ours = static_cast<double>(
         call_of(*tree_of(config_of(static_cast<std::uint32_t>(hosts))), word).cycles * s.cycle_ps);

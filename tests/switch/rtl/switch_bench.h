@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -36,7 +37,8 @@ class SwitchBench {
  public:
   using Handler = std::function<void(std::size_t port, const Bytes& frame)>;
 
-  /// `taken`: the switch begins with a frame; `sent`: one has left it.
+  /// `taken`: the switch begins with a frame, with those of a cycle in the order of the ports;
+  /// `sent`: one has left it.
   SwitchBench(std::uint64_t seed, Handler taken, Handler sent)
       : taken_(std::move(taken)), sent_(std::move(sent)), random_(seed) {
     switch_->own_mac_i = kSwitch.mac;
@@ -62,6 +64,8 @@ class SwitchBench {
   void send(std::size_t port, Bytes frame) { ports_[port].in.push_back(std::move(frame)); }
   [[nodiscard]] std::size_t waiting(std::size_t port) const { return ports_[port].in.size(); }
   [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
+  /// Cycles in which it has begun with more than one frame.
+  [[nodiscard]] std::uint64_t together() const { return together_; }
   [[nodiscard]] std::uint64_t counter(std::size_t i) const {
     return std::uint64_t{switch_->counters_o[2 * i + 1]} << 32 | switch_->counters_o[2 * i];
   }
@@ -93,12 +97,14 @@ class SwitchBench {
     wrote_ = switch_->control_valid_i != 0 && switch_->control_ready_o != 0;
     if (wrote_) touched_ = switch_->touched_o;
     const auto ready = switch_->s_ready_o, valid = switch_->m_valid_o;
-    if (switch_->taken_o != 0) {
-      auto& begun = ports_[switch_->taken_port_o].begun;
+    for (std::size_t i = 0; i < kPorts; ++i) {
+      if ((switch_->taken_o >> i & 1) == 0) continue;
+      auto& begun = ports_[i].begun;
       ASSERT_FALSE(begun.empty());
-      taken_(switch_->taken_port_o, begun.front());
+      taken_(i, begun.front());
       begun.pop_front();
     }
+    if (std::popcount(switch_->taken_o) > 1) ++together_;
     for (std::size_t i = 0; i < kPorts; ++i) {
       if (ports_[i].offers && (ready >> i & 1) != 0) advance(ports_[i]);
       if ((valid >> i & 1) != 0 && (switch_->m_ready_i >> i & 1) != 0) collect(i);
@@ -165,7 +171,7 @@ class SwitchBench {
   Operands random_;
   ModulePointer<SwitchModule> switch_ = make_module<SwitchModule>();
   std::array<Port, kPorts> ports_;
-  std::uint64_t cycles_ = 0, touched_ = 0;
+  std::uint64_t cycles_ = 0, touched_ = 0, together_ = 0;
   bool wrote_ = false;
 };
 

@@ -24,14 +24,15 @@ inline constexpr std::size_t kChildren = 16, kGroups = 3, kWindow = 16, kOperand
 inline constexpr std::size_t kTagWordCycles = 4;
 inline constexpr std::uint64_t kFrames = 300;  // of a test
 // Six of the children are sent to at once, then six more, and four: the frame takes 13 cycles for
-// each round, while the addresses of the next one are read.
-inline constexpr std::uint64_t kLaterRoundsCycles = 15 + 15;
+// each round, while the addresses of the next one are read. Of the tag of four cycles a word.
+inline constexpr std::uint64_t kOneBlockCycles = 108;
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
 inline constexpr std::size_t kTagWordCycles = 1;
 inline constexpr std::uint64_t kFrames = 5000;
-inline constexpr std::uint64_t kLaterRoundsCycles = 0;  // each child has its own port
+// Without the tree of adders.
+inline constexpr std::uint64_t kOneBlockCycles = 36;
 #endif
 
 }  // namespace carillon::rtl

@@ -93,6 +93,33 @@ class Traffic {
     return input;
   }
 
+  /// Contributions of a group's children to the same packet, of most of them, for each port: mostly
+  /// they go together. To be sent at once.
+  std::vector<Input> round() {
+    TestGroup& group = groups[random_.below(groups.size())];
+    const std::uint32_t sequence =
+        one_of(8) ? sequence_of(group)
+                  : group.base + static_cast<std::uint32_t>(one_of(3) ? group.window - 1 : 0);
+    std::vector<Input> inputs;
+    const bool is_odd = one_of(3), all_are_empty = one_of(12);
+    for (std::size_t child = 0; child < kChildren; ++child) {
+      if (!group.children[child].has_value() || one_of(16)) continue;
+      Header header = message(group, sequence);
+      header.kind = Kind::kContribute;
+      header.child = static_cast<std::uint16_t>(child);
+      if (header.count == 0 || all_are_empty || one_of(12)) header.flags |= aggregate::kEmptyFlag;
+      if (one_of(12)) header.flags |= aggregate::kAgainFlag;
+      if (is_odd && one_of(8)) twist(header);
+      Address from = *group.children[child];
+      if (is_odd && one_of(12)) from = host(random_.below(kHosts));
+      inputs.push_back(packet(from, header, payload(header)));
+      if (is_odd && one_of(8)) inputs.back().port = random_.below(kPorts);
+      if (is_odd && one_of(12)) spoil(inputs.back().frame);
+      if (is_odd && one_of(8)) inputs.push_back({random_.below(kPorts), inputs.back().frame});
+    }
+    return inputs;
+  }
+
   /// Another shape.
   void change(TestGroup& group, std::uint32_t id) {
     group = {.job = kJobs[random_.below(kJobs.size())], .group = id, .first = first_};
