@@ -22,7 +22,8 @@ constexpr std::uint64_t kEnough = 5000;         // frames, so that all that is c
 constexpr std::uint64_t kMostCycles = 200'000;  // without a frame that is begun or sent
 // Of an element of each child: a level of the reducer's tree takes 2 cycles, and 8 with sums of
 // floats. 42 and 60 for five children, as docs/switch-hardware.md has it.
-constexpr std::uint64_t kBlockCycles = kOneBlockCycles + 2 * std::bit_width(kChildren - 1);
+constexpr std::uint64_t kBlockCycles =
+    kOneBlockCycles + kHeaderTagCycles + 2 * std::bit_width(kChildren - 1);
 constexpr std::uint64_t kFloatBlockCycles = kOneBlockCycles + 8 * std::bit_width(kChildren - 1);
 // If they come at once, it is the same.
 [[maybe_unused]] constexpr std::uint64_t kBlockAtOnceCycles = kBlockCycles;

@@ -112,6 +112,7 @@ class Traffic {
       if (is_odd && one_of(8)) twist(header);
       Address from = *group.children[child];
       if (is_odd && one_of(12)) from = host(random_.below(kHosts));
+      if (is_odd && one_of(12)) from.endpoint.port ^= 1;  // somebody else of the same address
       inputs.push_back(packet(from, header, payload(header)));
       if (is_odd && one_of(8)) inputs.back().port = random_.below(kPorts);
       if (is_odd && one_of(12)) spoil(inputs.back().frame);
