@@ -17,10 +17,14 @@ thread_local bool g_short = false;
 
 }  // namespace
 
-// The other forms are the library's, and call this. Not inlined: GCC would take free for the wrong
-// partner of the new that it sees.
+// The other forms are the library's, and call this; but what is asked for with nothrow is freed by
+// the same delete, and a sanitizer's library has its own for that. Not inlined: GCC would take free
+// for the wrong partner of the new that it sees.
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  return g_short && bytes >= kLong ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+}
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  void* const memory = g_short && bytes >= kLong ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  void* const memory = operator new(bytes, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
