@@ -92,7 +92,9 @@ Status Tree::write_tables() {
 
 Status Tree::write_group(std::size_t at) {
   const Place& place = places_.all()[at];
+  std::uint64_t children = 0;
   for (std::size_t child = 0; child < place.children; ++child) {
+    children |= std::uint64_t{1} << child;
     const std::size_t below = place.first_child + child;
     const Address address =
         place.of_hosts ? host_address(below, child) : switch_address(below, child);
@@ -104,7 +106,7 @@ Status Tree::write_group(std::size_t at) {
   group.add(1, 1).add(kJob, 32).add(kGroup, 32).add(place.is_root ? 1 : 0, 1);
   group.add(place.is_root ? Address{} : switch_address(place.parent, kParentPort));
   group.add(place.child, 16).add(membership_.window, 16).add(membership_.operand_bytes, 16);
-  group.add(0, 32).add(~std::uint64_t{0} >> (64 - place.children), 64);
+  group.add(0, 32).add(children, 64);
   return switches_[at]->write(Table::kGroups, kGroupAt, group);
 }
 
