@@ -12,6 +12,7 @@
 // first message to it, to its end only, in memory that the next one uses again.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -106,6 +107,11 @@ class Simulation {
     State state = State::kDone;  // of a rank that has not begun, too
     bool posting = false;        // the CPU's part of the post it is at is done
     bool landed = false;         // the message it has taken last was read to where it stays
+
+    // The CPU is free at `cpu`; what has been posted leaves when it was, whatever else is done since.
+    void begin_at(std::int64_t cpu) {
+      if (!posting) ready = std::max(ready, cpu);
+    }
   };
   struct Credit {
     std::int64_t posted = 0, released = 0;

@@ -136,8 +136,8 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
     }
     ++report_.messages;
     report_.bytes += costs.transfer.bytes;
-    // The NIC is asked when it is time: others of the node may be first.
-    strand->posting = careful_ && remote && end > begin;
+    // The NIC is asked when it is time: others of the node, or other strands, may be first.
+    strand->posting = (careful_ || shares_cpu(state_of(id))) && remote && end > begin;
     if (strand->posting) return true;
   }
   strand->posting = false;

@@ -188,7 +188,7 @@ void Simulation<kFull>::run(std::uint32_t id) {
     if (strand == nullptr || !take_core(id, strand->ready)) return;
   }
   while (StrandState* const strand = next_strand(&state)) {
-    strand->ready = std::max(strand->ready, state.cpu);
+    strand->begin_at(state.cpu);
     do {
       if (strand->ready >= limit_of(state)) return wake_at(id, strand->ready);
     } while (do_step(id, strand) && !shares_cpu(state));

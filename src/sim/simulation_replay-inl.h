@@ -81,7 +81,7 @@ bool Simulation<kFull>::next_member(std::uint32_t agent, std::uint32_t* member,
     *strand = next;
   }
   if (*strand == nullptr) return false;
-  (*strand)->ready = std::max((*strand)->ready, state_of(agent).cpu);
+  (*strand)->begin_at(state_of(agent).cpu);
   return true;
 }
 
