@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from support import CliTest, main, run
+from support import CliTest, main, run, yielding
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 RANKS = 3
@@ -72,7 +72,7 @@ class Stats(CliTest):
         """What each rank says, and what the program prints."""
         prefix = self.folder / "stats"
         done = self.ok("run", "-n", ranks, PROBES / f"stats_probe-{mpi}", *words,
-                       CARILLON_STATS=str(prefix), **environment)
+                       CARILLON_STATS=str(prefix), **yielding(mpi), **environment)
         said = [json.loads(Path(f"{prefix}.{rank}.json").read_text()) for rank in range(ranks)]
         return said, dict(line.split() for line in done.out.splitlines())
 
@@ -185,7 +185,8 @@ class Stats(CliTest):
 
     def test_table(self):
         for mpi in MPIS:
-            done = self.ok("run", "-n", RANKS, "--stats", PROBES / f"stats_probe-{mpi}")
+            done = self.ok("run", "-n", RANKS, "--stats", PROBES / f"stats_probe-{mpi}",
+                           **yielding(mpi))
             self.assertRegex(done.err, r"\n  Allreduce +8 +1  1 intercommunicator\n")
             table = done.err.partition("  on each communicator ")[2]
             self.assertRegex(table, r"^ +calls +bytes in +bytes out +time ms  how\n"
@@ -198,7 +199,8 @@ class Stats(CliTest):
 
     def test_json(self):
         for mpi in MPIS:
-            done = self.ok("run", "-n", RANKS, "--stats", "--json", PROBES / f"stats_probe-{mpi}")
+            done = self.ok("run", "-n", RANKS, "--stats", "--json", PROBES / f"stats_probe-{mpi}",
+                           **yielding(mpi))
             line, = [line for line in done.err.splitlines() if line.startswith("{")]
             stats = json.loads(line)
             self.assertEqual((stats["rank"], stats["ranks"]), (0, RANKS))

@@ -32,6 +32,13 @@ def clean_environment(extra):
     return environment
 
 
+def yielding(mpi):
+    """Variables by which ranks of MPICH that wait give their core to others (tests/mpi/yielding.c):
+    those of more ranks than cores wait for each other's time slices else."""
+    library = Path(os.environ.get("CLUSTER_PROBES", "build/tests")) / "libyielding.so"
+    return {"LD_PRELOAD": str(library)} if mpi == "mpich" and library.exists() else {}
+
+
 def stands_alone(pid):
     """Whether it is a launcher of Open MPI's, and none of its processes is alive any more."""
     try:
