@@ -35,8 +35,9 @@ MPIS = mpis()
 
 class Check(CliTest):
     def probe(self, mpi, ranks, *words):
+        # Open MPI's launcher would sleep a second before it kills who does not end by SIGTERM.
         return run("run", "-n", ranks, "--check", PROBES / f"check_probe-{mpi}", *words,
-                   **yielding(mpi))
+                   OMPI_MCA_odls_base_sigkill_timeout="0", **yielding(mpi))
 
     def test_what_is_right_is_left_alone(self):
         for mpi in MPIS:
