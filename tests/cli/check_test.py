@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from support import CliTest, main, run
+from support import CliTest, main, run, yielding
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 # What is said of each mistake of check_probe.c, if the last rank makes it.
@@ -35,7 +35,9 @@ MPIS = mpis()
 
 class Check(CliTest):
     def probe(self, mpi, ranks, *words):
-        return run("run", "-n", ranks, "--check", PROBES / f"check_probe-{mpi}", *words)
+        # Open MPI's launcher would sleep a second before it kills who does not end by SIGTERM.
+        return run("run", "-n", ranks, "--check", PROBES / f"check_probe-{mpi}", *words,
+                   OMPI_MCA_odls_base_sigkill_timeout="0", **yielding(mpi))
 
     def test_what_is_right_is_left_alone(self):
         for mpi in MPIS:

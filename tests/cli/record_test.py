@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from support import CliTest, main, run
+from support import CliTest, main, run, yielding
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 ROUNDS = 10
@@ -23,7 +23,7 @@ class Record(CliTest):
     def record(self, mpi, ranks, *words, **environment):
         path = self.folder / f"{mpi}-{ranks}.program"
         done = self.ok("run", "-n", ranks, "--record", path, PROBES / f"record_probe-{mpi}", *words,
-                       **environment)
+                       **yielding(mpi), **environment)
         self.assertEqual(done.out + done.err, "")
         return path
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from support import CliTest, main, run
+from support import CliTest, main, run, yielding
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 RANKS = 3
@@ -60,11 +60,19 @@ def expected(rank):
 
 
 class Stats(CliTest):
+    plain_runs = {}
+
+    def plain(self, mpi):
+        """As files(mpi), of one run for all tests."""
+        if mpi not in self.plain_runs:
+            self.plain_runs[mpi] = self.files(mpi)
+        return self.plain_runs[mpi]
+
     def files(self, mpi, *words, ranks=RANKS, **environment):
         """What each rank says, and what the program prints."""
         prefix = self.folder / "stats"
         done = self.ok("run", "-n", ranks, PROBES / f"stats_probe-{mpi}", *words,
-                       CARILLON_STATS=str(prefix), **environment)
+                       CARILLON_STATS=str(prefix), **yielding(mpi), **environment)
         said = [json.loads(Path(f"{prefix}.{rank}.json").read_text()) for rank in range(ranks)]
         return said, dict(line.split() for line in done.out.splitlines())
 
@@ -79,7 +87,7 @@ class Stats(CliTest):
     def test_calls_and_bytes_of_each_communicator(self):
         for mpi in MPIS:
             for off in (False, True):
-                said, _ = self.files(mpi, **({"CARILLON": "off"} if off else {}))
+                said, _ = self.files(mpi, CARILLON="off") if off else self.plain(mpi)
                 for rank, stats in enumerate(said):
                     with self.subTest(mpi=mpi, off=off, rank=rank):
                         wanted = expected(rank)
@@ -94,7 +102,7 @@ class Stats(CliTest):
 
     def test_two_algorithms_of_one_collective(self):
         for mpi in MPIS:
-            said, printed = self.files(mpi)
+            said, printed = self.plain(mpi)
             self.assertNotEqual(printed["small"], printed["large"])
             large = 8 << 17
             rows = {row["algorithm"]: (row["calls"], row["bytes_in"], row["bytes_out"])
@@ -106,7 +114,7 @@ class Stats(CliTest):
 
     def test_all_have_algorithms_if_they_move_anything(self):
         for mpi in MPIS:
-            for stats in self.files(mpi)[0]:
+            for stats in self.plain(mpi)[0]:
                 for row in stats["calls"]:
                     taken = row["left"] is None
                     moves = row["collective"] == "Barrier" or row["bytes_in"] + row["bytes_out"] > 0
@@ -116,7 +124,7 @@ class Stats(CliTest):
 
     def test_persistent(self):
         for mpi in MPIS:
-            for rank, stats in enumerate(self.files(mpi)[0]):
+            for rank, stats in enumerate(self.plain(mpi)[0]):
                 row, = [row for row in stats["calls"] if row["collective"] == "Bcast_init"]
                 moved = 4 * 3 * INT
                 self.assertEqual((row["communicator"], row["calls"], row["bytes_in"],
@@ -125,7 +133,7 @@ class Stats(CliTest):
 
     def test_rows_are_what_was_taken_and_left(self):
         for mpi in MPIS:
-            for stats in self.files(mpi)[0]:
+            for stats in self.plain(mpi)[0]:
                 taken, left = Counter(), Counter()
                 for row in stats["calls"]:
                     (taken if row["left"] is None else left)[row["collective"]] += row["calls"]
@@ -136,7 +144,7 @@ class Stats(CliTest):
 
     def test_communicators_without_a_name(self):
         for mpi in MPIS:
-            rows = self.files(mpi)[0][0]["calls"]
+            rows = self.plain(mpi)[0][0]["calls"]
             named = [(row["communicator"], row["bytes_in"]) for row in rows
                      if row["communicator"].startswith("unnamed")]
             self.assertEqual(named, [("unnamed 1", INT), ("unnamed 2", 2 * INT)])
@@ -177,7 +185,8 @@ class Stats(CliTest):
 
     def test_table(self):
         for mpi in MPIS:
-            done = self.ok("run", "-n", RANKS, "--stats", PROBES / f"stats_probe-{mpi}")
+            done = self.ok("run", "-n", RANKS, "--stats", PROBES / f"stats_probe-{mpi}",
+                           **yielding(mpi))
             self.assertRegex(done.err, r"\n  Allreduce +8 +1  1 intercommunicator\n")
             table = done.err.partition("  on each communicator ")[2]
             self.assertRegex(table, r"^ +calls +bytes in +bytes out +time ms  how\n"
@@ -190,7 +199,8 @@ class Stats(CliTest):
 
     def test_json(self):
         for mpi in MPIS:
-            done = self.ok("run", "-n", RANKS, "--stats", "--json", PROBES / f"stats_probe-{mpi}")
+            done = self.ok("run", "-n", RANKS, "--stats", "--json", PROBES / f"stats_probe-{mpi}",
+                           **yielding(mpi))
             line, = [line for line in done.err.splitlines() if line.startswith("{")]
             stats = json.loads(line)
             self.assertEqual((stats["rank"], stats["ranks"]), (0, RANKS))

@@ -16,7 +16,7 @@ import unittest
 from pathlib import Path
 
 import switch_wire as wire
-from support import CARILLON, CliTest, clean_environment, has_rtl, main, may_make_clusters, run
+from support import CARILLON, CliTest, clean_environment, has_rtl, main, may_make_clusters, run, yielding
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 KILLS = int(os.environ.get("SWITCH_KILLS", "8"))
@@ -85,7 +85,7 @@ class SwitchTest(CliTest):
         settings = {"CARILLON_NODE_RANKS": nodes, "CARILLON_SWITCH": at,
                     "CARILLON_SWITCH_KEY": str(key or self.key), "CARILLON_NETWORK": "fabric",
                     "CARILLON_ALGORITHM": "allreduce=switch;reduce=switch;bcast=switch;"
-                                          "barrier=switch", **more}
+                                          "barrier=switch", **yielding(mpi), **more}
         errors = tempfile.TemporaryFile("w+")
         self.addCleanup(errors.close)
         process = subprocess.Popen(

@@ -65,6 +65,7 @@ void go_on_together(net::Network& network, Meeting& meeting, int rank) {
   const Stopwatch watch;
   while (all.test() == Code::kInProgress && watch.seconds() < 20) {
     ASSERT_TRUE(network.progress().ok());
+    sched_yield();
   }
 }
 
@@ -86,13 +87,16 @@ struct Both {
   // Until it is so, or for so long.
   void go_on(const std::function<bool()>& until) const {
     const Stopwatch watch;
-    while (!until() && watch.seconds() < 20) ASSERT_TRUE(network->progress().ok());
+    while (!until() && watch.seconds() < 20) {
+      ASSERT_TRUE(network->progress().ok());
+      sched_yield();
+    }
   }
 };
 
 void play_both(const std::function<void(Both&, Meeting&, int rank)>& body) {
   Meeting contacts(2), meeting(2);
-  const auto exits = run_processes(2, [&](int rank) {
+  const auto exits = run_both([&](int rank) {
     Both both(contacts, meeting, rank);
     body(both, meeting, rank);
     go_on_together(*both.network, meeting, rank);

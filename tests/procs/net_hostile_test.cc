@@ -33,6 +33,7 @@ void be_victim(net::Network& network, Meeting& meeting) {
     // What a team would do with what came.
     std::byte* const to = target.pair.prepare(0, 8, false);
     if (to != nullptr) std::memset(to, 0, 8);
+    sched_yield();
   }
   meeting.barrier(kVictim);
 }
@@ -87,9 +88,13 @@ class Attack {
       ASSERT_TRUE(posted.ok()) << posted.status().to_string();
       if (posted.value()) break;
       (void)network_.progress();
+      sched_yield();
       ASSERT_LT(watch.seconds(), 20);
     }
-    while (!operation_.done()) (void)network_.progress();
+    while (!operation_.done()) {
+      (void)network_.progress();
+      sched_yield();
+    }
   }
 
   std::uint32_t random() { return static_cast<std::uint32_t>(generator_()); }
@@ -103,7 +108,7 @@ class Attack {
 
 TEST(Hostile, RandomBytesOnTheNetwork) {
   Meeting contacts(2), meeting(2);
-  const auto exits = run_processes(2, [&](int rank) {
+  const auto exits = run_both([&](int rank) {
     std::vector<net::Contact> all;
     auto network = open(contacts, rank);
     const auto told = exchange(contacts.oob(rank), network->contact(), 20);

@@ -35,6 +35,7 @@ class WireConformance : public testing::TestWithParam<std::string> {
   // Asks in a process of its own: looking for networks opens RDMA devices, and what a process
   // opened there its children cannot use (the kernel compares credentials, which fork copies).
   void SetUp() override {
+    look_for_networks();
     const auto exits = run_processes(1, [&](int) {
       const auto opened = open_wire(GetParam());
       if (opened.ok()) return;

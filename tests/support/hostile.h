@@ -4,11 +4,13 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -75,8 +77,12 @@ inline void put_to_victim(net::Network& network, std::span<const std::byte> byte
     ASSERT_TRUE(posted.ok()) << posted.status().to_string();
     if (posted.value()) break;
     (void)network.progress();
+    sched_yield();
   }
-  while (!operation.done()) (void)network.progress();
+  while (!operation.done()) {
+    (void)network.progress();
+    sched_yield();
+  }
   network.memory().release(block);
 }
 
@@ -100,11 +106,17 @@ void send_message(net::Network& network, const Message& message, const Payload& 
                 net::Network::immediate(kind, 0, id));
 }
 
+/// As run_processes, of the victim and the hostile process.
+inline std::vector<int> run_both(const std::function<void(int)>& body) {
+  look_for_networks();
+  return run_processes(2, body);
+}
+
 // Messages that the hostile process sends to a pair each, and whether the victim may take them.
 template <typename Claim, std::size_t kCount>
 void expect_judged(const std::array<Claim, kCount>& claims) {
   Meeting contacts(2), meeting(2);
-  const auto exits = run_processes(2, [&](int rank) {
+  const auto exits = run_both([&](int rank) {
     auto network = open(contacts, rank);
     std::vector<std::unique_ptr<Target>> targets;
     std::array<wire::RemoteMemory, kCount> blocks{};
@@ -127,6 +139,7 @@ void expect_judged(const std::array<Claim, kCount>& claims) {
       const auto arrived = [&] { return target.peer.in_lines[0].header.load(); };
       while (arrived() == 0 && target.pair.status().ok() && watch.seconds() < 20) {
         ASSERT_TRUE(network->progress().ok());
+        sched_yield();
       }
       EXPECT_EQ(target.pair.status().ok(), claims[id].accepted) << id;
       EXPECT_EQ(arrived() != 0, claims[id].accepted) << id;

@@ -36,6 +36,11 @@ class Meeting {
 /// Runs body(rank) in `ranks` threads of this process.
 void run_threads(int ranks, const std::function<void(int)>& body);
 
+/// Has this process look for networks as libfabric does it once in each process, which costs more
+/// than most jobs here do: processes that it starts later inherit what it has seen.
+/// (run_processes does so itself if ranks count as nodes, by CARILLON_NODE_RANKS.)
+void look_for_networks();
+
 /// Runs body(rank) in `ranks` child processes, for at most timeout_s; returns each one's exit
 /// status (0: body returned without a test failure; -9: killed by signal 9, and so on).
 std::vector<int> run_processes(int ranks, const std::function<void(int)>& body, int timeout_s = 60);
