@@ -108,7 +108,8 @@ class Simulation {
     bool posting = false;        // the CPU's part of the post it is at is done
     bool landed = false;         // the message it has taken last was read to where it stays
 
-    // The CPU is free at `cpu`; what has been posted leaves when it was, whatever else is done since.
+    // The CPU is free at `cpu`; what has been posted leaves when it was, whatever else is done
+    // since.
     void begin_at(std::int64_t cpu) {
       if (!posting) ready = std::max(ready, cpu);
     }
