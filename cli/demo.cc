@@ -150,13 +150,13 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_demo(CLI::App& app) {
+Action define_demo(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("-n,--ranks", options->ranks, "number of ranks")
-      ->check(ranks_range())
-      ->capture_default_str();
-  app.add_option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: all that are found");
-  app.add_flag("--json", options->json, "print JSON");
+  command.option("-n,--ranks", options->ranks, "number of ranks")
+      .in_range(1, kMaxRanksStarted)
+      .with_default();
+  command.option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: all that are found");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

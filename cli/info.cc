@@ -182,10 +182,10 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_info(CLI::App& app) {
+Action define_info(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_flag("--config", options->config, "only the settings");
-  app.add_flag("--json", options->json, "print JSON");
+  command.flag("--config", options->config, "only the settings");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -106,10 +106,10 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_list(CLI::App& app) {
+Action define_list(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->collectives, "only those of these collectives");
-  app.add_flag("--json", options->json, "print JSON");
+  command.option("COLLECTIVE", options->collectives, "only those of these collectives");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -175,42 +175,47 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_switchd(CLI::App& app) {
+Action define_switchd(Command command) {
   auto options = std::make_shared<Options>();
-  app.add_option("--listen", options->listen,
-                 fmt::format("IPv4 address, and :PORT if it is not {}; port 0: any that is free",
-                             aggregate::kUdpPort))
-      ->capture_default_str();
-  app.add_option("--key-file", options->key_file,
+  command
+      .option("--listen", options->listen,
+              fmt::format("IPv4 address, and :PORT if it is not {}; port 0: any that is free",
+                          aggregate::kUdpPort))
+      .with_default();
+  command.option("--key-file", options->key_file,
                  "file with the administrator's key; who has it may install jobs");
-  app.add_option("--new-key", options->new_key, "make such a file, and end");
-  app.add_option("--number", options->number,
-                 "of this switch, another one for each switch that may be the root of a tree")
-      ->check(CLI::Range(0U, aggregate::kMaxNumber))
-      ->capture_default_str();
-  app.add_option("--jobs", options->jobs, "at a time, at most")
-      ->check(CLI::Range(1U, 1U << 20))
-      ->capture_default_str();
-  app.add_option("--groups", options->groups, "of all jobs at a time, at most")
-      ->check(CLI::Range(1U, 1U << 20))
-      ->capture_default_str();
-  app.add_option("--memory-mib", options->memory_mib, "for the packets of all groups, at most")
-      ->check(CLI::Range(1U, 1U << 20))
-      ->capture_default_str();
-  app.add_option("--operand-bytes", options->operand_bytes,
-                 "longest operand of a packet, a multiple of 8; default: what the MTU where it "
-                 "listens has room for")
-      ->check(CLI::Range(1U, aggregate::kMaxOperandBytes));
-  app.add_option("--idle-s", options->idle_s,
-                 "free groups of which nothing has come for so many seconds")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  app.add_option("--engine", options->engine,
-                 "what does the work: the reference, in software, or the switch's hardware, run "
-                 "cycle by cycle and compared with the reference")
-      ->check(CLI::IsMember({kReferenceEngine, kRtlEngine}))
-      ->capture_default_str();
-  app.add_flag("--json", options->json, "a line of JSON when it listens, and one when it ends");
+  command.option("--new-key", options->new_key, "make such a file, and end");
+  command
+      .option("--number", options->number,
+              "of this switch, another one for each switch that may be the root of a tree")
+      .in_range(0U, aggregate::kMaxNumber)
+      .with_default();
+  command.option("--jobs", options->jobs, "at a time, at most")
+      .in_range(1U, 1U << 20)
+      .with_default();
+  command.option("--groups", options->groups, "of all jobs at a time, at most")
+      .in_range(1U, 1U << 20)
+      .with_default();
+  command.option("--memory-mib", options->memory_mib, "for the packets of all groups, at most")
+      .in_range(1U, 1U << 20)
+      .with_default();
+  command
+      .option("--operand-bytes", options->operand_bytes,
+              "longest operand of a packet, a multiple of 8; default: what the MTU where it "
+              "listens has room for")
+      .in_range(1U, aggregate::kMaxOperandBytes);
+  command
+      .option("--idle-s", options->idle_s,
+              "free groups of which nothing has come for so many seconds")
+      .in_range(1, 1 << 30)
+      .with_default();
+  command
+      .option("--engine", options->engine,
+              "what does the work: the reference, in software, or the switch's hardware, run "
+              "cycle by cycle and compared with the reference")
+      .one_of({kReferenceEngine, kRtlEngine})
+      .with_default();
+  command.flag("--json", options->json, "a line of JSON when it listens, and one when it ends");
   return [options](const Arguments&) { return run(*options); };
 }
 

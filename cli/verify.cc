@@ -222,24 +222,23 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_verify(CLI::App& app) {
+Action define_verify(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option(
+  command.option(
       "ID", options->ids,
       "algorithms, e.g. bcast.chain allreduce.degree_k:k=4, or collectives; default: all");
-  app.add_option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100")
-      ->capture_default_str();
-  app.add_option(
+  command.option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100").with_default();
+  command.option(
       "--nodes", options->nodes,
       "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
       "default: all one node, and several deals");
-  app.add_option(
-         "--roots", options->roots,
-         "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
-         "the last; all: all of any number")
-      ->check(CLI::IsMember({"some", "all"}))
-      ->capture_default_str();
-  app.add_flag("--json", options->json, "print JSON");
+  command
+      .option("--roots", options->roots,
+              "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
+              "the last; all: all of any number")
+      .one_of({"some", "all"})
+      .with_default();
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 
