@@ -17,14 +17,13 @@
 #include "command.h"
 #include "schedule/problem.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kSizes = "8,4K,64K,1M";
 constexpr const char* kBreakdownSizes = "8,64,512,4K";
@@ -82,8 +81,8 @@ std::vector<std::string> all_collectives(bool overlap) {
 
 void show_progress(const Json& row) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\r\033[K%s, %lld B\r", row["collective"].get<std::string>().c_str(),
-               row["bytes"].get<long long>());
+  std::fprintf(stderr, "\r\033[K%s, %lld B\r", row["collective"].text().c_str(),
+               static_cast<long long>(row["bytes"].integer()));
 }
 
 void print_table(const Options& options, const OwnProgram& program,
@@ -95,17 +94,17 @@ void print_table(const Options& options, const OwnProgram& program,
   }
   Table table(headings);
   for (const BenchRow& row : rows) {
-    std::vector<std::string> cells = {row["collective"],
-                                      short_bytes(row["bytes"]),
-                                      short_number(row["latency_us"]),
-                                      short_number(row["native_us"]),
-                                      short_number(row["speedup"]),
-                                      short_number(row["speedup_quartiles"][0]) + ".." +
-                                          short_number(row["speedup_quartiles"][1]),
-                                      row["algorithm"]};
+    std::vector<std::string> cells = {row["collective"].text(),
+                                      short_bytes(row["bytes"].integer()),
+                                      short_number(row["latency_us"].number()),
+                                      short_number(row["native_us"].number()),
+                                      short_number(row["speedup"].number()),
+                                      short_number(row["speedup_quartiles"][0].number()) + ".." +
+                                          short_number(row["speedup_quartiles"][1].number()),
+                                      row["algorithm"].text()};
     if (options.job.native_best) {
-      cells.push_back(short_number(row["native_default_us"]));
-      cells.push_back(row["native_settings"]);
+      cells.push_back(short_number(row["native_default_us"].number()));
+      cells.push_back(row["native_settings"].text());
     }
     table.add(cells);
   }
@@ -127,15 +126,15 @@ void print_osu(const std::vector<BenchRow>& rows) {
        {std::pair{"latency_us", "carillon"}, std::pair{"native_us", "native"}}) {
     std::string last;
     for (const BenchRow& row : rows) {
-      const std::string name = row["collective"];
+      const std::string name = row["collective"].text();
       const bool has_sizes = name != "barrier";
       if (name != last) {
         std::printf("\n# %s MPI %s Latency Test (slowest rank)\n", side, osu_name(name).c_str());
         std::printf(has_sizes ? "# Size         Avg Latency(us)\n" : "# Avg Latency(us)\n");
       }
       last = name;
-      if (has_sizes) std::printf("%-10lld", row["bytes"].get<long long>());
-      std::printf("%*.2f\n", has_sizes ? 20 : 17, row[column].get<double>());
+      if (has_sizes) std::printf("%-10lld", static_cast<long long>(row["bytes"].integer()));
+      std::printf("%*.2f\n", has_sizes ? 20 : 17, row[column].number());
     }
   }
 }

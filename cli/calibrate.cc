@@ -8,7 +8,6 @@
 #include <ctime>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/measure.h"
 #include "calibrate/on_cluster.h"

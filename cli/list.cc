@@ -3,17 +3,15 @@
 // carillon list: the registry, for people and programs.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "command.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> collectives;

@@ -6,20 +6,18 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "command.h"
 #include "machine/sheet.h"
 #include "predict/predict.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/sheet_json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string collective, algorithm;

@@ -9,16 +9,15 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using predict::Figure;
 using predict::Fitted;
 using predict::Paper;

@@ -4,7 +4,6 @@
 // sends to whom in the whole team.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "base/config.h"
@@ -14,6 +13,7 @@
 #include "schedule/text.h"
 #include "support/calls.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/options.h"
 
 namespace carillon::cli {
@@ -110,7 +110,7 @@ int run(const Options& options) {
                 text.c_str());
     return 0;
   }
-  nlohmann::ordered_json json;
+  Json json;
   json["algorithm"] = algorithm.id;
   json["ranks"] = options.ranks;
   json["rank"] = options.rank;

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "command.h"
 #include "machine/sheet.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/switch_engine.h"
@@ -28,8 +28,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 #ifdef CARILLON_WITH_SWITCH_RTL
 constexpr int kMostPorts = static_cast<int>(tree::kRadix);
@@ -182,8 +180,8 @@ class Report {
         table_.text());
     for (const Json& each : growth) {
       fmt::print("growth of {} from {} to {} nodes: {:.3f} us\n",
-                 short_bytes(each["bytes"].get<std::int64_t>()), each["from_nodes"].dump(),
-                 each["to_nodes"].dump(), each["us"].get<double>());
+                 short_bytes(each["bytes"].integer()), each["from_nodes"].dump(),
+                 each["to_nodes"].dump(), each["us"].number());
     }
   }
 

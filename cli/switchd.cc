@@ -14,11 +14,11 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
 #include "command.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/switch_engine.h"
 #include "switch/daemon/server.h"
 #include "transport/aggregate/key_file.h"
@@ -31,7 +31,6 @@ namespace carillon::cli {
 namespace {
 
 using aggregate::Endpoint, aggregate::Engine, aggregate::Server, aggregate::SwitchConfig;
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string listen = "0.0.0.0";
@@ -120,8 +119,8 @@ void print_statistics(const Server& server, bool json) {
     std::puts(all.dump().c_str());
   } else {
     for (const char* const part : {"datagrams", "packets"}) {
-      for (const auto& [name, value] : all[part].items()) {
-        if (value != 0) fmt::print("{:>16}  {}\n", value.get<std::uint64_t>(), name);
+      for (const auto& [name, value] : all[part].members()) {
+        if (value != 0) fmt::print("{:>16}  {}\n", value.integer(), name);
       }
     }
     fmt::print("{:>16}  jobs\n{:>16}  groups\n", server.model().jobs(), server.model().groups());

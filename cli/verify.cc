@@ -8,7 +8,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -16,12 +15,11 @@
 #include "command.h"
 #include "support/calls.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/options.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
 constexpr Rank kAllRootsUpTo = 16;
@@ -185,7 +183,7 @@ int run(const Options& options) {
     if (ranks > 0) range = {ranks, ranks};
   }
   std::int64_t verified = 0;
-  Json failed = Json::array();
+  std::vector<Json> failed;
   const auto one = [&](const Case& c) {
     const Status status = prove(c);
     if (status.ok()) {
@@ -210,8 +208,7 @@ int run(const Options& options) {
     return failed.empty() ? 0 : 1;
   }
   for (const Json& row : failed) {
-    std::printf("FAILED %s\n  %s\n", row["case"].get<std::string>().c_str(),
-                row["reason"].get<std::string>().c_str());
+    std::printf("FAILED %s\n  %s\n", row["case"].text().c_str(), row["reason"].text().c_str());
   }
   const std::string ranks =
       range.first == range.last ? fmt::format("{}", range.first) : options.ranks;
