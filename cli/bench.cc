@@ -17,14 +17,13 @@
 #include "command.h"
 #include "schedule/problem.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kSizes = "8,4K,64K,1M";
 constexpr const char* kBreakdownSizes = "8,64,512,4K";
@@ -82,8 +81,8 @@ std::vector<std::string> all_collectives(bool overlap) {
 
 void show_progress(const Json& row) {
   if (isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\r\033[K%s, %lld B\r", row["collective"].get<std::string>().c_str(),
-               row["bytes"].get<long long>());
+  std::fprintf(stderr, "\r\033[K%s, %lld B\r", row["collective"].text().c_str(),
+               static_cast<long long>(row["bytes"].integer()));
 }
 
 void print_table(const Options& options, const OwnProgram& program,
@@ -95,17 +94,17 @@ void print_table(const Options& options, const OwnProgram& program,
   }
   Table table(headings);
   for (const BenchRow& row : rows) {
-    std::vector<std::string> cells = {row["collective"],
-                                      short_bytes(row["bytes"]),
-                                      short_number(row["latency_us"]),
-                                      short_number(row["native_us"]),
-                                      short_number(row["speedup"]),
-                                      short_number(row["speedup_quartiles"][0]) + ".." +
-                                          short_number(row["speedup_quartiles"][1]),
-                                      row["algorithm"]};
+    std::vector<std::string> cells = {row["collective"].text(),
+                                      short_bytes(row["bytes"].integer()),
+                                      short_number(row["latency_us"].number()),
+                                      short_number(row["native_us"].number()),
+                                      short_number(row["speedup"].number()),
+                                      short_number(row["speedup_quartiles"][0].number()) + ".." +
+                                          short_number(row["speedup_quartiles"][1].number()),
+                                      row["algorithm"].text()};
     if (options.job.native_best) {
-      cells.push_back(short_number(row["native_default_us"]));
-      cells.push_back(row["native_settings"]);
+      cells.push_back(short_number(row["native_default_us"].number()));
+      cells.push_back(row["native_settings"].text());
     }
     table.add(cells);
   }
@@ -127,15 +126,15 @@ void print_osu(const std::vector<BenchRow>& rows) {
        {std::pair{"latency_us", "carillon"}, std::pair{"native_us", "native"}}) {
     std::string last;
     for (const BenchRow& row : rows) {
-      const std::string name = row["collective"];
+      const std::string name = row["collective"].text();
       const bool has_sizes = name != "barrier";
       if (name != last) {
         std::printf("\n# %s MPI %s Latency Test (slowest rank)\n", side, osu_name(name).c_str());
         std::printf(has_sizes ? "# Size         Avg Latency(us)\n" : "# Avg Latency(us)\n");
       }
       last = name;
-      if (has_sizes) std::printf("%-10lld", row["bytes"].get<long long>());
-      std::printf("%*.2f\n", has_sizes ? 20 : 17, row[column].get<double>());
+      if (has_sizes) std::printf("%-10lld", static_cast<long long>(row["bytes"].integer()));
+      std::printf("%*.2f\n", has_sizes ? 20 : 17, row[column].number());
     }
   }
 }
@@ -271,90 +270,95 @@ int run(Options options) {
   return 0;
 }
 
-void define_between_nodes(CLI::App& app, NodesBench& job) {
-  app.add_option("--compare", job.compare,
-                 "sendrecv,rdma: the same trees by both, between --nodes nodes")
-      ->delimiter(',');
-  app.add_option("--nodes", job.nodes,
+void define_between_nodes(Command command, NodesBench& job) {
+  command
+      .option("--compare", job.compare,
+              "sendrecv,rdma: the same trees by both, between --nodes nodes")
+      .comma_separated();
+  command.option("--nodes", job.nodes,
                  "with --compare, --breakdown, --overlap or --surveys: nodes of a virtual cluster");
-  app.add_option("--ppn", job.ranks_per_node, "with --nodes: ranks on each node")
-      ->check(ranks_range())
-      ->capture_default_str();
-  app.add_option("--degrees", job.degrees, "with --compare: k of the trees; 1: binomial")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--network", job.network,
+  command.option("--ppn", job.ranks_per_node, "with --nodes: ranks on each node")
+      .in_range(1, kMaxRanksStarted)
+      .with_default();
+  command.option("--degrees", job.degrees, "with --compare: k of the trees; 1: binomial")
+      .comma_separated()
+      .in_range(1, 64)
+      .with_default();
+  command.option("--network", job.network,
                  "with --nodes: as CARILLON_NETWORK; verbs: between ranks of this machine");
-  app.add_flag("--one-machine", job.one_machine,
+  command.flag("--one-machine", job.one_machine,
                "with --nodes: no cluster, ranks of this machine count as nodes");
 }
 
 }  // namespace
 
-Action define_bench(CLI::App& app) {
+Action define_bench(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all")
-      ->delimiter(',');
-  app.add_option("-n,--ranks", options->job.ranks, "number of ranks")
-      ->check(ranks_range())
-      ->capture_default_str();
-  CLI::Option* const sizes =
-      app.add_option(
-             "--sizes", options->sizes,
-             "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")
-          ->capture_default_str();
-  define_between_nodes(app, options->between_nodes);
-  app.add_flag(
+  command.option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all")
+      .comma_separated();
+  command.option("-n,--ranks", options->job.ranks, "number of ranks")
+      .in_range(1, kMaxRanksStarted)
+      .with_default();
+  const Option sizes =
+      command
+          .option("--sizes", options->sizes,
+                  "bytes: of the vector for bcast, reduce and allreduce, else of one rank's share")
+          .with_default();
+  define_between_nodes(command, options->between_nodes);
+  command.flag(
       "--breakdown", options->breakdown,
       "of alltoall or alltoallv: where the time goes (pack, unpack, rotate, reduce, post, wait)");
-  app.add_flag("--overlap", options->overlap,
+  command.flag("--overlap", options->overlap,
                "of the non-blocking forms: how much of their time a computation hides");
-  app.add_flag(
+  command.flag(
       "--surveys", options->surveys,
       "of alltoallv, between --nodes nodes: pairwise exchange, two phases, and what surveys "
       "of the tables choose and cost");
-  app.add_option("--rounds", options->rounds, "with --surveys: how often each is measured, in turn")
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--rate", options->rate,
+  command.option("--rounds", options->rounds, "with --surveys: how often each is measured, in turn")
+      .in_range(1, 10000);
+  command.option("--rate", options->rate,
                  "with --overlap --nodes: of each node's wire, e.g. 500mbit; default: no limit");
-  app.add_option("--tests", options->tests,
-                 "with --overlap: calls of MPI_Test within each computation")
-      ->check(CLI::Range(0, 1000000))
-      ->capture_default_str();
-  app.add_option(
+  command
+      .option("--tests", options->tests,
+              "with --overlap: calls of MPI_Test within each computation")
+      .in_range(0, 1000000)
+      .with_default();
+  command.option(
       "-a,--algorithm", options->algorithms,
       "with --breakdown: which, e.g. alltoall.bruck_resident:transfer=sendrecv; default: all");
-  app.add_option("--vs", options->vs, "what to compare with: the program's own MPI")
-      ->check(CLI::IsMember({"native"}))
-      ->capture_default_str();
-  app.add_flag("--native-best", options->job.native_best,
+  command.option("--vs", options->vs, "what to compare with: the program's own MPI")
+      .one_of({"native"})
+      .with_default();
+  command.flag("--native-best", options->job.native_best,
                "measure the MPI also with settings that suit this case, and compare with its best");
-  app.add_option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: the first found");
-  app.add_option("--program", options->program,
+  command.option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: the first found");
+  command.option("--program", options->program,
                  "a carillon-bench built with another installation of an MPI");
-  app.add_option("--buffer", options->buffer,
-                 "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
-      ->check(CLI::IsMember({"private", "shared"}))
-      ->capture_default_str();
-  app.add_flag("--fresh", options->job.fresh,
+  command
+      .option("--buffer", options->buffer,
+              "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
+      .one_of({"private", "shared"})
+      .with_default();
+  command.flag("--fresh", options->job.fresh,
                "write the input anew before every call, as programs do and benchmarks do not");
-  app.add_option("--clock", options->clock,
-                 "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
-      ->check(CLI::IsMember({"wtime", "tsc"}))
-      ->capture_default_str();
-  app.add_option("--seconds", options->job.seconds, "to spend on each row, about")
-      ->check(CLI::Range(0.001, 3600.0))
-      ->capture_default_str();
-  app.add_option("--iterations", options->job.iterations,
-                 "calls per side instead of as many as fit into --seconds")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--format", options->format, "table, or osu as the OSU micro-benchmarks print")
-      ->check(CLI::IsMember({"table", "osu"}))
-      ->capture_default_str();
-  app.add_flag("--json", options->json, "print JSON");
+  command
+      .option("--clock", options->clock,
+              "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
+      .one_of({"wtime", "tsc"})
+      .with_default();
+  command.option("--seconds", options->job.seconds, "to spend on each row, about")
+      .in_range(0.001, 3600.0)
+      .with_default();
+  command
+      .option("--iterations", options->job.iterations,
+              "calls per side instead of as many as fit into --seconds")
+      .in_range(1, 1000000);
+  command.option("--format", options->format, "table, or osu as the OSU micro-benchmarks print")
+      .one_of({"table", "osu"})
+      .with_default();
+  command.flag("--json", options->json, "print JSON");
   return [options, sizes](const Arguments&) {
-    options->sizes_given = sizes->count() > 0;
+    options->sizes_given = sizes.given();
     return run(*options);
   };
 }

@@ -3,19 +3,17 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "cluster/busy.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kIterations = 200;
 
@@ -56,7 +54,7 @@ std::vector<Json> measure(const NodesBench& job, const std::vector<std::string>&
   RunOptions options;
   options.environment = environment_of(job);
   options.line = [&](std::string_view line) {
-    Json row = Json::parse(line, nullptr, false);
+    Json row = Json::parse(line);
     if (row.is_object()) rows.push_back(std::move(row));
   };
   std::string sizes;
@@ -78,17 +76,16 @@ std::vector<Json> measure(const NodesBench& job, const std::vector<std::string>&
 
 // What an algorithm does not suit is done by another one: such rows would say nothing.
 bool is_of_another(const Json& row) {
-  const std::string asked = row["asked"];
-  return asked.substr(0, asked.find(':')) != row["algorithm"].get<std::string>();
+  const std::string asked = row["asked"].text();
+  return asked.substr(0, asked.find(':')) != row["algorithm"].text();
 }
 
 // The memory handling that gainaru2016 is about: everything that moves bytes within the rank.
 void add_shares(Json& row) {
   double total = 0;
-  for (const auto& [work, us] : row["us"].items()) total += us.get<double>();
+  for (const auto& [work, us] : row["us"].members()) total += us.number();
   const Json& us = row["us"];
-  const double memory =
-      us["pack"].get<double>() + us["unpack"].get<double>() + us["rotate"].get<double>();
+  const double memory = us["pack"].number() + us["unpack"].number() + us["rotate"].number();
   row["total_us"] = total;
   row["memory_us"] = memory;
   row["memory_share"] = total > 0 ? memory / total : 0;
@@ -96,17 +93,18 @@ void add_shares(Json& row) {
 
 std::string text_of(const std::vector<Json>& rows) {
   std::vector<std::string> headings = {"algorithm", ">bytes", ">us", ">lists"};
-  for (const auto& [work, us] : rows.front()["us"].items()) headings.push_back(">" + work + " %");
+  for (const auto& [work, us] : rows.front()["us"].members()) headings.push_back(">" + work + " %");
   headings.emplace_back(">memory %");
   Table table(headings);
   for (const Json& row : rows) {
-    const double total = row["total_us"];
-    std::vector<std::string> cells = {row["asked"], short_bytes(row["bytes"]), short_number(total),
-                                      fmt::format("{:.1f}", row["gathered"].get<double>())};
-    for (const auto& [work, us] : row["us"].items()) {
-      cells.push_back(fmt::format("{:.1f}", total > 0 ? 100 * us.get<double>() / total : 0));
+    const double total = row["total_us"].number();
+    std::vector<std::string> cells = {row["asked"].text(), short_bytes(row["bytes"].integer()),
+                                      short_number(total),
+                                      fmt::format("{:.1f}", row["gathered"].number())};
+    for (const auto& [work, us] : row["us"].members()) {
+      cells.push_back(fmt::format("{:.1f}", total > 0 ? 100 * us.number() / total : 0));
     }
-    cells.push_back(fmt::format("{:.1f}", 100 * row["memory_share"].get<double>()));
+    cells.push_back(fmt::format("{:.1f}", 100 * row["memory_share"].number()));
     table.add(cells);
   }
   return table.text();
@@ -114,7 +112,7 @@ std::string text_of(const std::vector<Json>& rows) {
 
 void print(const NodesBench& job, const std::vector<Json>& rows, const Json& left_out,
            double busy_percent) {
-  const std::string network = rows.empty() ? "" : rows.front()["network"].get<std::string>();
+  const std::string network = rows.empty() ? "" : rows.front()["network"].text();
   if (job.json) {
     const Json answer = {{"results", rows},
                          {"not_suited", left_out},
@@ -135,7 +133,7 @@ void print(const NodesBench& job, const std::vector<Json>& rows, const Json& lef
       busy_percent, job.collectives.front().c_str());
   if (!rows.empty()) std::printf("%s", text_of(rows).c_str());
   for (const Json& name : left_out) {
-    std::printf("%s does not suit this team\n", name.get<std::string>().c_str());
+    std::printf("%s does not suit this team\n", name.text().c_str());
   }
 }
 

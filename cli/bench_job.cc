@@ -47,8 +47,8 @@ std::string comma_list(const List& list) {
 
 // Keeps of two measurements of a row what the MPI did best.
 void keep_best(BenchRow& best, const BenchRow& other, const std::string& name) {
-  if (other["native_us"].get<double>() >= best["native_us"].get<double>()) return;
-  const double as_it_comes = best["native_default_us"].get<double>();
+  if (other["native_us"].number() >= best["native_us"].number()) return;
+  const double as_it_comes = best["native_default_us"].number();
   best = other;
   best["native_default_us"] = as_it_comes;
   best["native_settings"] = name;
@@ -83,8 +83,8 @@ std::vector<BenchRow> collect_rows(const Arguments& command, const Environment& 
   options.environment = environment;
   std::string error;
   options.line = [&](std::string_view line) {
-    BenchRow row = BenchRow::parse(line, nullptr, false);
-    if (row.is_object() && row.contains("error")) error = row["error"];
+    BenchRow row = BenchRow::parse(line);
+    if (row.is_object() && row.contains("error")) error = row["error"].text();
     if (!row.is_object() || !row.contains("collective")) return;  // the MPI's own words
     progress(row);
     rows.push_back(std::move(row));
@@ -113,7 +113,7 @@ std::vector<BenchRow> run_bench(const BenchJob& job, const OwnProgram& program,
     if (rows.empty()) {
       rows = std::move(more);
       for (BenchRow& row : rows) {
-        row["native_default_us"] = row["native_us"];
+        row["native_default_us"] = row["native_us"].number();
         row["native_settings"] = setting.name;
       }
       continue;

@@ -6,11 +6,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "mpi/own_program.h"
+#include "support/json.h"
 
 namespace carillon::cli {
 
@@ -26,7 +26,7 @@ struct BenchJob {
   bool native_best = false;
 };
 
-using BenchRow = nlohmann::ordered_json;
+using BenchRow = Json;
 
 /// Runs a command that prints rows (JSON objects with "collective", a line each) and returns them;
 /// `progress` gets each as it comes. Fails if it says why it cannot, or ends otherwise than with

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "cluster/busy.h"
 #include "cluster/cluster.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/process.h"
@@ -16,8 +16,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kIterations = 300;
 constexpr const char* kPort = "7711";  // of the cluster's own node 0: nobody else is there
@@ -66,7 +64,7 @@ Rows measure(const NodesBench& job) {
   RunOptions options;
   options.environment = environment_of(job);
   options.line = [&](std::string_view line) {
-    Json row = Json::parse(line, nullptr, false);
+    Json row = Json::parse(line);
     if (!row.is_object()) return;
     if (row.contains("network"))
       rows.head = std::move(row);
@@ -85,22 +83,23 @@ Rows measure(const NodesBench& job) {
         status, rows.results.size(), expected, shell_words(command));
   }
   for (Json& row : rows.results) {
-    row["ratio"] = row["rdma_us"].get<double>() / row["sendrecv_us"].get<double>();
+    row["ratio"] = row["rdma_us"].number() / row["sendrecv_us"].number();
   }
   for (Json& row : rows.floor) row.erase("floor");
   return rows;
 }
 
 std::string number(const Json& work, const char* name) {
-  return fmt::format("{:.1f}", work[name].get<double>());
+  return fmt::format("{:.1f}", work[name].number());
 }
 
 std::string times_text(const Rows& rows) {
   Table table({"collective", ">bytes", ">k", ">send/recv us", ">remote write us", ">difference"});
   for (const Json& row : rows.results) {
-    table.add({row["collective"], short_bytes(row["bytes"]), std::to_string(row["k"].get<int>()),
-               short_number(row["sendrecv_us"]), short_number(row["rdma_us"]),
-               fmt::format("{:+.0f} %", 100 * (row["ratio"].get<double>() - 1))});
+    table.add({row["collective"].text(), short_bytes(row["bytes"].integer()),
+               std::to_string(row["k"].integer()), short_number(row["sendrecv_us"].number()),
+               short_number(row["rdma_us"].number()),
+               fmt::format("{:+.0f} %", 100 * (row["ratio"].number() - 1))});
   }
   return table.text();
 }
@@ -111,11 +110,11 @@ std::string work_text(const Rows& rows) {
   for (const Json& row : rows.results) {
     for (const char* const way : {"sendrecv", "rdma"}) {
       const Json& work = row[way];
-      table.add({row["collective"], short_bytes(row["bytes"]), std::to_string(row["k"].get<int>()),
-                 way, number(work, "sends"), number(work, "puts"), number(work, "gets"),
-                 number(work, "receives_posted"), number(work, "completions"),
-                 number(work, "immediates"),
-                 fmt::format("{:.0f}", work["copied_bytes"].get<double>())});
+      table.add({row["collective"].text(), short_bytes(row["bytes"].integer()),
+                 std::to_string(row["k"].integer()), way, number(work, "sends"),
+                 number(work, "puts"), number(work, "gets"), number(work, "receives_posted"),
+                 number(work, "completions"), number(work, "immediates"),
+                 fmt::format("{:.0f}", work["copied_bytes"].number())});
     }
   }
   return table.text();
@@ -124,16 +123,16 @@ std::string work_text(const Rows& rows) {
 std::string floor_text(const Rows& rows) {
   Table table({">bytes", ">bare sockets us", ">remote write us"});
   for (const Json& row : rows.floor) {
-    table.add(
-        {short_bytes(row["bytes"]), short_number(row["socket_us"]), short_number(row["rdma_us"])});
+    table.add({short_bytes(row["bytes"].integer()), short_number(row["socket_us"].number()),
+               short_number(row["rdma_us"].number())});
   }
   return table.text();
 }
 
 void print(const NodesBench& job, const Rows& rows, const Busy& busy) {
   const int cores = usable_cores();
-  const bool crowded = rows.head.value("crowded", false);
-  const std::string network = rows.head.value("network", "");
+  const bool crowded = rows.head.contains("crowded") && rows.head["crowded"].truth();
+  const std::string network = rows.head.contains("network") ? rows.head["network"].text() : "";
   if (job.json) {
     const Json answer = {{"results", rows.results},
                          {"floor", rows.floor},

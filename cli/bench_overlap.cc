@@ -6,14 +6,13 @@
 
 #include "cluster/busy.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 int ranks_of(const OverlapBench& bench) {
   return bench.nodes > 0 ? bench.nodes * bench.ranks_per_node : bench.job.ranks;
@@ -52,15 +51,16 @@ std::string text_of(const std::vector<BenchRow>& rows) {
   for (const BenchRow& row : rows) {
     for (const char* const side : {"native", "carillon"}) {
       const Json& figures = row[side];
-      const std::string setting = row["native_settings"];
+      const std::string setting = row["native_settings"].text();
       const std::string by =
           std::string(side) + (setting == "default" ? "" : ", MPI with " + setting);
-      table.add({row["collective"], short_bytes(row["bytes"]), by,
-                 short_number(figures["start_us"]), short_number(figures["pure_us"]),
-                 short_number(figures["compute_us"]), short_number(figures["total_us"]),
-                 fmt::format("{:.2f}", figures["over_longer"].get<double>()),
-                 fmt::format("{:.0f}", figures["overlap_percent"].get<double>()),
-                 fmt::format("{:.0f}", figures["busy_percent"].get<double>())});
+      table.add(
+          {row["collective"].text(), short_bytes(row["bytes"].integer()), by,
+           short_number(figures["start_us"].number()), short_number(figures["pure_us"].number()),
+           short_number(figures["compute_us"].number()), short_number(figures["total_us"].number()),
+           fmt::format("{:.2f}", figures["over_longer"].number()),
+           fmt::format("{:.0f}", figures["overlap_percent"].number()),
+           fmt::format("{:.0f}", figures["busy_percent"].number())});
     }
   }
   return table.text();

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "cluster/busy.h"
 #include "support/failure.h"
 #include "support/interval.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/median.h"
 #include "support/options.h"
@@ -17,7 +17,6 @@
 namespace carillon::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Values = std::vector<double>;
 
 constexpr int kCallsOfRound = 64;  // of which one surveys
@@ -28,7 +27,7 @@ std::vector<Json> measure(const NodesBench& job, int rounds) {
   RunOptions options;
   options.environment = environment_of(job);
   options.line = [&](std::string_view line) {
-    Json row = Json::parse(line, nullptr, false);
+    Json row = Json::parse(line);
     if (row.is_object()) rows.push_back(std::move(row));
   };
   const Arguments command = on_nodes(job, "carillon-surveys-bench",
@@ -67,7 +66,7 @@ void compare(std::vector<Json>& rows) {
           base["bytes"] != row["bytes"]) {
         continue;
       }
-      const Values us = row["us"], pairwise = base["us"];
+      const Values us = row["us"].numbers(), pairwise = base["us"].numbers();
       row["median_us"] = median(us);
       row["over_pairwise"] = estimate(with_neighbours(us, pairwise, std::divides<>()));
       row["more_us"] = estimate(with_neighbours(us, pairwise, std::minus<>()));
@@ -76,16 +75,17 @@ void compare(std::vector<Json>& rows) {
 }
 
 std::string text_of(const Json& estimate, int digits) {
-  return fmt::format("{:.{}f} [{:.{}f} {:.{}f}]", estimate["median"].get<double>(), digits,
-                     estimate["interval"][0].get<double>(), digits,
-                     estimate["interval"][1].get<double>(), digits);
+  return fmt::format("{:.{}f} [{:.{}f} {:.{}f}]", estimate["median"].number(), digits,
+                     estimate["interval"][0].number(), digits, estimate["interval"][1].number(),
+                     digits);
 }
 
 std::string times_text(const std::vector<Json>& rows) {
   Table table({"tables", ">bytes", "way", ">us", ">/ pairwise", ">us more than pairwise"});
   for (const Json& row : rows) {
-    table.add({row["tables"], short_bytes(row["bytes"]), row["way"], short_number(row["median_us"]),
-               text_of(row["over_pairwise"], 2), text_of(row["more_us"], 1)});
+    table.add({row["tables"].text(), short_bytes(row["bytes"].integer()), row["way"].text(),
+               short_number(row["median_us"].number()), text_of(row["over_pairwise"], 2),
+               text_of(row["more_us"], 1)});
   }
   return table.text();
 }
@@ -95,16 +95,16 @@ std::string decisions_text(const std::vector<Json>& rows) {
   for (const Json& row : rows) {
     if (row["way"] != "surveyed") continue;
     for (const Json& each : row["decisions"]) {
-      table.add({row["tables"], short_bytes(row["bytes"]),
-                 std::to_string(each["calls"].get<std::int64_t>()), each["algorithm"],
-                 each["reason"]});
+      table.add({row["tables"].text(), short_bytes(row["bytes"].integer()),
+                 std::to_string(each["calls"].integer()), each["algorithm"].text(),
+                 each["reason"].text()});
     }
   }
   return table.text();
 }
 
 void print(const NodesBench& job, int rounds, const std::vector<Json>& rows, double busy_percent) {
-  const std::string network = rows.front()["network"];
+  const std::string network = rows.front()["network"].text();
   if (job.json) {
     const Json answer = {{"results", rows},
                          {"rounds", rounds},

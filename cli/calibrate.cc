@@ -8,7 +8,6 @@
 #include <ctime>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/measure.h"
 #include "calibrate/on_cluster.h"
@@ -70,13 +69,13 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_calibrate(CLI::App& app) {
+Action define_calibrate(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("--output,-o", options->output, "the file to write; default: stdout");
-  app.add_option("--title", options->title, "what the machine is");
-  app.add_flag("--cluster", options->cluster,
+  command.option("--output,-o", options->output, "the file to write; default: stdout");
+  command.option("--title", options->title, "what the machine is");
+  command.flag("--cluster", options->cluster,
                "ping-pongs between nodes are those of a virtual cluster");
-  app.add_flag("--json", options->json,
+  command.flag("--json", options->json,
                "print JSON, as carillon model --numbers does; the file is written where --output "
                "asks for it");
   return [options](const Arguments&) { return run(*options); };

@@ -196,90 +196,96 @@ int exec(const Options& options, const Arguments& program) {
   return run_on_cluster(cluster, {.command = program, .on_every_node = true});
 }
 
-void add_cluster_options(CLI::App& app, Options* options) {
-  app.add_option("--nodes", options->nodes, "number of nodes")->check(CLI::Range(1, kMaxNodes));
-  CLI::Option* const rate =
-      app.add_option("--rate", options->rate,
+void add_cluster_options(Command command, Options* options) {
+  command.option("--nodes", options->nodes, "number of nodes").in_range(1, kMaxNodes);
+  const Option rate =
+      command.option("--rate", options->rate,
                      "of each node's wire, each way, e.g. 200mbit or 1gbit; default: no limit");
-  app.add_option("--burst", options->burst,
-                 "bytes that a wire lets through at once after a pause, e.g. 3K; default: 256K")
-      ->needs(rate);
-  app.add_option("--loss", options->loss,
+  command
+      .option("--burst", options->burst,
+              "bytes that a wire lets through at once after a pause, e.g. 3K; default: 256K")
+      .needs(rate);
+  command.option("--loss", options->loss,
                  "share of the packets that get lost on their way to each node, e.g. 1%");
-  app.add_option("--mtu", options->mtu, "longest packet of the wires, without Ethernet's header")
-      ->check(CLI::Range(kMinMtu, kMaxMtu))
-      ->capture_default_str();
-  app.add_flag("--snooping", options->snooping,
+  command.option("--mtu", options->mtu, "longest packet of the wires, without Ethernet's header")
+      .in_range(kMinMtu, kMaxMtu)
+      .with_default();
+  command.flag("--snooping", options->snooping,
                "the switch passes multicasts on to nodes that have joined only (IGMP snooping)");
-  app.add_flag("--json", options->json, "the summary at the end of stderr as JSON");
+  command.flag("--json", options->json, "the summary at the end of stderr as JSON");
 }
 
-void define_cluster_run(CLI::App& app, const std::shared_ptr<Options>& options) {
-  add_cluster_options(app, options.get());
-  CLI::Option* const ranks =
-      app.add_option("--ppn", options->ranks_per_node, "ranks on each node; default: 1")
-          ->check(ranks_range());
-  app.add_option("--shape", options->shape, "ranks of each node, e.g. 3,1,2, for --nodes and --ppn")
-      ->excludes("--nodes")
-      ->excludes(ranks);
-  app.add_option("--mpi", options->mpi,
+void define_cluster_run(Command command, const std::shared_ptr<Options>& options) {
+  add_cluster_options(command, options.get());
+  const Option ranks =
+      command.option("--ppn", options->ranks_per_node, "ranks on each node; default: 1")
+          .in_range(1, kMaxRanksStarted);
+  command.option("--shape", options->shape, "ranks of each node, e.g. 3,1,2, for --nodes and --ppn")
+      .excludes("--nodes")
+      .excludes(ranks);
+  command.option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
-  CLI::Option* const native =
-      app.add_flag("--native", options->native, "with the program's own MPI alone");
-  app.add_flag("--stats", options->stats, std::string(kStatsHelp) + "; with --json as JSON, too")
-      ->excludes(native);
-  app.add_flag("--check", options->check, kCheckHelp)->excludes(native);
-  app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp)->excludes(native);
-  app.add_option("--trace", options->trace, kTraceHelp)->excludes(native);
-  app.add_option("--duplicate", options->duplicate,
-                 "share of carillon's messages that are told twice, e.g. 0.1% (CARILLON_FAULT)")
-      ->excludes(native);
-  app.add_option("--reorder", options->reorder,
-                 "share of carillon's messages that others overtake, e.g. 5% (CARILLON_FAULT)")
-      ->excludes(native);
-  auto* const with_switch =
-      app.add_option(
-             "--switch", options->switch_key,
-             "a switch that reduces runs where the wires meet (carillon switchd); the file with "
-             "its key, made by carillon switchd --new-key")
-          ->excludes(native);
-  app.add_option("--switch-engine", options->switch_engine,
-                 "what does its work (carillon switchd --engine)")
-      ->check(CLI::IsMember({kReferenceEngine, kRtlEngine}))
-      ->needs(with_switch)
-      ->capture_default_str();
-  app.add_option("--switch-leaves", options->leaves,
-                 "a tree: so many switches that reduce are between the nodes and that one")
-      ->check(CLI::Range(1, kMaxNodes))
-      ->needs(with_switch)
-      ->excludes("--snooping");
-  app.add_option("--launcher-options", options->launcher_options,
+  const Option native =
+      command.flag("--native", options->native, "with the program's own MPI alone");
+  command.flag("--stats", options->stats, std::string(kStatsHelp) + "; with --json as JSON, too")
+      .excludes(native);
+  command.flag("--check", options->check, kCheckHelp).excludes(native);
+  command.flag("--shared-heap", options->shared_heap, kSharedHeapHelp).excludes(native);
+  command.option("--trace", options->trace, kTraceHelp).excludes(native);
+  command
+      .option("--duplicate", options->duplicate,
+              "share of carillon's messages that are told twice, e.g. 0.1% (CARILLON_FAULT)")
+      .excludes(native);
+  command
+      .option("--reorder", options->reorder,
+              "share of carillon's messages that others overtake, e.g. 5% (CARILLON_FAULT)")
+      .excludes(native);
+  const Option with_switch =
+      command
+          .option(
+              "--switch", options->switch_key,
+              "a switch that reduces runs where the wires meet (carillon switchd); the file with "
+              "its key, made by carillon switchd --new-key")
+          .excludes(native);
+  command
+      .option("--switch-engine", options->switch_engine,
+              "what does its work (carillon switchd --engine)")
+      .one_of({kReferenceEngine, kRtlEngine})
+      .needs(with_switch)
+      .with_default();
+  command
+      .option("--switch-leaves", options->leaves,
+              "a tree: so many switches that reduce are between the nodes and that one")
+      .in_range(1, kMaxNodes)
+      .needs(with_switch)
+      .excludes("--snooping");
+  command.option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");
 }
 
 }  // namespace
 
-Action define_cluster(CLI::App& app) {
+Action define_cluster(Command command) {
   const auto options = std::make_shared<Options>();
-  app.require_subcommand(1);
-  CLI::App* const of_run = app.add_subcommand("run", "run an MPI program on a virtual cluster");
-  define_cluster_run(*of_run, options);
-  of_run->footer(
+  command.require_subcommand();
+  const Command of_run = command.subcommand("run", "run an MPI program on a virtual cluster");
+  define_cluster_run(of_run, options);
+  of_run.footer(
       "carillon cluster run [OPTIONS] [--] PROGRAM ARGS...\n\nExample:\n"
       "  carillon cluster run --nodes 2 --ppn 2 --rate 200mbit ./app");
-  CLI::App* const of_exec = app.add_subcommand(
+  const Command of_exec = command.subcommand(
       "exec", "run a command on every node, with CARILLON_NODE and CARILLON_NODES set");
-  add_cluster_options(*of_exec, options.get());
-  of_exec->footer(
+  add_cluster_options(of_exec, options.get());
+  of_exec.footer(
       "carillon cluster exec [OPTIONS] [--] PROGRAM ARGS...\n\nExample:\n"
       "  carillon cluster exec --nodes 2 -- hostname");
-  CLI::App* const of_rsh = app.add_subcommand("rsh", "what launchers start their daemons with");
-  of_rsh->group("");  // not for people
-  of_rsh->add_option("--processes", options->processes, "")->delimiter(',')->required();
-  of_rsh->add_option("--leaves", options->leaves, "");
+  const Command of_rsh = command.subcommand("rsh", "what launchers start their daemons with");
+  of_rsh.hide();  // not for people
+  of_rsh.option("--processes", options->processes, "").comma_separated().required();
+  of_rsh.option("--leaves", options->leaves, "");
   return [=](const Arguments& program) {
-    if (of_run->parsed()) return run(*options, program);
-    if (of_exec->parsed()) return exec(*options, program);
+    if (of_run.given()) return run(*options, program);
+    if (of_exec.given()) return exec(*options, program);
     return run_remote_shell(options->processes, options->leaves, program);
   };
 }

@@ -8,20 +8,18 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "command.h"
 #include "mpi/own_program.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/options.h"
 #include "support/stats.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   int ranks = 4;
@@ -93,9 +91,10 @@ void print(const Options& options, const OwnProgram& program, const Json& rows) 
               program.file.filename().c_str(), program.launcher.version.c_str());
   Table table({"collective", ">bytes", ">native us", ">carillon us", ">speed-up", "answers"});
   for (const Json& row : rows) {
-    table.add({row["collective"], short_bytes(row["bytes"]), short_number(row["native_us"]),
-               short_number(row["carillon_us"]), short_number(row["speedup"]),
-               row["equal"].get<bool>() ? "equal" : "DIFFERENT"});
+    table.add({row["collective"].text(), short_bytes(row["bytes"].integer()),
+               short_number(row["native_us"].number()), short_number(row["carillon_us"].number()),
+               short_number(row["speedup"].number()),
+               row["equal"].truth() ? "equal" : "DIFFERENT"});
   }
   std::printf("%s\n", table.text().c_str());
 }
@@ -150,13 +149,13 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_demo(CLI::App& app) {
+Action define_demo(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("-n,--ranks", options->ranks, "number of ranks")
-      ->check(ranks_range())
-      ->capture_default_str();
-  app.add_option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: all that are found");
-  app.add_flag("--json", options->json, "print JSON");
+  command.option("-n,--ranks", options->ranks, "number of ranks")
+      .in_range(1, kMaxRanksStarted)
+      .with_default();
+  command.option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: all that are found");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

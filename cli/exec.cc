@@ -49,15 +49,15 @@ int run(const Options& options, const Arguments& program) {
 
 }  // namespace
 
-Action define_exec(CLI::App& app) {
+Action define_exec(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_flag("--stats", options->stats, kStatsHelp);
-  app.add_flag("--json", options->json, kStatsJsonHelp);
-  app.add_flag("--check", options->check, kCheckHelp);
-  app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
-  app.add_option("--trace", options->trace, kTraceHelp);
-  app.add_option("--record", options->record, kRecordHelp);
-  app.add_option("--mpi", options->mpi,
+  command.flag("--stats", options->stats, kStatsHelp);
+  command.flag("--json", options->json, kStatsJsonHelp);
+  command.flag("--check", options->check, kCheckHelp);
+  command.flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
+  command.option("--trace", options->trace, kTraceHelp);
+  command.option("--record", options->record, kRecordHelp);
+  command.option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
   return [options](const Arguments& program) { return run(*options, program); };
 }

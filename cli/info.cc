@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/config.h"
 #include "carillon/carillon.h"
@@ -15,6 +14,7 @@
 #include "predict/predict.h"
 #include "select/select.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/settings.h"
 #include "support/table.h"
@@ -22,8 +22,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   bool config = false;
@@ -89,8 +87,8 @@ std::string network_text() {
   return fmt::format(
       "between nodes: a team of {} ranks uses at most {:.1f} MiB per rank for trees, {:.1f} MiB if "
       "each rank speaks to all",
-      memory["ranks"].get<int>(), memory["mib_per_rank_trees"].get<double>(),
-      memory["mib_per_rank_all_to_all"].get<double>());
+      memory["ranks"].integer(), memory["mib_per_rank_trees"].number(),
+      memory["mib_per_rank_all_to_all"].number());
 }
 
 // From how many ranks on, on nodes of `ppn`, teams with a core for each rank survey the tables of
@@ -123,8 +121,7 @@ std::string surveys_text() {
   const Json surveys = surveys_json();
   const std::string head = "alltoallv between nodes: ";
   if (surveys.is_null()) return head + "see the settings";
-  const std::string tail =
-      fmt::format(" (CARILLON_SURVEYS={})", surveys["setting"].get<std::string>());
+  const std::string tail = fmt::format(" (CARILLON_SURVEYS={})", surveys["setting"].text());
   const Json& one = surveys["from_ranks_one_on_a_node"];
   const Json& four = surveys["from_ranks_four_on_a_node"];
   if (one.is_null() || four.is_null()) return head + "tables are not surveyed" + tail;
@@ -132,7 +129,7 @@ std::string surveys_text() {
          fmt::format(
              "tables are surveyed in teams of {} ranks and more, of {} with four on "
              "a node{}",
-             one.get<int>(), four.get<int>(),
+             one.integer(), four.integer(),
              surveys["setting"] == "auto" ? ", if each has a core" : "") +
          tail;
 }
@@ -182,10 +179,10 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_info(CLI::App& app) {
+Action define_info(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_flag("--config", options->config, "only the settings");
-  app.add_flag("--json", options->json, "print JSON");
+  command.flag("--config", options->config, "only the settings");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

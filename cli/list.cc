@@ -3,17 +3,15 @@
 // carillon list: the registry, for people and programs.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "command.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::vector<std::string> collectives;
@@ -106,10 +104,10 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_list(CLI::App& app) {
+Action define_list(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->collectives, "only those of these collectives");
-  app.add_flag("--json", options->json, "print JSON");
+  command.option("COLLECTIVE", options->collectives, "only those of these collectives");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -6,20 +6,18 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "command.h"
 #include "machine/sheet.h"
 #include "predict/predict.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/sheet_json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string collective, algorithm;
@@ -174,27 +172,28 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_model(CLI::App& app) {
+Action define_model(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("COLLECTIVE", options->collective, "bcast, allreduce, ...");
-  app.add_option("--algorithm,-a", options->algorithm,
+  command.option("COLLECTIVE", options->collective, "bcast, allreduce, ...");
+  command.option("--algorithm,-a", options->algorithm,
                  "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; default: all that "
                  "have a closed form");
-  app.add_option("--ranks,-n", options->ranks, "ranks, one per node")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--bytes,-b", options->bytes, "bytes of the vector")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
-      ->capture_default_str();
-  app.add_option("--machine,-m", options->machine, "a machine's name, or the path of its file")
-      ->capture_default_str();
-  app.add_option("--slot-bytes", options->slot_bytes,
-                 "largest piece of a message; default: what teams have")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_flag("--best-k", options->best_k, "with the k that takes the least time");
-  app.add_flag("--list", options->list, "list the machines");
-  app.add_flag("--numbers", options->numbers, "print the machine's numbers and their sources");
-  app.add_flag("--json", options->json, "print JSON");
+  command.option("--ranks,-n", options->ranks, "ranks, one per node")
+      .in_range(1, 1 << 20)
+      .with_default();
+  command.option("--bytes,-b", options->bytes, "bytes of the vector")
+      .in_range(std::int64_t{0}, std::int64_t{1} << 40)
+      .with_default();
+  command.option("--machine,-m", options->machine, "a machine's name, or the path of its file")
+      .with_default();
+  command
+      .option("--slot-bytes", options->slot_bytes,
+              "largest piece of a message; default: what teams have")
+      .in_range(std::int64_t{1}, std::int64_t{1} << 40);
+  command.flag("--best-k", options->best_k, "with the k that takes the least time");
+  command.flag("--list", options->list, "list the machines");
+  command.flag("--numbers", options->numbers, "print the machine's numbers and their sources");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -9,16 +9,15 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using predict::Figure;
 using predict::Fitted;
 using predict::Paper;
@@ -306,11 +305,11 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_reproduce(CLI::App& app) {
+Action define_reproduce(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("PAPER", options->paper,
+  command.option("PAPER", options->paper,
                  "one of them, or the path of a file like theirs; default: list them");
-  app.add_flag("--json", options->json, "print JSON");
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

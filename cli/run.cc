@@ -64,21 +64,21 @@ int run(const Options& options, const Arguments& program) {
 
 }  // namespace
 
-Action define_run(CLI::App& app) {
+Action define_run(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
-      ->check(ranks_range());
-  app.add_flag("--stats", options->stats, kStatsHelp);
-  app.add_flag("--json", options->json, kStatsJsonHelp);
-  app.add_flag("--check", options->check, kCheckHelp);
-  app.add_flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
-  app.add_option("--trace", options->trace, kTraceHelp);
-  app.add_option("--record", options->record, kRecordHelp);
-  app.add_option("--mpi", options->mpi,
+  command.option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
+      .in_range(1, kMaxRanksStarted);
+  command.flag("--stats", options->stats, kStatsHelp);
+  command.flag("--json", options->json, kStatsJsonHelp);
+  command.flag("--check", options->check, kCheckHelp);
+  command.flag("--shared-heap", options->shared_heap, kSharedHeapHelp);
+  command.option("--trace", options->trace, kTraceHelp);
+  command.option("--record", options->record, kRecordHelp);
+  command.option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
-  app.add_option("--launcher-options", options->launcher_options,
+  command.option("--launcher-options", options->launcher_options,
                  "further options for mpirun or mpiexec, e.g. \"--hostfile hosts\"");
-  app.add_flag("--dry-run", options->dry_run, "print the command instead of running it");
+  command.flag("--dry-run", options->dry_run, "print the command instead of running it");
   return [options](const Arguments& program) { return run(*options, program); };
 }
 

@@ -4,7 +4,6 @@
 // sends to whom in the whole team.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "algorithms/registry.h"
 #include "base/config.h"
@@ -14,6 +13,7 @@
 #include "schedule/text.h"
 #include "support/calls.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/options.h"
 
 namespace carillon::cli {
@@ -110,7 +110,7 @@ int run(const Options& options) {
                 text.c_str());
     return 0;
   }
-  nlohmann::ordered_json json;
+  Json json;
   json["algorithm"] = algorithm.id;
   json["ranks"] = options.ranks;
   json["rank"] = options.rank;
@@ -125,33 +125,34 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_show(CLI::App& app) {
+Action define_show(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option("ID", options->id, "an algorithm and its parameters, e.g. allreduce.degree_k:k=4")
-      ->required();
-  CLI::Option* const ranks = app.add_option("--ranks,-n", options->ranks, "ranks of the team");
-  ranks->check(CLI::Range(1, kMaxRanks))->capture_default_str();
-  app.add_option("--rank,-r", options->rank, "whose part to show")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--bytes,-b", options->bytes, "bytes of a block")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
-      ->capture_default_str();
-  app.add_option("--root", options->root, "the root, where there is one")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  app.add_option(
+  command.option("ID", options->id, "an algorithm and its parameters, e.g. allreduce.degree_k:k=4")
+      .required();
+  const Option ranks = command.option("--ranks,-n", options->ranks, "ranks of the team");
+  ranks.in_range(1, kMaxRanks).with_default();
+  command.option("--rank,-r", options->rank, "whose part to show")
+      .in_range(0, 1 << 20)
+      .with_default();
+  command.option("--bytes,-b", options->bytes, "bytes of a block")
+      .in_range(std::int64_t{0}, std::int64_t{1} << 40)
+      .with_default();
+  command.option("--root", options->root, "the root, where there is one")
+      .in_range(0, 1 << 20)
+      .with_default();
+  command.option(
       "--nodes", options->nodes,
       "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
       "default: all");
-  app.add_option("--slot-bytes", options->slot_bytes,
-                 "largest piece of a message; default: what teams have")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_flag("--in-place", options->in_place, "the call is in place");
-  app.add_flag("--draw", options->draw, "draw who sends to whom, step by step, in the whole team");
-  app.add_flag("--json", options->json, "print JSON");
+  command
+      .option("--slot-bytes", options->slot_bytes,
+              "largest piece of a message; default: what teams have")
+      .in_range(std::int64_t{1}, std::int64_t{1} << 40);
+  command.flag("--in-place", options->in_place, "the call is in place");
+  command.flag("--draw", options->draw, "draw who sends to whom, step by step, in the whole team");
+  command.flag("--json", options->json, "print JSON");
   return [options, ranks](const Arguments&) {
-    if (!options->nodes.empty()) fix_ranks(ranks->count() > 0, options.get());
+    if (!options->nodes.empty()) fix_ranks(ranks.given(), options.get());
     return run(*options);
   };
 }

@@ -49,14 +49,6 @@ struct Options {
   bool json = false, csv = false, path = false;
 };
 
-// nan is in every range.
-CLI::Validator is_number() {
-  return {[](const std::string& text) {
-            return text.find_first_of("nN") == std::string::npos ? "" : text + " is no number";
-          },
-          ""};
-}
-
 // The signal that has told it to stop, or 0; looked at while schedules are emitted and simulated.
 volatile std::sig_atomic_t g_interrupted = 0;
 
@@ -354,110 +346,119 @@ int run(const Options& options) {
   return 128 + g_interrupted;
 }
 
-void define_validation(CLI::App& app, const std::shared_ptr<Options>& options) {
+void define_validation(Command command, const std::shared_ptr<Options>& options) {
   ValidateOptions* const validation = &options->validation;
-  auto* const validate =
-      app.add_flag("--validate", options->validate,
+  const Option validate =
+      command.flag("--validate", options->validate,
                    "no simulation of its own: bcast, allreduce and alltoall are measured here, on "
                    "-n ranks, beside what -m (default: this machine, calibrated anew) predicts");
-  app.add_option("--sizes", validation->sizes, "bytes of their blocks")
-      ->needs(validate)
-      ->capture_default_str();
-  app.add_option("--rounds", validation->rounds, "of calibrating and measuring")
-      ->needs(validate)
-      ->check(CLI::Range(1, 99))
-      ->capture_default_str();
-  auto* const apart = app.add_flag("--apart", validation->nodes, "each rank counts as a node");
-  apart->needs(validate);
-  app.add_flag("--cluster", validation->cluster, "each rank is a node of a virtual cluster")
-      ->needs(validate)
-      ->excludes(apart);
-  app.callback([&app, options, validation] {
-    validation->ranks = app.count("--ranks") > 0 ? options->ranks : 2;
-    if (app.count("--machine") > 0) validation->machine = options->machine;
+  command.option("--sizes", validation->sizes, "bytes of their blocks")
+      .needs(validate)
+      .with_default();
+  command.option("--rounds", validation->rounds, "of calibrating and measuring")
+      .needs(validate)
+      .in_range(1, 99)
+      .with_default();
+  const Option apart = command.flag("--apart", validation->nodes, "each rank counts as a node");
+  apart.needs(validate);
+  command.flag("--cluster", validation->cluster, "each rank is a node of a virtual cluster")
+      .needs(validate)
+      .excludes(apart);
+  command.when_parsed([command, options, validation] {
+    validation->ranks = command.given("--ranks") ? options->ranks : 2;
+    if (command.given("--machine")) validation->machine = options->machine;
     validation->json = options->json;
   });
 }
 
-void define_placement(CLI::App& app, CLI::Option* program,
-                      const std::shared_ptr<Options>& options) {
-  auto* const ppn = app.add_option("--ppn", options->ppn, "ranks per node; default: the machine's");
-  ppn->check(CLI::Range(1, kMaxRanks));
-  app.add_option("--nodes", options->nodes,
-                 "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
-      ->excludes(ppn);
-  app.add_option("--domains", options->domains,
-                 "NUMA domains of each node, which its ranks are in one after another")
-      ->check(CLI::Range(1, kMaxRanks))
-      ->excludes(program)
-      ->capture_default_str();
+void define_placement(Command command, Option program, const std::shared_ptr<Options>& options) {
+  const Option ppn =
+      command.option("--ppn", options->ppn, "ranks per node; default: the machine's");
+  ppn.in_range(1, kMaxRanks);
+  command
+      .option("--nodes", options->nodes,
+              "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
+      .excludes(ppn);
+  command
+      .option("--domains", options->domains,
+              "NUMA domains of each node, which its ranks are in one after another")
+      .in_range(1, kMaxRanks)
+      .excludes(program)
+      .with_default();
 }
 
 }  // namespace
 
-Action define_sim(CLI::App& app) {
+Action define_sim(Command command) {
   const auto options = std::make_shared<Options>();
-  auto* const collective = app.add_option("COLLECTIVE", options->collective, "e.g. allreduce");
+  const Option collective = command.option("COLLECTIVE", options->collective, "e.g. allreduce");
   ProgramOptions& program = options->program;
-  auto* const file = app.add_option("--program", program.file,
-                                    "simulate a whole program: one that carillon run --record has "
-                                    "written, or that is written by hand (docs/simulator.md)");
-  file->excludes(collective);
-  app.add_option("--algorithm,-a", options->algorithms,
-                 "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; of a program one "
-                 "for each collective, e.g. -a allreduce=ring -a bcast=binomial; default: what "
-                 "selection chooses")
-      ->expected(1)
-      ->take_all();
-  app.add_option_function<Rank>(
-         "--ranks,-n", [options](Rank ranks) { options->ranks = options->program.ranks = ranks; },
-         "ranks of the team; default: 16, or the program's")
-      ->check(CLI::Range(1, kMaxRanks));
-  app.add_option("--compute-scale", program.compute_scale,
-                 "computations of the program take so many times as long")
-      ->check(CLI::Range(0.0, 1e6) & is_number())
-      ->needs(file);
-  app.add_option("--progress", program.progress,
-                 "who progresses what is in flight: caller (in start and wait only), thread (one "
-                 "with a core of its own, for each rank) or servlet (one with a core of its own, "
-                 "for each node)")
-      ->check(CLI::IsMember({"caller", "thread", "servlet"}))
-      ->needs(file)
-      ->capture_default_str();
-  auto* const bytes =
-      app.add_option("--bytes,-b", options->bytes, "bytes of a block (carillon show --help)")
-          ->transform(CLI::AsSizeValue(false))
-          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
-          ->capture_default_str();
-  app.add_option("--machine,-m", options->machine,
-                 "a machine by its name (carillon model --list) or its file's path")
-      ->capture_default_str();
-  define_placement(app, file, options);
-  auto* const root = app.add_option("--root", options->root, "the root, where there is one");
-  root->check(CLI::Range(0, kMaxRanks));
-  app.add_option("--gather-entries", options->gather_entries,
-                 "longest list that a put to another node takes without a copy; 1: none")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--slot-bytes", options->slot_bytes,
-                 "largest piece of a message; default: what teams have")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_option("--sweep", options->sweep,
-                 "ranks=2..4096 (doubling) or ranks=3,5,7, and, of a call, the same with bytes=")
-      ->expected(1, 2);
-  app.add_option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
-      ->check(CLI::Range(0.0, 1e9) & is_number());
-  app.add_option("--seed", options->seed, "of those times")->capture_default_str();
-  auto* const starts = app.add_option(
+  const Option file = command.option("--program", program.file,
+                                     "simulate a whole program: one that carillon run --record has "
+                                     "written, or that is written by hand (docs/simulator.md)");
+  file.excludes(collective);
+  command
+      .option("--algorithm,-a", options->algorithms,
+              "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; of a program one "
+              "for each collective, e.g. -a allreduce=ring -a bcast=binomial; default: what "
+              "selection chooses")
+      .value_each_time();
+  command
+      .integer(
+          "--ranks,-n", [options](Rank ranks) { options->ranks = options->program.ranks = ranks; },
+          "ranks of the team; default: 16, or the program's")
+      .in_range(1, kMaxRanks);
+  command
+      .option("--compute-scale", program.compute_scale,
+              "computations of the program take so many times as long")
+      .finite_in_range(0.0, 1e6)
+      .needs(file);
+  command
+      .option("--progress", program.progress,
+              "who progresses what is in flight: caller (in start and wait only), thread (one "
+              "with a core of its own, for each rank) or servlet (one with a core of its own, "
+              "for each node)")
+      .one_of({"caller", "thread", "servlet"})
+      .needs(file)
+      .with_default();
+  const Option bytes =
+      command.option("--bytes,-b", options->bytes, "bytes of a block (carillon show --help)")
+          .with_unit()
+          .in_range(std::int64_t{0}, std::int64_t{1} << 40)
+          .with_default();
+  command
+      .option("--machine,-m", options->machine,
+              "a machine by its name (carillon model --list) or its file's path")
+      .with_default();
+  define_placement(command, file, options);
+  const Option root = command.option("--root", options->root, "the root, where there is one");
+  root.in_range(0, kMaxRanks);
+  command
+      .option("--gather-entries", options->gather_entries,
+              "longest list that a put to another node takes without a copy; 1: none")
+      .in_range(1, 1 << 20)
+      .with_default();
+  command
+      .option("--slot-bytes", options->slot_bytes,
+              "largest piece of a message; default: what teams have")
+      .in_range(std::int64_t{1}, std::int64_t{1} << 40);
+  command
+      .option("--sweep", options->sweep,
+              "ranks=2..4096 (doubling) or ranks=3,5,7, and, of a call, the same with bytes=")
+      .values(1, 2);
+  command.option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
+      .finite_in_range(0.0, 1e9);
+  command.option("--seed", options->seed, "of those times").with_default();
+  const Option starts = command.option(
       "--starts", options->starts, "ranks begin as this file says: so many microseconds for each");
-  starts->excludes("--skew");
-  app.add_option("--timeline", options->timeline,
+  starts.excludes("--skew");
+  command.option("--timeline", options->timeline,
                  "write what each rank did when to this file, for chrome://tracing or Perfetto");
-  auto* const path = app.add_flag("--path", options->path, "print the critical path");
-  auto* const json = app.add_flag("--json", options->json, "print JSON");
-  app.add_flag("--csv", options->csv, "print comma-separated values")->excludes(path, json);
-  define_validation(app, options);
-  for (auto* const of_calls : {bytes, root}) of_calls->excludes(file);
+  const Option path = command.flag("--path", options->path, "print the critical path");
+  const Option json = command.flag("--json", options->json, "print JSON");
+  command.flag("--csv", options->csv, "print comma-separated values").excludes(path).excludes(json);
+  define_validation(command, options);
+  for (Option of_calls : {bytes, root}) of_calls.excludes(file);
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "support/failure.h"
@@ -13,8 +12,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kPsPerUs = 1e6;
 constexpr std::size_t kPathShown = 60;

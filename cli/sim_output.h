@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <fstream>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/replay.h"
 #include "sim/sim.h"
 #include "support/failure.h"
+#include "support/json.h"
 
 namespace carillon::cli {
 
@@ -59,7 +59,7 @@ class SimOutput {
 };
 
 /// Of a call or a program.
-nlohmann::ordered_json path_json(const std::vector<sim::PathStep>& path);
+Json path_json(const std::vector<sim::PathStep>& path);
 void print_path(const std::vector<sim::PathStep>& path);
 
 /// A file of spans in Chrome's trace format, written as they come.

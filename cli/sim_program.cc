@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -17,12 +16,12 @@
 #include "sim/replay.h"
 #include "sim_output.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/table.h"
 
 namespace carillon::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using sim::ReplayReport;
 
 constexpr double kPsPerUs = 1e6;
@@ -153,12 +152,13 @@ Json json_of(const Done& done) {
   for (std::size_t i = 0; i < report.kinds.size(); ++i) {
     const ReplayReport::KindTimes& kind = report.kinds.at(i);
     if (kind.starts == 0) continue;
+    const std::set<std::string>& used = done.chooser.used(i);
     json["collectives"][std::string(collective_name(static_cast<Collective>(i)))] = {
         {"calls", kind.calls},
         {"starts", kind.starts},
         {"rank_mean_us", done.mean_us(kind.call_ps)},
         {"share", done.share(kind.call_ps)},
-        {"algorithms", done.chooser.used(i)}};
+        {"algorithms", std::vector<std::string>(used.begin(), used.end())}};
   }
   for (const ReplayReport::RankTimes& times : report.ranks) {
     json["rank_times"].push_back(json_of(times));

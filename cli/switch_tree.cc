@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "command.h"
 #include "machine/sheet.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/options.h"
 #include "support/switch_engine.h"
@@ -28,8 +28,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 #ifdef CARILLON_WITH_SWITCH_RTL
 constexpr int kMostPorts = static_cast<int>(tree::kRadix);
@@ -182,8 +180,8 @@ class Report {
         table_.text());
     for (const Json& each : growth) {
       fmt::print("growth of {} from {} to {} nodes: {:.3f} us\n",
-                 short_bytes(each["bytes"].get<std::int64_t>()), each["from_nodes"].dump(),
-                 each["to_nodes"].dump(), each["us"].get<double>());
+                 short_bytes(each["bytes"].integer()), each["from_nodes"].dump(),
+                 each["to_nodes"].dump(), each["us"].number());
     }
   }
 
@@ -290,45 +288,50 @@ int run(const Options&) {
 
 }  // namespace
 
-Action define_switch_tree(CLI::App& app) {
+Action define_switch_tree(Command command) {
   auto options = std::make_shared<Options>();
-  app.add_option("--nodes,-n", options->nodes, "of each tree, as 2,16,256")
-      ->delimiter(',')
-      ->check(CLI::Range(2, 4096))
-      ->capture_default_str();
-  app.add_option("--bytes,-b", options->bytes, "of each message, as 8,64K")->capture_default_str();
-  app.add_option("--op", options->op, "what is computed")->capture_default_str();
-  app.add_option("--type", options->type, "of what")->capture_default_str();
-  app.add_option("--machine,-m", options->machine,
-                 "clock, links and hosts: sections switch and memory of a machine (carillon model "
-                 "--list), or of a machine file; its cycles of switches do not count here")
-      ->capture_default_str();
+  command.option("--nodes,-n", options->nodes, "of each tree, as 2,16,256")
+      .comma_separated()
+      .in_range(2, 4096)
+      .with_default();
+  command.option("--bytes,-b", options->bytes, "of each message, as 8,64K").with_default();
+  command.option("--op", options->op, "what is computed").with_default();
+  command.option("--type", options->type, "of what").with_default();
+  command
+      .option("--machine,-m", options->machine,
+              "clock, links and hosts: sections switch and memory of a machine (carillon model "
+              "--list), or of a machine file; its cycles of switches do not count here")
+      .with_default();
   for (const char* const name : {"cycle-ns", "link-ns", "nic-ns", "send-ns", "receive-ns"}) {
-    app.add_option_function<double>(
-           fmt::format("--{}", name),
-           [options, name](double value) { options->changed[name] = value; },
-           "instead of the machine's")
-        ->check(CLI::Range(0.0, 1e9));
+    command
+        .number(
+            fmt::format("--{}", name),
+            [options, name](double value) { options->changed[name] = value; },
+            "instead of the machine's")
+        .in_range(0.0, 1e9);
   }
-  app.add_option("--radix,--ports", options->ports,
-                 fmt::format("children of a switch, at most; the hardware of this build has {}",
-                             kMostPorts))
-      ->check(CLI::Range(2, kMostPorts));
-  app.add_option_function<double>(
-         "--mhz", [options](double mhz) { options->changed["cycle-ns"] = kNsPerMhzCycle / mhz; },
-         "the simulated clock, instead of the machine's --cycle-ns")
-      ->check(CLI::Range(1.0, 1e4))
-      ->excludes("--cycle-ns");
-  app.add_option("--window", options->window, "packets in flight, a power of two; at most 16")
-      ->check(CLI::Range(1, 16));
-  app.add_option("--against", options->against,
-                 "what hosts take by themselves, by recursive doubling over the same switches, and "
-                 "over a fat tree of full bisection: by writes of adapters, or by MPI over TCP")
-      ->check(CLI::IsMember({kNone, kWrites, kMpi}))
-      ->capture_default_str();
-  app.add_option("--threads", options->threads, "that switches are gone through by; default: cores")
-      ->check(CLI::Range(1, 1024));
-  app.add_flag("--json", options->json, "print JSON");
+  command
+      .option("--radix,--ports", options->ports,
+              fmt::format("children of a switch, at most; the hardware of this build has {}",
+                          kMostPorts))
+      .in_range(2, kMostPorts);
+  command
+      .number(
+          "--mhz", [options](double mhz) { options->changed["cycle-ns"] = kNsPerMhzCycle / mhz; },
+          "the simulated clock, instead of the machine's --cycle-ns")
+      .in_range(1.0, 1e4)
+      .excludes("--cycle-ns");
+  command.option("--window", options->window, "packets in flight, a power of two; at most 16")
+      .in_range(1, 16);
+  command
+      .option("--against", options->against,
+              "what hosts take by themselves, by recursive doubling over the same switches, and "
+              "over a fat tree of full bisection: by writes of adapters, or by MPI over TCP")
+      .one_of({kNone, kWrites, kMpi})
+      .with_default();
+  command.option("--threads", options->threads, "that switches are gone through by; default: cores")
+      .in_range(1, 1024);
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

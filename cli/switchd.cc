@@ -14,11 +14,11 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
 #include "command.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/switch_engine.h"
 #include "switch/daemon/server.h"
 #include "transport/aggregate/key_file.h"
@@ -31,7 +31,6 @@ namespace carillon::cli {
 namespace {
 
 using aggregate::Endpoint, aggregate::Engine, aggregate::Server, aggregate::SwitchConfig;
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string listen = "0.0.0.0";
@@ -120,8 +119,8 @@ void print_statistics(const Server& server, bool json) {
     std::puts(all.dump().c_str());
   } else {
     for (const char* const part : {"datagrams", "packets"}) {
-      for (const auto& [name, value] : all[part].items()) {
-        if (value != 0) fmt::print("{:>16}  {}\n", value.get<std::uint64_t>(), name);
+      for (const auto& [name, value] : all[part].members()) {
+        if (value != 0) fmt::print("{:>16}  {}\n", value.integer(), name);
       }
     }
     fmt::print("{:>16}  jobs\n{:>16}  groups\n", server.model().jobs(), server.model().groups());
@@ -175,42 +174,47 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_switchd(CLI::App& app) {
+Action define_switchd(Command command) {
   auto options = std::make_shared<Options>();
-  app.add_option("--listen", options->listen,
-                 fmt::format("IPv4 address, and :PORT if it is not {}; port 0: any that is free",
-                             aggregate::kUdpPort))
-      ->capture_default_str();
-  app.add_option("--key-file", options->key_file,
+  command
+      .option("--listen", options->listen,
+              fmt::format("IPv4 address, and :PORT if it is not {}; port 0: any that is free",
+                          aggregate::kUdpPort))
+      .with_default();
+  command.option("--key-file", options->key_file,
                  "file with the administrator's key; who has it may install jobs");
-  app.add_option("--new-key", options->new_key, "make such a file, and end");
-  app.add_option("--number", options->number,
-                 "of this switch, another one for each switch that may be the root of a tree")
-      ->check(CLI::Range(0U, aggregate::kMaxNumber))
-      ->capture_default_str();
-  app.add_option("--jobs", options->jobs, "at a time, at most")
-      ->check(CLI::Range(1U, 1U << 20))
-      ->capture_default_str();
-  app.add_option("--groups", options->groups, "of all jobs at a time, at most")
-      ->check(CLI::Range(1U, 1U << 20))
-      ->capture_default_str();
-  app.add_option("--memory-mib", options->memory_mib, "for the packets of all groups, at most")
-      ->check(CLI::Range(1U, 1U << 20))
-      ->capture_default_str();
-  app.add_option("--operand-bytes", options->operand_bytes,
-                 "longest operand of a packet, a multiple of 8; default: what the MTU where it "
-                 "listens has room for")
-      ->check(CLI::Range(1U, aggregate::kMaxOperandBytes));
-  app.add_option("--idle-s", options->idle_s,
-                 "free groups of which nothing has come for so many seconds")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
-  app.add_option("--engine", options->engine,
-                 "what does the work: the reference, in software, or the switch's hardware, run "
-                 "cycle by cycle and compared with the reference")
-      ->check(CLI::IsMember({kReferenceEngine, kRtlEngine}))
-      ->capture_default_str();
-  app.add_flag("--json", options->json, "a line of JSON when it listens, and one when it ends");
+  command.option("--new-key", options->new_key, "make such a file, and end");
+  command
+      .option("--number", options->number,
+              "of this switch, another one for each switch that may be the root of a tree")
+      .in_range(0U, aggregate::kMaxNumber)
+      .with_default();
+  command.option("--jobs", options->jobs, "at a time, at most")
+      .in_range(1U, 1U << 20)
+      .with_default();
+  command.option("--groups", options->groups, "of all jobs at a time, at most")
+      .in_range(1U, 1U << 20)
+      .with_default();
+  command.option("--memory-mib", options->memory_mib, "for the packets of all groups, at most")
+      .in_range(1U, 1U << 20)
+      .with_default();
+  command
+      .option("--operand-bytes", options->operand_bytes,
+              "longest operand of a packet, a multiple of 8; default: what the MTU where it "
+              "listens has room for")
+      .in_range(1U, aggregate::kMaxOperandBytes);
+  command
+      .option("--idle-s", options->idle_s,
+              "free groups of which nothing has come for so many seconds")
+      .in_range(1, 1 << 30)
+      .with_default();
+  command
+      .option("--engine", options->engine,
+              "what does the work: the reference, in software, or the switch's hardware, run "
+              "cycle by cycle and compared with the reference")
+      .one_of({kReferenceEngine, kRtlEngine})
+      .with_default();
+  command.flag("--json", options->json, "a line of JSON when it listens, and one when it ends");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -8,7 +8,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -16,12 +15,11 @@
 #include "command.h"
 #include "support/calls.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/options.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
 constexpr Rank kAllRootsUpTo = 16;
@@ -185,7 +183,7 @@ int run(const Options& options) {
     if (ranks > 0) range = {ranks, ranks};
   }
   std::int64_t verified = 0;
-  Json failed = Json::array();
+  std::vector<Json> failed;
   const auto one = [&](const Case& c) {
     const Status status = prove(c);
     if (status.ok()) {
@@ -210,8 +208,7 @@ int run(const Options& options) {
     return failed.empty() ? 0 : 1;
   }
   for (const Json& row : failed) {
-    std::printf("FAILED %s\n  %s\n", row["case"].get<std::string>().c_str(),
-                row["reason"].get<std::string>().c_str());
+    std::printf("FAILED %s\n  %s\n", row["case"].text().c_str(), row["reason"].text().c_str());
   }
   const std::string ranks =
       range.first == range.last ? fmt::format("{}", range.first) : options.ranks;
@@ -222,24 +219,23 @@ int run(const Options& options) {
 
 }  // namespace
 
-Action define_verify(CLI::App& app) {
+Action define_verify(Command command) {
   const auto options = std::make_shared<Options>();
-  app.add_option(
+  command.option(
       "ID", options->ids,
       "algorithms, e.g. bcast.chain allreduce.degree_k:k=4, or collectives; default: all");
-  app.add_option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100")
-      ->capture_default_str();
-  app.add_option(
+  command.option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100").with_default();
+  command.option(
       "--nodes", options->nodes,
       "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
       "default: all one node, and several deals");
-  app.add_option(
-         "--roots", options->roots,
-         "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
-         "the last; all: all of any number")
-      ->check(CLI::IsMember({"some", "all"}))
-      ->capture_default_str();
-  app.add_flag("--json", options->json, "print JSON");
+  command
+      .option("--roots", options->roots,
+              "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
+              "the last; all: all of any number")
+      .one_of({"some", "all"})
+      .with_default();
+  command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "calibrate/measure.h"
 #include "calibrate/on_cluster.h"
 #include "machine/sheet.h"
 #include "predict/predict.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 #include "support/median.h"
 #include "support/options.h"
@@ -18,8 +18,6 @@
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Row {
   Timed timed;

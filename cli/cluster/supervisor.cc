@@ -10,19 +10,17 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/boot_id.h"
 #include "cluster/busy.h"
 #include "cluster/network.h"
 #include "cluster/view.h"
 #include "support/failure.h"
+#include "support/json.h"
 #include "support/machine.h"
 
 namespace carillon::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void write_launcher_files(const Shape& shape, const std::vector<pid_t>& nodes, int leaves) {
   Arguments shell = {own_path().string(), "cluster", "rsh", "--processes"};

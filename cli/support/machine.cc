@@ -135,8 +135,8 @@ Floor measure_floor() {
   return floor;
 }
 
-nlohmann::ordered_json to_json(const Floor& floor) {
-  nlohmann::ordered_json json;
+Json to_json(const Floor& floor) {
+  Json json;
   json["cores"] = floor.cores;
   json["cache_line_ns"] = nullptr;
   if (floor.cache_line_ns) json["cache_line_ns"] = *floor.cache_line_ns;

@@ -3,9 +3,10 @@
 // This machine: its cores, and its floor, the times no collective can beat.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "support/json.h"
 
 namespace carillon::cli {
 
@@ -25,7 +26,7 @@ struct Floor {
 /// Takes about 0.1 s; nothing else should run meanwhile.
 Floor measure_floor();
 
-nlohmann::ordered_json to_json(const Floor& floor);
+Json to_json(const Floor& floor);
 /// Two lines for a person.
 std::string to_text(const Floor& floor);
 

@@ -30,19 +30,13 @@ bool parse_number(std::string_view text, Number* value) {
 
 }  // namespace
 
-CLI::Range ranks_range() { return {1, kMaxRanksStarted}; }
-
-Arguments cut_program(const CLI::App& command, Arguments* arguments) {
-  const auto takes_value = [&](const std::string& name) {
-    const CLI::Option* const option = command.get_option_no_throw(name);
-    return option != nullptr && option->get_items_expected_max() > 0;
-  };
+Arguments cut_program(const Command& command, Arguments* arguments) {
   std::size_t at = 0;
   for (; at < arguments->size() && (*arguments)[at].starts_with('-'); ++at) {
     const std::string& word = (*arguments)[at];
     if (word == "--") break;
     if (word == "-h" || word == "--help") return {};
-    if (takes_value(word)) ++at;  // "-n 4"; "-n4" and "--ranks=4" are one word
+    if (command.takes_value(word)) ++at;  // "-n 4"; "-n4" and "--ranks=4" are one word
   }
   at = std::min(at, arguments->size());
   const bool marked = at < arguments->size() && (*arguments)[at] == "--";
@@ -50,10 +44,7 @@ Arguments cut_program(const CLI::App& command, Arguments* arguments) {
   Arguments program(cut + (marked ? 1 : 0), arguments->end());
   arguments->erase(cut, arguments->end());
   if (program.empty()) {
-    const CLI::App* const parent = command.get_parent();
-    const bool nested = parent != nullptr && parent->get_parent() != nullptr;
-    throw Failure(fmt::format("which program? Try carillon {}{} --help",
-                              nested ? parent->get_name() + " " : "", command.get_name()),
+    throw Failure(fmt::format("which program? Try carillon {} --help", command.full_name()),
                   kWrongUse);
   }
   return program;

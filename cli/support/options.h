@@ -3,25 +3,23 @@
 // Options that several subcommands share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "schedule/nodes.h"
+#include "support/command_line.h"
 #include "support/process.h"
 
 namespace carillon::cli {
 
 /// The most ranks that are started on one machine: a slip of the finger should not.
 inline constexpr int kMaxRanksStarted = 4096;
-/// For ->check(): 1 to kMaxRanksStarted.
-CLI::Range ranks_range();
 
 /// Takes PROGRAM ARGS..., with or without "--" before it, off the arguments of a command: what
 /// stands after the command's own options. Fails if there is none (unless help is asked for).
-Arguments cut_program(const CLI::App& command, Arguments* arguments);
+Arguments cut_program(const Command& command, Arguments* arguments);
 
 /// Fails with one line if a CARILLON_* variable has a value that cannot be.
 void require_settings();

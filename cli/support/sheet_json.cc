@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/sheet_json.h"
 
-#include <nlohmann/json.hpp>
-
 namespace carillon::cli {
-
-using Json = nlohmann::ordered_json;
 
 Json sheet_json(const machine::Sheet& sheet) {
   Json numbers = Json::array();
@@ -19,8 +15,9 @@ Json sheet_json(const machine::Sheet& sheet) {
                        {"meaning", number.field->meaning}});
   }
   Json levels = Json::array();
-  for (const machine::Level& level : sheet.machine.topology.levels) {
-    const machine::LevelSource& from = sheet.level_sources[levels.size()];
+  for (std::size_t i = 0; i < sheet.machine.topology.levels.size(); ++i) {
+    const machine::Level& level = sheet.machine.topology.levels[i];
+    const machine::LevelSource& from = sheet.level_sources[i];
     levels.push_back(
         {{"radix", level.radix},
          {"oversubscription", static_cast<double>(level.oversubscription_permille) / 1000},

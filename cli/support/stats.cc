@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "base/whole_file.h"
 #include "support/failure.h"
+#include "support/json.h"
 
 namespace carillon::cli {
 namespace {
@@ -37,11 +37,11 @@ StatsFile::~StatsFile() {
 }
 
 std::int64_t StatsFile::taken(const std::string& collective) const {
-  std::ifstream file(folder_ / "stats.0.json");
-  const auto json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object()) return 0;
-  for (const auto& row : json.value("collectives", nlohmann::json::array())) {
-    if (lower(row.value("collective", "")) == collective) return row.value("taken", 0);
+  const Result<std::string> file = read_whole_file(folder_ / "stats.0.json");
+  const Json json = file.ok() ? Json::parse(file.value()) : Json();
+  if (!json.is_object() || !json.contains("collectives")) return 0;
+  for (const Json& row : json["collectives"]) {
+    if (lower(row["collective"].text()) == collective) return row["taken"].integer();
   }
   return 0;
 }

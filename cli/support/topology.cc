@@ -50,8 +50,8 @@ Topology find_topology() {
   return found;
 }
 
-nlohmann::ordered_json to_json(const Topology& topology) {
-  auto caches = nlohmann::ordered_json::array();
+Json to_json(const Topology& topology) {
+  Json caches = Json::array();
   for (const Cache& cache : topology.caches) {
     caches.push_back({{"name", cache.name}, {"kib", cache.kib}, {"threads", cache.threads}});
   }

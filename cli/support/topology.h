@@ -3,8 +3,9 @@
 // How this machine is built: what shares which cache and which memory.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "support/json.h"
 
 namespace carillon::cli {
 
@@ -22,7 +23,7 @@ struct Topology {
 /// Of the cores this process may use. All zero if it cannot be found out.
 Topology find_topology();
 
-nlohmann::ordered_json to_json(const Topology& topology);
+Json to_json(const Topology& topology);
 /// One line for a person.
 std::string to_text(const Topology& topology);
 
