@@ -198,6 +198,51 @@ TEST(WithdrawWhileRead, WhoHasReadWhatIsNoMoreHasFailed) {
   EXPECT_EQ(exits, (std::vector<int>{0, 0, -SIGKILL}));
 }
 
+// What is to be sent lies in the sender's memory, more than a connection takes that nobody reads.
+// The receiver gives the team up, since a third rank died, and calls nothing more. Whose call comes
+// later lends the network nothing for it: that call ends, and their other team goes on.
+TEST(WithdrawLists, WhoComesLateLendsNothingToWhoHasGivenUp) {
+  constexpr int kRanks = 3;
+  constexpr int kGone = 0, kLate = 1;
+  constexpr std::size_t kMuch = std::size_t{4} << 20;
+  const std::map<std::string, std::string> settings = {
+      {"CARILLON_ALGORITHM", "gather=flat"}, {"CARILLON_NODE_RANKS", "1"},
+      {"CARILLON_GATHER_ENTRIES", "3"},      {"CARILLON_GATHER_BYTES", "32768"},
+      {"CARILLON_FETCH_BYTES", "0"},         {"CARILLON_SLOT_BYTES", "262144"}};
+  for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+  Meeting world(kRanks), members(kRanks), pair(kRanks - 1), living(kRanks - 1);
+  const auto exits = run_processes(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 200);
+        crl_team_h team = make_team(context, members.oob(rank));
+        crl_team_h others = nullptr;
+        if (rank != kVictim) others = make_team(context, pair.oob(rank));
+        std::vector<char> mine(kMuch, static_cast<char>('a' + rank)), all(kRanks * kMuch);
+        for (int i = 0; i < 2; ++i) {  // all pairs are open
+          expect_ok(crl_gather(team, mine.data(), all.data(), kMuch, kGone));
+        }
+        expect_ok(crl_barrier(team));
+        if (rank == kVictim) raise(SIGKILL);
+        if (rank == kLate) living.barrier(rank);
+        EXPECT_EQ(crl_gather(team, mine.data(), all.data(), kMuch, kGone), CRL_ERR_PEER_DEAD)
+            << crl_last_error();
+        if (rank == kGone) living.barrier(rank);
+        living.barrier(rank);
+        const std::int64_t one = rank + 1;
+        std::int64_t sum = 0;
+        expect_ok(crl_allreduce(others, &one, &sum, 1, CRL_INT64, CRL_SUM));
+        EXPECT_EQ(sum, 3);
+        meet_serving(context, living.oob(rank));
+        crl_team_destroy(team);
+        crl_team_destroy(others);
+        crl_context_destroy(context);
+      },
+      60);
+  for (const auto& [name, value] : settings) unsetenv(name.c_str());
+  EXPECT_EQ(exits, (std::vector<int>{0, 0, -SIGKILL}));
+}
+
 // In a NUMA domain of three its head passes on what the root, alone in another one, has written.
 const std::map<std::string, std::string> kHead = {{"CARILLON_DOMAIN_RANKS", "1,3"},
                                                   {"CARILLON_CROSS_PS", "1000000"},
