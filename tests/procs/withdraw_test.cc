@@ -204,7 +204,7 @@ TEST(WithdrawWhileRead, WhoHasReadWhatIsNoMoreHasFailed) {
 TEST(WithdrawLists, WhoComesLateLendsNothingToWhoHasGivenUp) {
   constexpr int kRanks = 3;
   constexpr int kGone = 0, kLate = 1;
-  constexpr std::size_t kMuch = std::size_t{4} << 20;
+  constexpr std::size_t kMuch = std::size_t{16} << 20;
   const std::map<std::string, std::string> settings = {
       {"CARILLON_ALGORITHM", "gather=flat"}, {"CARILLON_NODE_RANKS", "1"},
       {"CARILLON_GATHER_ENTRIES", "3"},      {"CARILLON_GATHER_BYTES", "32768"},
