@@ -341,6 +341,13 @@ Lifeline::State Engine::look_at(int process, Status* reason) {
   return state;
 }
 
+bool Engine::lives(int process) {
+  if (!lifeline_) return false;
+  progress_lifeline();
+  Status reason;
+  return look_at(process, &reason) == Lifeline::State::kAlive;
+}
+
 void Engine::progress_lifeline() {
   for (const int process : network_->take_new_processes()) {
     lifeline_->watch(process, lifelines_[static_cast<std::size_t>(process)]);

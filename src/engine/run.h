@@ -203,6 +203,7 @@ class Run {
   bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
                     Clock& clock);
   bool end();
+  bool takes_lists(int rank);
   bool write_list(const Instruction& in, shm::Peer& peer, const Part& part, net::GatheredPut& put);
   net::GatheredPut* gathered(const Instruction& in, const Strand& strand, const Part& part);
   bool list_of(const Instruction& in, const Strand& strand, const Part& part,
@@ -344,6 +345,8 @@ class Run {
     std::uint64_t collective = 0, heap_changes = 0;
     bool registered_for_call = false;
   } seen_;
+  std::uint64_t looked_in_ =
+      0;  // the collective before whose first list it was looked who is there
   std::vector<std::byte> scratch_;
   net::Block scratch_block_;               // instead, where the network must know it
   net::Memory* scratch_memory_ = nullptr;  // whose that is

@@ -145,6 +145,25 @@ bool Run::list_of(const Instruction& in, const Strand& strand, const Part& part,
   return true;
 }
 
+// Who has given up may never call again, and where it must, to take what is sent to it, the network
+// would keep what was lent to it for that rank. Word of it has arrived before this call if it was
+// sent before; what comes later finds that rank still there (Team::may_be_sent_to). False: the run
+// has failed.
+bool Run::takes_lists(int rank) {
+  net::Network& network = *team_->engine().network();
+  if (looked_in_ != collective_ && network.wire().capabilities().manual_progress) {
+    const wire::Counters& counters = network.wire().counters();
+    std::uint64_t arrived = 0;
+    do {
+      arrived = counters.immediates;
+    } while (network.progress().ok() && counters.immediates != arrived);
+  }
+  looked_in_ = collective_;
+  if (team_->endpoint().gave_up(rank) == 0) return true;
+  fail_given_up(rank);
+  return false;
+}
+
 bool Run::write_list(const Instruction& in, shm::Peer& peer, const Part& part,
                      net::GatheredPut& put) {
   const net::Pair::Listed message{.number = part.number,

@@ -24,6 +24,7 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   if (in.gather != 0 && !exposure) {
     net::GatheredPut* const put = gathered(in, strand, part);
     if (put != nullptr && reads_in_place_ && !sources_stand()) return false;
+    if (put != nullptr && !takes_lists(plan_->uses[in.use].peer)) return false;
     if (put != nullptr) return write_list(in, peer, part, *put);
   }
   const auto bytes = exposure ? sizeof *exposure : static_cast<std::size_t>(part.length);

@@ -155,6 +155,9 @@ class Team {
   void fail_ended(int rank, std::uint64_t collective, bool died, const Status& reason);
   void fail_mismatch(int rank, std::uint64_t collective);
   void take_memory_back(const std::vector<Run*>& runs);
+  [[nodiscard]] std::vector<int> under_way(const std::vector<Run*>& runs) const;
+  bool end_what_is_under_way(const std::vector<Run*>& runs);
+  [[nodiscard]] bool may_be_sent_to();
   void tell_who_is_missing(const Run& oldest);
 
   Engine& engine_;

@@ -3,13 +3,18 @@
 // A rank whose collective has failed has its buffer back, and uses it for something else. Nobody
 // who comes late takes that for the collective's data.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/calls.h"
@@ -196,6 +201,103 @@ TEST(WithdrawWhileRead, WhoHasReadWhatIsNoMoreHasFailed) {
   unsetenv("CARILLON_ALGORITHM");
   unsetenv("CARILLON_LEND_BYTES");
   EXPECT_EQ(exits, (std::vector<int>{0, 0, -SIGKILL}));
+}
+
+// Three ranks on as many nodes, the last of which dies. The network gets the bytes from where they
+// stand, and they are more than a connection takes that nobody reads.
+class WithdrawLists : public testing::Test {
+ protected:
+  static constexpr int kRanks = 3, kFirst = 0, kLate = 1;
+  static constexpr std::size_t kMuch = std::size_t{16} << 20;
+  using Call = std::function<crl_status_t(crl_team_h team, int rank)>;
+
+  void SetUp() override {
+    for (const auto& [name, value] : kSettings) setenv(name, value, 1);
+  }
+  void TearDown() override {
+    for (const auto& [name, value] : kSettings) unsetenv(name);
+  }
+
+  // Of both living ranks the call fails when the third has died, and their other team goes on.
+  void run(const Call& call, const std::function<void(int)>& before,
+           const std::function<void(int)>& after) {
+    Meeting world(kRanks), members(kRanks), pair(kRanks - 1);
+    const auto exits = run_processes(
+        kRanks,
+        [&](int rank) {
+          crl_context_h context = make_context(world, rank, false, 200);
+          crl_team_h team = make_team(context, members.oob(rank));
+          crl_team_h others = nullptr;
+          if (rank != kVictim) others = make_team(context, pair.oob(rank));
+          for (int i = 0; i < 2; ++i) expect_ok(call(team, rank));  // all pairs are open
+          expect_ok(crl_barrier(team));
+          if (rank == kVictim) raise(SIGKILL);
+          before(rank);
+          EXPECT_EQ(call(team, rank), CRL_ERR_PEER_DEAD) << crl_last_error();
+          after(rank);
+          const std::int64_t one = rank + 1;
+          std::int64_t sum = 0;
+          expect_ok(crl_allreduce(others, &one, &sum, 1, CRL_INT64, CRL_SUM));
+          EXPECT_EQ(sum, 3);
+          meet_serving(context, living_.oob(rank));
+          crl_team_destroy(team);
+          crl_team_destroy(others);
+          crl_context_destroy(context);
+        },
+        60);
+    EXPECT_EQ(exits, (std::vector<int>{0, 0, -SIGKILL}));
+  }
+
+  Meeting living_{kRanks - 1};
+
+ private:
+  static constexpr std::array<std::pair<const char*, const char*>, 6> kSettings = {
+      {{"CARILLON_ALGORITHM", "gather=flat;alltoallv=pairwise"},
+       {"CARILLON_NODE_RANKS", "1"},
+       {"CARILLON_GATHER_ENTRIES", "3"},
+       {"CARILLON_GATHER_BYTES", "32768"},
+       {"CARILLON_FETCH_BYTES", "0"},
+       {"CARILLON_SLOT_BYTES", "262144"}}};
+};
+
+// The receiver has given the team up, and calls nothing more. The call that comes later lends the
+// network nothing for it, and ends.
+TEST_F(WithdrawLists, WhoComesLateLendsNothingToWhoHasGivenUp) {
+  const auto to_first = [](crl_team_h team, int rank) {
+    const std::vector<char> mine(kMuch, static_cast<char>('a' + rank));
+    std::vector<char> all(rank == kFirst ? kRanks * kMuch : 0);
+    return crl_gather(team, mine.data(), all.data(), kMuch, kFirst);
+  };
+  const auto first_is_done = [&](int rank) { living_.barrier(rank); };
+  run(
+      to_first,
+      [&](int rank) {
+        if (rank == kLate) first_is_done(rank);
+      },
+      [&](int rank) {
+        if (rank == kFirst) first_is_done(rank);
+        living_.barrier(rank);
+      });
+}
+
+// The receiver is only busy, for longer than it takes to notice the death and to end what ends by
+// itself. The sender's call waits for it, and closes no connection. (However long it takes, the
+// test passes; were it shorter, the test could not fail.)
+TEST_F(WithdrawLists, WhoIsBusyIsWaitedFor) {
+  const auto from_first_to_late = [](crl_team_h team, int rank) {
+    std::vector<std::int64_t> send(kRanks), receive(kRanks), offsets(kRanks);
+    if (rank == kFirst) send[kLate] = receive[kVictim] = kMuch;
+    if (rank == kLate) receive[kFirst] = kMuch;
+    if (rank == kVictim) send[kFirst] = kMuch;
+    std::vector<char> in(kMuch, static_cast<char>('a' + rank)), out(kMuch);
+    return crl_alltoallv(team, in.data(), send.data(), offsets.data(), out.data(), receive.data(),
+                         offsets.data());
+  };
+  const auto compute = [](int rank) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (rank == kLate && std::chrono::steady_clock::now() < end) sched_yield();
+  };
+  run(from_first_to_late, compute, [](int /*rank*/) {});
 }
 
 // In a NUMA domain of three its head passes on what the root, alone in another one, has written.
