@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -209,7 +210,10 @@ class WithdrawLists : public testing::Test {
  protected:
   static constexpr int kRanks = 3, kFirst = 0, kLate = 1;
   static constexpr std::size_t kMuch = std::size_t{16} << 20;
+  static constexpr std::size_t kOthers = 8;
   using Call = std::function<crl_status_t(crl_team_h team, int rank)>;
+  using Teams = std::vector<crl_team_h>;
+  using Step = std::function<void(int rank, const Teams& others)>;
 
   void SetUp() override {
     for (const auto& [name, value] : kSettings) setenv(name, value, 1);
@@ -218,30 +222,31 @@ class WithdrawLists : public testing::Test {
     for (const auto& [name, value] : kSettings) unsetenv(name);
   }
 
-  // Of both living ranks the call fails when the third has died, and their other team goes on.
-  void run(const Call& call, const std::function<void(int)>& before,
-           const std::function<void(int)>& after) {
-    Meeting world(kRanks), members(kRanks), pair(kRanks - 1);
+  // Of both living ranks the call fails when the third has died, and their other teams go on.
+  void run(const Call& call, const Step& before, const Step& after) {
+    Meeting world(kRanks), members(kRanks);
+    std::deque<Meeting> pairs;
+    for (std::size_t i = 0; i < kOthers; ++i) pairs.emplace_back(kRanks - 1);
     const auto exits = run_processes(
         kRanks,
         [&](int rank) {
           crl_context_h context = make_context(world, rank, false, 200);
           crl_team_h team = make_team(context, members.oob(rank));
-          crl_team_h others = nullptr;
-          if (rank != kVictim) others = make_team(context, pair.oob(rank));
+          Teams others;
+          if (rank != kVictim) {
+            for (Meeting& pair : pairs) others.push_back(make_team(context, pair.oob(rank)));
+          }
           for (int i = 0; i < 2; ++i) expect_ok(call(team, rank));  // all pairs are open
+          for (crl_team_h other : others) expect_living_sum(other, rank);
           expect_ok(crl_barrier(team));
           if (rank == kVictim) raise(SIGKILL);
-          before(rank);
+          before(rank, others);
           EXPECT_EQ(call(team, rank), CRL_ERR_PEER_DEAD) << crl_last_error();
-          after(rank);
-          const std::int64_t one = rank + 1;
-          std::int64_t sum = 0;
-          expect_ok(crl_allreduce(others, &one, &sum, 1, CRL_INT64, CRL_SUM));
-          EXPECT_EQ(sum, 3);
+          after(rank, others);
+          for (crl_team_h other : others) expect_living_sum(other, rank);
           meet_serving(context, living_.oob(rank));
           crl_team_destroy(team);
-          crl_team_destroy(others);
+          for (crl_team_h other : others) crl_team_destroy(other);
           crl_context_destroy(context);
         },
         60);
@@ -251,8 +256,14 @@ class WithdrawLists : public testing::Test {
   Meeting living_{kRanks - 1};
 
  private:
+  static void expect_living_sum(crl_team_h others, int rank) {
+    const std::int64_t mine = rank + 1;
+    std::int64_t sum = 0;
+    expect_ok(crl_allreduce(others, &mine, &sum, 1, CRL_INT64, CRL_SUM));
+    EXPECT_EQ(sum, 3);
+  }
   static constexpr std::array<std::pair<const char*, const char*>, 6> kSettings = {
-      {{"CARILLON_ALGORITHM", "gather=flat;alltoallv=pairwise"},
+      {{"CARILLON_ALGORITHM", "gather=flat;alltoallv=pairwise;bcast=flat"},
        {"CARILLON_NODE_RANKS", "1"},
        {"CARILLON_GATHER_ENTRIES", "3"},
        {"CARILLON_GATHER_BYTES", "32768"},
@@ -271,19 +282,21 @@ TEST_F(WithdrawLists, WhoComesLateLendsNothingToWhoHasGivenUp) {
   const auto first_is_done = [&](int rank) { living_.barrier(rank); };
   run(
       to_first,
-      [&](int rank) {
+      [&](int rank, const Teams&) {
         if (rank == kLate) first_is_done(rank);
       },
-      [&](int rank) {
+      [&](int rank, const Teams&) {
         if (rank == kFirst) first_is_done(rank);
         living_.barrier(rank);
       });
 }
 
 // The receiver is only busy, for longer than it takes to notice the death and to end what ends by
-// itself. The sender's call waits for it, and closes no connection. (However long it takes, the
-// test passes; were it shorter, the test could not fail.)
+// itself. Before the lists of the team that fails, those of others lie on the connection. The
+// sender's call waits for the receiver, and closes no connection: what the others have under way
+// arrives. (However long it takes, the test passes; were it shorter, it could not fail.)
 TEST_F(WithdrawLists, WhoIsBusyIsWaitedFor) {
+  constexpr std::size_t kCountOfOthers = std::size_t{4} << 17;
   const auto from_first_to_late = [](crl_team_h team, int rank) {
     std::vector<std::int64_t> send(kRanks), receive(kRanks), offsets(kRanks);
     if (rank == kFirst) send[kLate] = receive[kVictim] = kMuch;
@@ -293,11 +306,29 @@ TEST_F(WithdrawLists, WhoIsBusyIsWaitedFor) {
     return crl_alltoallv(team, in.data(), send.data(), offsets.data(), out.data(), receive.data(),
                          offsets.data());
   };
-  const auto compute = [](int rank) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (rank == kLate && std::chrono::steady_clock::now() < end) sched_yield();
+  std::vector<std::vector<std::int64_t>> data(kOthers);
+  std::vector<crl_request_h> requests(kOthers);
+  const auto broadcast_to_late = [&](int rank, const Teams& others) {
+    for (std::size_t i = 0; i < kOthers; ++i) {
+      data[i] = values_of(rank, static_cast<std::int64_t>(i), kCountOfOthers);
+      expect_ok(crl_ibcast(others[i], data[i].data(), kCountOfOthers * sizeof(std::int64_t), kFirst,
+                           &requests[i]));
+    }
   };
-  run(from_first_to_late, compute, [](int /*rank*/) {});
+  run(
+      from_first_to_late,
+      [&](int rank, const Teams& others) {
+        if (rank == kFirst) return broadcast_to_late(rank, others);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        while (std::chrono::steady_clock::now() < end) sched_yield();
+      },
+      [&](int rank, const Teams& others) {
+        if (rank == kLate) broadcast_to_late(rank, others);
+        for (std::size_t i = 0; i < kOthers; ++i) {
+          expect_ok(crl_request_wait(&requests[i]));
+          EXPECT_EQ(data[i], values_of(kFirst, static_cast<std::int64_t>(i), kCountOfOthers));
+        }
+      });
 }
 
 // In a NUMA domain of three its head passes on what the root, alone in another one, has written.
