@@ -345,7 +345,8 @@ bool Engine::lives(int process) {
   if (!lifeline_) return false;
   progress_lifeline();
   Status reason;
-  return look_at(process, &reason) == Lifeline::State::kAlive;
+  const Lifeline::State state = look_at(process, &reason);
+  return state == Lifeline::State::kAlive || state == Lifeline::State::kConnecting;
 }
 
 void Engine::progress_lifeline() {

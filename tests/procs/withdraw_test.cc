@@ -211,7 +211,7 @@ class WithdrawLists : public testing::Test {
   static constexpr int kRanks = 3, kFirst = 0, kLate = 1;
   static constexpr std::size_t kMuch = std::size_t{16} << 20;
   static constexpr std::size_t kOthers = 8;
-  using Call = std::function<crl_status_t(crl_team_h team, int rank)>;
+  using Call = std::function<crl_status_t(crl_team_h team, int rank, std::size_t bytes)>;
   using Teams = std::vector<crl_team_h>;
   using Step = std::function<void(int rank, const Teams& others)>;
 
@@ -236,12 +236,13 @@ class WithdrawLists : public testing::Test {
           if (rank != kVictim) {
             for (Meeting& pair : pairs) others.push_back(make_team(context, pair.oob(rank)));
           }
-          for (int i = 0; i < 2; ++i) expect_ok(call(team, rank));  // all pairs are open
+          // All pairs are open, and no connection's buffers have grown.
+          for (int i = 0; i < 2; ++i) expect_ok(call(team, rank, 1000));
           for (crl_team_h other : others) expect_living_sum(other, rank);
           expect_ok(crl_barrier(team));
           if (rank == kVictim) raise(SIGKILL);
           before(rank, others);
-          EXPECT_EQ(call(team, rank), CRL_ERR_PEER_DEAD) << crl_last_error();
+          EXPECT_EQ(call(team, rank, kMuch), CRL_ERR_PEER_DEAD) << crl_last_error();
           after(rank, others);
           for (crl_team_h other : others) expect_living_sum(other, rank);
           meet_serving(context, living_.oob(rank));
@@ -274,10 +275,10 @@ class WithdrawLists : public testing::Test {
 // The receiver has given the team up, and calls nothing more. The call that comes later lends the
 // network nothing for it, and ends.
 TEST_F(WithdrawLists, WhoComesLateLendsNothingToWhoHasGivenUp) {
-  const auto to_first = [](crl_team_h team, int rank) {
-    const std::vector<char> mine(kMuch, static_cast<char>('a' + rank));
-    std::vector<char> all(rank == kFirst ? kRanks * kMuch : 0);
-    return crl_gather(team, mine.data(), all.data(), kMuch, kFirst);
+  const auto to_first = [](crl_team_h team, int rank, std::size_t bytes) {
+    const std::vector<char> mine(bytes, static_cast<char>('a' + rank));
+    std::vector<char> all(rank == kFirst ? kRanks * bytes : 0);
+    return crl_gather(team, mine.data(), all.data(), bytes, kFirst);
   };
   const auto first_is_done = [&](int rank) { living_.barrier(rank); };
   run(
@@ -297,12 +298,12 @@ TEST_F(WithdrawLists, WhoComesLateLendsNothingToWhoHasGivenUp) {
 // arrives. (However long it takes, the test passes; were it shorter, it could not fail.)
 TEST_F(WithdrawLists, WhoIsBusyIsWaitedFor) {
   constexpr std::size_t kCountOfOthers = std::size_t{4} << 17;
-  const auto from_first_to_late = [](crl_team_h team, int rank) {
+  const auto from_first_to_late = [](crl_team_h team, int rank, std::size_t bytes) {
     std::vector<std::int64_t> send(kRanks), receive(kRanks), offsets(kRanks);
-    if (rank == kFirst) send[kLate] = receive[kVictim] = kMuch;
-    if (rank == kLate) receive[kFirst] = kMuch;
-    if (rank == kVictim) send[kFirst] = kMuch;
-    std::vector<char> in(kMuch, static_cast<char>('a' + rank)), out(kMuch);
+    if (rank == kFirst) send[kLate] = receive[kVictim] = static_cast<std::int64_t>(bytes);
+    if (rank == kLate) receive[kFirst] = static_cast<std::int64_t>(bytes);
+    if (rank == kVictim) send[kFirst] = static_cast<std::int64_t>(bytes);
+    std::vector<char> in(bytes, static_cast<char>('a' + rank)), out(bytes);
     return crl_alltoallv(team, in.data(), send.data(), offsets.data(), out.data(), receive.data(),
                          offsets.data());
   };
