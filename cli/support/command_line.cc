@@ -113,14 +113,15 @@ Option Command::option(const std::string& names, std::vector<std::uint32_t>& val
   return Option(app_->add_option(names, value, help));
 }
 
-Option Command::integer(const std::string& names, std::function<void(const std::int32_t&)> take,
+Option Command::integer(const std::string& names,
+                        const std::function<void(const std::int32_t&)>& take,
                         const std::string& help) const {
-  return Option(app_->add_option_function<std::int32_t>(names, std::move(take), help));
+  return Option(app_->add_option_function<std::int32_t>(names, take, help));
 }
 
-Option Command::number(const std::string& names, std::function<void(const double&)> take,
+Option Command::number(const std::string& names, const std::function<void(const double&)>& take,
                        const std::string& help) const {
-  return Option(app_->add_option_function<double>(names, std::move(take), help));
+  return Option(app_->add_option_function<double>(names, take, help));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& help) const {

@@ -75,9 +75,9 @@ class Command {
   Option option(const std::string& names, std::vector<std::uint32_t>& value,
                 const std::string& help) const;
   /// Parsing calls `take` with the value.
-  Option integer(const std::string& names, std::function<void(const std::int32_t&)> take,
+  Option integer(const std::string& names, const std::function<void(const std::int32_t&)>& take,
                  const std::string& help) const;
-  Option number(const std::string& names, std::function<void(const double&)> take,
+  Option number(const std::string& names, const std::function<void(const double&)>& take,
                 const std::string& help) const;
   Option flag(const std::string& names, bool& value, const std::string& help) const;
 

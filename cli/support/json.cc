@@ -130,11 +130,11 @@ class Json::Writer {
   void new_line() {
     if (indent_ < 0) return;
     text_ += '\n';
-    text_.append(static_cast<std::size_t>(level_ * indent_), ' ');
+    text_.append(level_ * static_cast<std::size_t>(indent_), ' ');
   }
 
   int indent_;
-  int level_ = 0;
+  std::size_t level_ = 0;
   std::string text_;
 };
 
