@@ -392,8 +392,7 @@ void define_placement(Command command, Option program, const std::shared_ptr<Opt
 Action define_sim(Command command) {
   const auto options = std::make_shared<Options>();
   const Option collective = command.option("COLLECTIVE", options->collective, "e.g. allreduce");
-  ProgramOptions& program = options->program;
-  const Option file = command.option("--program", program.file,
+  const Option file = command.option("--program", options->program.file,
                                      "simulate a whole program: one that carillon run --record has "
                                      "written, or that is written by hand (docs/simulator.md)");
   file.excludes(collective);
@@ -409,12 +408,12 @@ Action define_sim(Command command) {
           "ranks of the team; default: 16, or the program's")
       .in_range(1, kMaxRanks);
   command
-      .option("--compute-scale", program.compute_scale,
+      .option("--compute-scale", options->program.compute_scale,
               "computations of the program take so many times as long")
       .finite_in_range(0.0, 1e6)
       .needs(file);
   command
-      .option("--progress", program.progress,
+      .option("--progress", options->program.progress,
               "who progresses what is in flight: caller (in start and wait only), thread (one "
               "with a core of its own, for each rank) or servlet (one with a core of its own, "
               "for each node)")

@@ -153,7 +153,7 @@ Json json_of(const Done& done) {
     const ReplayReport::KindTimes& kind = report.kinds.at(i);
     if (kind.starts == 0) continue;
     const std::set<std::string>& used = done.chooser.used(i);
-    json["collectives"][std::string(collective_name(static_cast<Collective>(i)))] = {
+    json["collectives"][collective_name(static_cast<Collective>(i))] = {
         {"calls", kind.calls},
         {"starts", kind.starts},
         {"rank_mean_us", done.mean_us(kind.call_ps)},
