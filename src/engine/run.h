@@ -345,8 +345,8 @@ class Run {
     std::uint64_t collective = 0, heap_changes = 0;
     bool registered_for_call = false;
   } seen_;
-  std::uint64_t looked_in_ =
-      0;  // the collective before whose first list it was looked who is there
+  // The collective before whose first list it was looked who is there.
+  std::uint64_t looked_in_ = 0;
   std::vector<std::byte> scratch_;
   net::Block scratch_block_;               // instead, where the network must know it
   net::Memory* scratch_memory_ = nullptr;  // whose that is

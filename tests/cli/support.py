@@ -145,8 +145,8 @@ class CliTest(unittest.TestCase):
 
 def hide_kernel_symbols():
     """libfabric reads the kernel's list of symbols (100,000 lines) twice in each process that looks for
-    networks, for what GPUs may do beside RDMA devices. Here, and in what is started from here but on
-    the nodes of clusters, it is empty; where that is not possible, all is as it was, and slower."""
+    networks, for what GPUs may do beside RDMA devices. Here, and in what is started from here, it is
+    empty, as it is on the nodes of clusters; where that is not possible, all is as it was, and slower."""
     if not may_make_clusters():
         return
     new_mounts, bind, private = 0x20000, 4096, 0x4000 | 1 << 18  # CLONE_NEWNS, MS_BIND, MS_REC | MS_PRIVATE
