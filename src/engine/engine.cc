@@ -219,7 +219,6 @@ bool Engine::begin(Run& run) {
     return {};
   });
   if (status.ok()) return true;
-  log(LogLevel::kError, status.to_string());
   team.fail(status);
   run.fail(std::move(status));
   return false;
@@ -249,7 +248,6 @@ bool Engine::move_on(Run& run, int polls) {
   if (run.state() == Run::State::kDeferred || !progress_run(run, polls)) return false;
   Team& team = run.team();
   if (!run.status().ok()) {
-    log(LogLevel::kError, run.status().to_string());
     team.fail(run.status());
     return true;
   }
@@ -264,7 +262,6 @@ bool Engine::move_on(Run& run, int polls) {
     return plan.status();
   });
   if (!status.ok()) {
-    log(LogLevel::kError, status.to_string());
     team.fail(std::move(status));
     return true;
   }

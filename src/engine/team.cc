@@ -275,7 +275,6 @@ void Team::check_peers() {
   }
   seen_in_vain_ = in_vain_;
   if (state() == State::kReady && engine_.settings().watchdog_ms > 0) tell_who_is_missing(oldest);
-  if (state() == State::kFailed) log(LogLevel::kError, status_.to_string());
 }
 
 void Team::tell_who_is_missing(const Run& oldest) {

@@ -118,7 +118,7 @@ class Team {
   void set_name(std::string name) { name_ = std::move(name); }
   /// Ends everything on the team with an error, for good. What it joins its multicast groups by
   /// stays until progress_joining().
-  void fail(Status status);
+  void fail(Status why);
   /// What the run of that collective fails with if the member gave the team up.
   [[nodiscard]] Status given_up_by(int rank, std::uint64_t collective);
   /// Is the member, on another node, alive and connected as far as is known?
@@ -131,6 +131,7 @@ class Team {
 
  private:
   struct Hello;  // what members tell each other
+  void tell_why(const Status& why) const;
   /// For as many members as may be on this node.
   [[nodiscard]] shm::AreaLayout area_layout() const;
   [[nodiscard]] std::uint64_t area_bytes() const { return area_layout().bytes(); }

@@ -4,16 +4,19 @@
 // are told. Who fails first, and what the others then find.
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "engine/engine.h"
 #include "engine/team.h"
 #include "engine/wake.h"
 
 namespace carillon {
 
-void Team::fail(Status status) {
+void Team::fail(Status why) {
+  tell_why(why);
   if (pair_ids_ && !links_) engine_.network()->end_making(*pair_ids_);
   // Members that have not seen it fail may write to its area: it is not used again.
   area_.reset();
@@ -21,7 +24,7 @@ void Team::fail(Status status) {
   // While it is set up, the caller may write into it.
   if (state() == State::kAgreeing && multicast_) multicast_.release()->abandon();
   if (state() == State::kAgreeing) (void)aggregation_.release();
-  status_ = std::move(status);
+  status_ = std::move(why);
   state_.store(State::kFailed, std::memory_order_release);
   std::vector<Run*> runs = std::exchange(in_flight_, {});
   std::erase(runs, nullptr);
@@ -37,6 +40,17 @@ void Team::fail(Status status) {
   endpoint_->give_up(-static_cast<int>(status_.code()));
   wake_readers(*this, shm::Pool::kToAll);
   if (links_) take_memory_back(runs);
+}
+
+// Before anything else: who is told next may end the job at once, while this rank still takes its
+// memory back. What happens while a team is made is said by the call that makes it.
+void Team::tell_why(const Status& why) const {
+  if (state() != State::kReady) return;
+  if (why.message() == engine_.network_status().message()) return;  // said once, for all teams
+  try {
+    log(LogLevel::kError, why.to_string());
+  } catch (const std::bad_alloc&) {  // it fails all the same
+  }
 }
 
 // The failed calls' buffers are their callers' again: the network must be done with them. First

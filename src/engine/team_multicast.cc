@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/log.h"
 #include "engine/engine.h"
 #include "engine/run.h"
 #include "engine/team.h"
@@ -130,9 +129,8 @@ void Team::leave_multicast() {
 void Team::progress_multicast(bool arrived) {
   if (const Status status = multicast_->progress(arrived); !status.ok()) {
     const bool idle = in_flight_.empty();
-    fail(about_groups(status,
-                      idle ? std::nullopt : std::optional(in_flight_.front()->collective())));
-    return log(LogLevel::kError, status_.to_string());
+    return fail(about_groups(
+        status, idle ? std::nullopt : std::optional(in_flight_.front()->collective())));
   }
   tell_reception();
 }

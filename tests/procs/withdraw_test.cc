@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -330,6 +332,57 @@ TEST_F(WithdrawLists, WhoIsBusyIsWaitedFor) {
           EXPECT_EQ(data[i], values_of(kFirst, static_cast<std::int64_t>(i), kCountOfOthers));
         }
       });
+}
+
+// Who fails first says why before others hear of it: they may end the job. It stays in its call for
+// rank 2, which is busy elsewhere.
+TEST(WithdrawReason, WhoFailsFirstSaysWhyBeforeOthersAreTold) {
+  constexpr int kRanks = 4, kFirst = 0, kTold = 1, kDead = 3;
+  constexpr std::size_t kLong = std::size_t{16} << 20;
+  const std::map<std::string, std::string> settings = {{"CARILLON_ALGORITHM", "gather=flat"},
+                                                       {"CARILLON_NODE_RANKS", "1"},
+                                                       {"CARILLON_GATHER_ENTRIES", "3"},
+                                                       {"CARILLON_FETCH_BYTES", "0"}};
+  for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+  Meeting world(kRanks), members(kRanks), living(kRanks - 1);
+  const int said = memfd_create("said", 0);
+  ASSERT_GE(said, 0);
+  const auto exits = run_processes(
+      kRanks,
+      [&](int rank) {
+        if (rank == kFirst) dup2(said, STDERR_FILENO);
+        // Only the first looks who has died.
+        crl_context_h context = make_context(world, rank, false, rank == kFirst ? 200 : 1000000);
+        crl_team_h team = make_team(context, members.oob(rank));
+        const auto gather = [&](std::size_t bytes) {
+          const std::vector<char> mine(bytes, static_cast<char>('a' + rank));
+          std::vector<char> all(rank == kFirst ? kRanks * bytes : 0);
+          return crl_gather(team, mine.data(), all.data(), bytes, kFirst);
+        };
+        expect_ok(gather(1000));  // all pairs are open
+        expect_ok(gather(1000));
+        members.barrier(rank);
+        if (rank == kDead) raise(SIGKILL);
+        if (rank == kFirst) {
+          EXPECT_EQ(gather(kLong), CRL_ERR_PEER_DEAD);
+        }
+        if (rank == kTold) {
+          crl_status_t status = CRL_OK;
+          while (status == CRL_OK) status = gather(kLong);  // one may have arrived
+          EXPECT_EQ(status, CRL_ERR_PEER_DEAD);
+          std::array<char, 1000> text = {};
+          EXPECT_GT(pread(said, text.data(), text.size() - 1, 0), 0);
+          EXPECT_NE(std::string(text.data()).find("rank 3 of a team of 4 "), std::string::npos)
+              << text.data();
+        }
+        living.barrier(rank);
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      60);
+  close(said);
+  for (const auto& [name, value] : settings) unsetenv(name.c_str());
+  EXPECT_EQ(exits, (std::vector<int>{0, 0, 0, -SIGKILL}));
 }
 
 // In a NUMA domain of three its head passes on what the root, alone in another one, has written.
