@@ -2,7 +2,7 @@
 //
 // IntervalMap: byte ranges to values, for the verifier. A sorted vector of disjoint segments;
 // neighbours with equal values are one segment, so that memory written in many small pieces costs
-// no more than it says.
+// no more than it says. What follows, or is near, what was looked for last is found in a few steps.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,9 @@ class IntervalMap {
   /// Sets [begin, end) to the value.
   void assign(std::int64_t begin, std::int64_t end, const Value& value) {
     if (begin >= end) return;
-    auto low = std::partition_point(segments_.begin(), segments_.end(),
-                                    [&](const Segment& s) { return s.end < begin; });
-    const auto high = std::partition_point(low, segments_.end(),
-                                           [&](const Segment& s) { return s.begin <= end; });
+    const auto low = segments_.begin() + static_cast<std::ptrdiff_t>(find(begin));
+    auto high = low;  // behind what touches the new segment: few, or gone for good
+    while (high != segments_.end() && high->begin <= end) ++high;
     Segment pieces[3];
     std::size_t count = 0;
     Segment middle{begin, end, value};
@@ -53,8 +52,7 @@ class IntervalMap {
   /// Calls visit(begin, end, value) for what is set in [begin, end), in order, cut to it.
   template <typename Visit>
   void each(std::int64_t begin, std::int64_t end, Visit visit) const {
-    auto it = std::partition_point(segments_.begin(), segments_.end(),
-                                   [&](const Segment& s) { return s.end <= begin; });
+    auto it = segments_.begin() + static_cast<std::ptrdiff_t>(find(begin + 1));
     for (; it != segments_.end() && it->begin < end; ++it) {
       visit(std::max(it->begin, begin), std::min(it->end, end), it->value);
     }
@@ -73,6 +71,27 @@ class IntervalMap {
  private:
   using Iterator = typename std::vector<Segment>::iterator;
 
+  // The first segment that ends at `end` or behind it.
+  [[nodiscard]] std::size_t find(std::int64_t end) const {
+    constexpr std::size_t kSteps = 4;
+    const auto before = [&](const Segment& s) { return s.end < end; };
+    std::size_t first = std::min(last_, segments_.size());
+    std::size_t behind = segments_.size();
+    if (first > 0 && !before(segments_[first - 1])) {
+      behind = first - 1;
+      first = 0;
+    } else {
+      const std::size_t near = std::min(first + kSteps, behind);
+      while (first < near && before(segments_[first])) ++first;
+      if (first < near) behind = first;
+    }
+    const auto begin = segments_.begin();
+    const auto found = std::partition_point(begin + static_cast<std::ptrdiff_t>(first),
+                                            begin + static_cast<std::ptrdiff_t>(behind), before);
+    last_ = static_cast<std::size_t>(found - begin);
+    return last_;
+  }
+
   void replace(Iterator low, Iterator high, const Segment* pieces, std::size_t count) {
     std::size_t used = 0;
     while (low != high && used < count) *low++ = pieces[used++];
@@ -84,6 +103,7 @@ class IntervalMap {
   }
 
   std::vector<Segment> segments_;
+  mutable std::size_t last_ = 0;  // what was found last
 };
 
 }  // namespace carillon

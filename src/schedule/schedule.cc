@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 namespace carillon {
 namespace {
@@ -14,14 +13,33 @@ constexpr std::array<std::string_view, kOpKinds> kOpNames = {
 constexpr std::array<std::string_view, 5> kSpaceNames = {"input", "output", "scratch", "slot",
                                                          "counts"};
 
-// A wait op and the end of the loop it is in, or 0.
-struct Waited {
-  std::size_t op = 0;
-  std::size_t loop_end = 0;
-};
+// The waits of a strand by their messages: of the same message the last one.
+class Waits {
+ public:
+  static constexpr std::uint32_t kNone = 0;
+  explicit Waits(const Schedule& schedule) : schedule_(schedule) {}
 
-struct MessageHash {
-  std::size_t operator()(const Message& message) const {
+  void clear(std::size_t ops) {
+    std::size_t size = 16;
+    while (size < 2 * ops) size *= 2;
+    places_.assign(size, kNone);
+  }
+  void add(std::size_t op) {
+    place(schedule_.ops[op].message) = static_cast<std::uint32_t>(op + 1);
+  }
+  /// One more than the op; kNone if nobody waits for it.
+  [[nodiscard]] std::uint32_t find(const Message& message) { return place(message); }
+
+ private:
+  std::uint32_t& place(const Message& message) {
+    const std::size_t mask = places_.size() - 1;
+    std::size_t at = hash(message) & mask;
+    while (places_[at] != kNone && schedule_.ops[places_[at] - 1].message != message) {
+      at = (at + 1) & mask;
+    }
+    return places_[at];
+  }
+  static std::size_t hash(const Message& message) {
     auto hash = static_cast<std::uint64_t>(message.channel);
     for (const std::int32_t part : {message.peer, message.index, message.index_stride}) {
       hash = (hash ^ static_cast<std::uint32_t>(part)) * 0x9e3779b97f4a7c15;
@@ -29,6 +47,9 @@ struct MessageHash {
     }
     return hash;
   }
+
+  const Schedule& schedule_;
+  std::vector<std::uint32_t> places_;  // a power of two, at most half of them in use
 };
 
 }  // namespace
@@ -75,9 +96,10 @@ bool is_one_way(const Schedule& schedule) {
 
 std::vector<std::int64_t> release_points(const Schedule& schedule) {
   std::vector<std::int64_t> points(schedule.ops.size(), -1);
-  std::unordered_map<Message, Waited, MessageHash> waits;  // the strand's, up to this op
+  Waits waits(schedule);                                    // the strand's, up to this op
+  std::vector<std::size_t> loop_ends(schedule.ops.size());  // of the loops that waits are in, or 0
   for (const Strand& strand : schedule.strands) {
-    waits.clear();
+    waits.clear(strand.op_count);
     std::size_t loop = 0;
     std::size_t loop_end = 0;
     for (std::size_t i = strand.first_op; i < std::size_t{strand.first_op} + strand.op_count; ++i) {
@@ -88,13 +110,15 @@ std::vector<std::int64_t> release_points(const Schedule& schedule) {
       }
       if (op.kind == OpKind::kWait) {
         points[i] = static_cast<std::int64_t>(i);
-        waits[op.message] = {i, i < loop_end ? loop_end : 0};
+        loop_ends[i] = i < loop_end ? loop_end : 0;
+        waits.add(i);
       }
       for (const Buffer& buffer : schedule.src(op)) {
         if (buffer.space != Space::kSlot) continue;
-        const auto wait = waits.find(buffer.message);
-        if (wait == waits.end()) continue;
-        const auto [wait_op, wait_loop_end] = wait->second;
+        const std::uint32_t wait = waits.find(buffer.message);
+        if (wait == Waits::kNone) continue;
+        const std::size_t wait_op = wait - 1;
+        const std::size_t wait_loop_end = loop_ends[wait_op];
         // A read behind its loop keeps a message no longer: it is an error the machine reports.
         if (wait_loop_end != 0 && i >= wait_loop_end) continue;
         const bool enters_loop = i < loop_end && wait_op < loop;

@@ -17,12 +17,7 @@ std::string piece_text(const Piece& piece) {
          std::to_string(piece.length) + "]";
 }
 
-// A piece of real memory, for overlap checks.
-struct Extent {
-  Region region = Region::kInput;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
+using Extent = SymbolicMemory::Extent;
 
 bool before(const Extent& a, const Extent& b) {
   return a.region != b.region ? a.region < b.region : a.begin < b.begin;
@@ -322,15 +317,15 @@ Status SymbolicMemory::write(Site site, std::span<const Piece> dst, std::span<co
 
 Status SymbolicMemory::check_disjoint(Rank rank, std::span<const Piece> dst) {
   if (dst.size() < 2) return {};
-  std::vector<Extent> extents;
+  written_.clear();
   for (const Piece& piece : dst) {
     if (piece.length == 0) continue;
     const Place at = place(rank, piece);
-    extents.push_back({at.region, at.offset, at.offset + piece.length});
+    written_.push_back({at.region, at.offset, at.offset + piece.length});
   }
-  sort(&extents);
-  for (std::size_t i = 1; i < extents.size(); ++i) {
-    if (overlap(extents[i - 1], extents[i])) return bad("two destinations overlap");
+  sort(&written_);
+  for (std::size_t i = 1; i < written_.size(); ++i) {
+    if (overlap(written_[i - 1], written_[i])) return bad("two destinations overlap");
   }
   return {};
 }
@@ -341,8 +336,8 @@ Status SymbolicMemory::check_copy(Rank rank, std::span<const Piece> dst,
                                   std::span<const Piece> src) {
   Status status = check_disjoint(rank, dst);
   if (!status.ok()) return status;
-  std::vector<Extent> written;
-  std::vector<Extent> read;
+  written_.clear();
+  read_.clear();
   std::size_t j = 0;
   std::int64_t used = 0;  // bytes of src[j]
   for (const Piece& piece : dst) {
@@ -354,11 +349,11 @@ Status SymbolicMemory::check_copy(Rank rank, std::span<const Piece> dst,
         const Place from = place(rank, src[j]);
         const bool itself = from.region == to.region && from.offset + used == to.offset + done;
         if (!itself && length > 0) {
-          written.push_back({to.region, to.offset + done, to.offset + done + length});
-          read.push_back({from.region, from.offset + used, from.offset + used + length});
+          written_.push_back({to.region, to.offset + done, to.offset + done + length});
+          read_.push_back({from.region, from.offset + used, from.offset + used + length});
         }
       } else if (length > 0) {
-        written.push_back({to.region, to.offset + done, to.offset + done + length});
+        written_.push_back({to.region, to.offset + done, to.offset + done + length});
       }
       done += length;
       used += length;
@@ -367,9 +362,10 @@ Status SymbolicMemory::check_copy(Rank rank, std::span<const Piece> dst,
       used = 0;
     }
   }
-  sort(&written);
-  sort(&read);
-  return any_overlap(written, read) ? bad("a destination overlaps a source") : Status();
+  if (read_.empty()) return {};
+  sort(&written_);
+  sort(&read_);
+  return any_overlap(written_, read_) ? bad("a destination overlaps a source") : Status();
 }
 
 }  // namespace carillon

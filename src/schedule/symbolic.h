@@ -28,6 +28,13 @@ struct Symbol {
 
 class SymbolicMemory final : public Memory {
  public:
+  /// A piece of real memory, for overlap checks.
+  struct Extent {
+    Region region = Region::kInput;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
   /// `inputs`: real bytes for stages to learn from; may be empty.
   SymbolicMemory(const TeamCall& call, std::span<const std::vector<std::byte>> inputs);
 
@@ -86,7 +93,9 @@ class SymbolicMemory final : public Memory {
   std::vector<State> states_;
   std::vector<Letter> letters_;
   std::vector<Payload> free_;
-  std::vector<Run> left_, right_, result_;  // of the op being executed
+  // Of the op being executed.
+  std::vector<Run> left_, right_, result_;
+  std::vector<Extent> written_, read_;
 };
 
 }  // namespace carillon
