@@ -2,8 +2,6 @@
 //
 // carillon verify: proves algorithms correct for ranges of ranks, over counts, roots, operators,
 // parameters and in-place. Exit status 1 if one is not.
-#include "schedule/verify.h"
-
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,8 +9,10 @@
 #include <optional>
 #include <set>
 
+#include "algorithms/emitter.h"
 #include "algorithms/registry.h"
 #include "command.h"
+#include "schedule/proofs.h"
 #include "support/calls.h"
 #include "support/failure.h"
 #include "support/json.h"
@@ -57,7 +57,13 @@ std::string text_of(const Case& c) {
   return text;
 }
 
-Status prove(const Case& c) {
+// What the proofs of many cases have in common.
+struct Prover {
+  Emitter emitter;
+  Proofs proofs;
+};
+
+Status prove(const Case& c, Prover& prover) {
   TeamCall team{.shared = c.shared, .limits = c.limits};
   std::vector<UnevenTables> tables;
   tables.reserve(static_cast<std::size_t>(c.shared.ranks));
@@ -69,15 +75,15 @@ Status prove(const Case& c) {
                            .tables = tables[static_cast<std::size_t>(rank)].view()});
   }
   const Emit emitter = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
-    return emit(*c.choice.algorithm, Call{.shared = c.shared,
-                                          .local = team.local(rank),
-                                          .rank = rank,
-                                          .limits = c.limits,
-                                          .params = c.choice.params,
-                                          .stage = stage,
-                                          .learned = learned});
+    return prover.emitter.emit(*c.choice.algorithm, Call{.shared = c.shared,
+                                                         .local = team.local(rank),
+                                                         .rank = rank,
+                                                         .limits = c.limits,
+                                                         .params = c.choice.params,
+                                                         .stage = stage,
+                                                         .learned = learned});
   };
-  return verify(team, emitter).status;
+  return prover.proofs.verify(team, emitter).status;
 }
 
 std::set<Rank> roots_of(const Algorithm& algorithm, Rank ranks, bool all) {
@@ -121,26 +127,33 @@ std::vector<Place> places_of(const Options& options, Rank ranks) {
   return places;
 }
 
-// Calls body for everything that varies at this number of ranks in that place.
+// Calls body for everything that varies at this number of ranks, last what often comes to the same
+// schedules: the places and the operator.
 template <typename Body>
-void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place, bool all_roots,
-                   Body body) {
+void for_each_case(const AlgorithmChoice& choice, Rank ranks, const std::vector<Place>& places,
+                   bool all_roots, Body body) {
   const Algorithm& algorithm = *choice.algorithm;
   const bool orders = has_reduction(algorithm.collective) && !algorithm.needs_commutative;
-  const bool places = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
-  for (Limits limits : {kSmallSlots, kRealSlots}) {
-    const bool real_slots = limits == kRealSlots;
-    limits.nodes = place.nodes;
+  const bool moves = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
+  const auto one = [&](const Limits& base, const Params& params, const Shared& shared,
+                       bool in_place) {
+    for (const Place& place : places) {
+      Limits limits = base;
+      limits.nodes = place.nodes;
+      if (!suits({choice.algorithm, params}, shared, limits)) continue;
+      body(Case{{choice.algorithm, params}, shared, in_place, limits, place.text});
+    }
+  };
+  for (const Limits& limits : {kSmallSlots, kRealSlots}) {
     for (const Params& params : params_of(choice)) {
       for (const Rank root : roots_of(algorithm, ranks, all_roots)) {
-        for (const std::int64_t count : counts_of(algorithm, ranks, real_slots)) {
+        for (const std::int64_t count : counts_of(algorithm, ranks, limits == kRealSlots)) {
           for (int variant = 0; variant < 4; ++variant) {
-            const bool in_place = (variant & 1) != 0, commutative = (variant & 2) == 0;
-            if ((in_place && !places) || (!commutative && !orders)) continue;
+            const bool in_place = (variant & 2) != 0, commutative = (variant & 1) == 0;
+            if ((in_place && !moves) || (!commutative && !orders)) continue;
             const Shared shared{algorithm.collective, ranks,      root, count,
                                 kElementBytes,        commutative};
-            if (!suits({choice.algorithm, params}, shared, limits)) continue;
-            body(Case{{choice.algorithm, params}, shared, in_place, limits, place.text});
+            one(limits, params, shared, in_place);
           }
         }
       }
@@ -184,8 +197,9 @@ int run(const Options& options) {
   }
   std::int64_t verified = 0;
   std::vector<Json> failed;
+  Prover prover;
   const auto one = [&](const Case& c) {
-    const Status status = prove(c);
+    const Status status = prove(c, prover);
     if (status.ok()) {
       ++verified;
       return;
@@ -197,9 +211,7 @@ int run(const Options& options) {
   for (const AlgorithmChoice& choice : choices) {
     for (Rank ranks = range.first; ranks <= range.last; ++ranks) {
       show_progress(choice.algorithm->id, ranks);
-      for (const Place& place : places_of(options, ranks)) {
-        for_each_case(choice, ranks, place, options.roots == "all", one);
-      }
+      for_each_case(choice, ranks, places_of(options, ranks), options.roots == "all", one);
     }
   }
   show_progress("", 0);

@@ -86,12 +86,13 @@ class Verification {
 
   Report run(const Emit& emit) {
     Result<RunStats> run = run_team(call_, emit, memory_);
-    if (!run.ok()) return {run.status(), {}};
-    Report report{{}, run.value()};
+    if (!run.ok()) return {.status = run.status(), .stats = {}};
+    Report report{.status = {}, .stats = run.value()};
     if (call_.shared.collective == Collective::kBarrier) check_barrier();
     for (Rank rank = 0; rank < call_.shared.ranks; ++rank) check_output(rank);
     if (call_.shared.collective == Collective::kAllreduce) check_same_trees();
     report.status = status_;
+    report.in_rank_order = in_rank_order_;
     // Numbers and streams make the machine's outcome independent of the order of execution, with
     // one exception: which of a rank's strands gets the last large slot.
     if (report.ok() && report.stats.slots_contended) report.status = try_orders(emit);
@@ -146,6 +147,9 @@ class Verification {
     if (passed_[node] == operands) return {};
     std::string reason =
         memory_.expressions().check_complete(node, operands, !call_.shared.commutative);
+    if (call_.shared.commutative && reason.empty() && in_rank_order_) {
+      in_rank_order_ = memory_.expressions().check_complete(node, operands, true).empty();
+    }
     if (reason.empty() && call_.limits.reproducible &&
         !memory_.expressions().is_left_fold(node, operands)) {
       reason = "is computed as " + memory_.expressions().text(node) +
@@ -194,6 +198,7 @@ class Verification {
   std::span<const std::vector<std::byte>> inputs_;
   SymbolicMemory memory_;
   Status status_;
+  bool in_rank_order_ = true;
   std::vector<Rank> passed_;
 };
 
@@ -202,7 +207,7 @@ class Verification {
 Report verify(const TeamCall& call, const Emit& emit,
               std::span<const std::vector<std::byte>> inputs) {
   Status status = check_team_call(call);
-  if (!status.ok()) return {status, {}};
+  if (!status.ok()) return {.status = status, .stats = {}};
   return Verification(call, inputs).run(emit);
 }
 

@@ -16,6 +16,8 @@ namespace carillon {
 struct Report {
   Status status;  ///< why the schedules are wrong: rank, strand, op and reason
   RunStats stats;
+  /// What is reduced is so in rank order, too, whether the operator needs that or not.
+  bool in_rank_order = true;
   [[nodiscard]] bool ok() const { return status.ok(); }
 };
 
