@@ -4,7 +4,9 @@
 // parameters and in-place. Exit status 1 if one is not.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -22,6 +24,7 @@ namespace carillon::cli {
 namespace {
 
 constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
+constexpr int kMaxJobs = 1024;
 constexpr Rank kAllRootsUpTo = 16;
 constexpr std::int32_t kElementBytes = 8;
 // Slots this small make the verifier see many segments at small counts.
@@ -33,6 +36,7 @@ struct Options {
   std::string ranks = "1-16";
   std::string nodes;
   std::string roots = "some";
+  int jobs = 1;
   bool json = false;
 };
 
@@ -188,6 +192,46 @@ void show_progress(std::string_view id, Rank ranks) {
   if (id.empty()) std::fputs("\r\033[K", stderr);
 }
 
+// An algorithm with so many ranks, and what has been found of it.
+struct Part {
+  const AlgorithmChoice* choice;
+  Rank ranks;
+  std::int64_t verified = 0;
+  std::vector<Json> failed;
+};
+
+void prove_part(const Options& options, Part& part, Prover& prover) {
+  show_progress(part.choice->algorithm->id, part.ranks);
+  const auto one = [&](const Case& c) {
+    const Status status = prove(c, prover);
+    if (status.ok()) {
+      ++part.verified;
+      return;
+    }
+    part.failed.push_back({{"id", c.choice.algorithm->id},
+                           {"case", text_of(c)},
+                           {"reason", std::string(status.message())}});
+  };
+  for_each_case(*part.choice, part.ranks, places_of(options, part.ranks), options.roots == "all",
+                one);
+}
+
+// Each of --jobs threads takes the next part that nobody has taken.
+void prove_all(const Options& options, std::vector<Part>& parts) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    Prover prover;
+    for (std::size_t i = next++; i < parts.size(); i = next++) {
+      prove_part(options, parts[i], prover);
+    }
+  };
+  std::vector<std::future<void>> others;
+  for (int i = 1; i < options.jobs; ++i) others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+  show_progress("", 0);
+}
+
 int run(const Options& options) {
   const std::vector<AlgorithmChoice> choices = choices_of(options);
   RankRange range = parse_ranks(options.ranks, kMaxRanks);
@@ -195,26 +239,17 @@ int run(const Options& options) {
     const Rank ranks = parse_nodes(options.nodes, kMaxRanks).ranks();
     if (ranks > 0) range = {ranks, ranks};
   }
+  std::vector<Part> parts;
+  for (const AlgorithmChoice& choice : choices) {
+    for (Rank ranks = range.first; ranks <= range.last; ++ranks) parts.push_back({&choice, ranks});
+  }
+  prove_all(options, parts);
   std::int64_t verified = 0;
   std::vector<Json> failed;
-  Prover prover;
-  const auto one = [&](const Case& c) {
-    const Status status = prove(c, prover);
-    if (status.ok()) {
-      ++verified;
-      return;
-    }
-    failed.push_back({{"id", c.choice.algorithm->id},
-                      {"case", text_of(c)},
-                      {"reason", std::string(status.message())}});
-  };
-  for (const AlgorithmChoice& choice : choices) {
-    for (Rank ranks = range.first; ranks <= range.last; ++ranks) {
-      show_progress(choice.algorithm->id, ranks);
-      for_each_case(choice, ranks, places_of(options, ranks), options.roots == "all", one);
-    }
+  for (const Part& part : parts) {
+    verified += part.verified;
+    failed.insert(failed.end(), part.failed.begin(), part.failed.end());
   }
-  show_progress("", 0);
   if (options.json) {
     std::printf("%s\n", Json{{"verified", verified}, {"failed", failed}}.dump(2).c_str());
     return failed.empty() ? 0 : 1;
@@ -246,6 +281,9 @@ Action define_verify(Command command) {
               "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
               "the last; all: all of any number")
       .one_of({"some", "all"})
+      .with_default();
+  command.option("--jobs", options->jobs, "proofs at a time, each on a core")
+      .in_range(1, kMaxJobs)
       .with_default();
   command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };

@@ -16,10 +16,30 @@ Result<RunStats> Machine::run() {
     status = start_stage(rank, {});
   }
   if (!status.ok()) return status;
+  return run_ready();
+}
+
+Result<RunStats> Machine::run_again(std::uint64_t seed) {
+  options_.seed = seed;
+  random_.seed(seed);
+  links_.clear();
+  aggregations_.clear();
+  ready_.clear();
+  stats_ = {.stages = 1};
+  for (RankState& state : ranks_) {
+    state.large_in_use = 0;
+    state.blocked_on_large.clear();
+    state.aggregates = 0;
+    begin_strands(state);
+  }
+  return run_ready();
+}
+
+Result<RunStats> Machine::run_ready() {
   while (!ready_.empty()) {
     const std::size_t id = take_ready();
     strands_[id].queued = false;
-    status = run_strand(id);
+    Status status = run_strand(id);
     if (!status.ok()) return status;
   }
   const auto unfinished = [](const RankState& state) { return state.running > 0; };
@@ -46,23 +66,28 @@ Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   if (!status.ok()) return status;
   stats_.stages = std::max(stats_.stages, state.stage + 1);
   note_releases(state);
+  for (std::size_t i = state.strands.size(); i < state.schedule.strands.size(); ++i) {
+    state.strands.push_back(strands_.size());
+    strands_.push_back({.rank = rank, .index = static_cast<std::int32_t>(i)});
+  }
+  begin_strands(state);
+  return memory_.begin_stage(rank, state.schedule);
+}
+
+void Machine::begin_strands(RankState& state) {
   const std::vector<Strand>& strands = state.schedule.strands;
   for (std::size_t i = 0; i < strands.size(); ++i) {
-    if (i >= state.strands.size()) {
-      state.strands.push_back(strands_.size());
-      strands_.emplace_back();
-    }
     StrandState& strand = strands_[state.strands[i]];
-    strand = {};
-    strand.rank = rank;
-    strand.index = static_cast<std::int32_t>(i);
-    strand.pc = strands[i].first_op;
-    strand.end = strands[i].first_op + strands[i].op_count;
-    strand.queued = true;
+    strand.open.clear();
+    strand = {.rank = strand.rank,
+              .index = strand.index,
+              .pc = strands[i].first_op,
+              .end = strands[i].first_op + strands[i].op_count,
+              .open = std::move(strand.open),
+              .queued = true};
     ready_.push_back(state.strands[i]);
   }
   state.running = strands.size();
-  return memory_.begin_stage(rank, state.schedule);
 }
 
 void Machine::note_releases(RankState& state) {
@@ -241,6 +266,33 @@ Status Machine::deadlock() {
   }
   if (blocked > kShown) text += "\n  and " + std::to_string(blocked - kShown) + " more";
   return {Code::kInternal, text};
+}
+
+namespace {
+
+// Of who asks only whether a run comes to its end.
+class NoMemory final : public Memory {
+ public:
+  Status begin_stage(Rank, const Schedule&) override { return {}; }
+  Status copy(Site, std::span<const Piece>, std::span<const Piece>) override { return {}; }
+  Status reduce(Site, const Piece&, const Piece&, const Piece&) override { return {}; }
+  Status capture(Site, std::span<const Piece>, Payload*) override { return {}; }
+  Status arrive(Site, Payload) override { return {}; }
+  Status deliver(Site, std::span<const Piece>, Payload) override { return {}; }
+  Status combine(Payload, Payload) override { return {}; }
+  void follow(Payload, Payload) override {}
+  void discard(Payload) override {}
+  Status learn(Rank, Range, std::vector<std::int64_t>*) override { return {}; }
+};
+
+}  // namespace
+
+Status try_orders(const TeamCall& call, const Emit& emit, std::uint64_t orders) {
+  NoMemory memory;
+  Machine machine(call, emit, memory, {.seed = 1});
+  Result<RunStats> run = machine.run();
+  for (std::uint64_t seed = 2; seed <= orders && run.ok(); ++seed) run = machine.run_again(seed);
+  return run.status();
 }
 
 Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory,

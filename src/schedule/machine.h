@@ -106,4 +106,8 @@ struct RunStats {
 Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory,
                           const RunOptions& options = {});
 
+/// Whether the call, one of a single stage that run_team has run, comes to its end in so many
+/// random orders, too. What bytes are is not looked at.
+Status try_orders(const TeamCall& call, const Emit& emit, std::uint64_t orders);
+
 }  // namespace carillon

@@ -86,8 +86,12 @@ class Machine {
         random_(options.seed) {}
 
   Result<RunStats> run();
+  /// The same schedules once more, in another order. They must be of one stage.
+  Result<RunStats> run_again(std::uint64_t seed);
 
  private:
+  Result<RunStats> run_ready();
+  void begin_strands(RankState& state);
   Status start_stage(Rank rank, std::span<const std::int64_t> learned);
   static void note_releases(RankState& state);
   Status end_stage(Rank rank);
@@ -138,7 +142,7 @@ class Machine {
   const TeamCall& call_;
   const Emit& emit_;
   Memory& memory_;
-  const RunOptions& options_;
+  RunOptions options_;
   Links links_;
   std::map<std::int64_t, Aggregation> aggregations_;  // by number
   std::vector<RankState> ranks_;

@@ -288,10 +288,10 @@ Status Machine::resolve_list(const StrandState& strand, std::span<const Buffer> 
 }
 
 Status Machine::resolve_slot(const StrandState& strand, const Buffer& buffer, Piece* piece) {
-  const Link* const link = link_of(strand, OpKind::kWait, buffer.message);
   const std::int64_t number = number_of(strand, buffer.message, false);
   const auto open = std::find_if(strand.open.begin(), strand.open.end(), [&](const OpenSlot& slot) {
-    return slot.link == link && slot.number == number;
+    return slot.number == number && slot.link->writer == buffer.message.peer &&
+           slot.link->channel == buffer.message.channel;
   });
   const auto name = [&] {
     return "the slot of " + name_of(number) + " of rank " + std::to_string(buffer.message.peer);
