@@ -78,14 +78,16 @@ Status prove(const Case& c, Prover& prover) {
     team.locals.push_back({.in_place = c.in_place && in_place_allowed(c.shared, rank),
                            .tables = tables[static_cast<std::size_t>(rank)].view()});
   }
-  const Emit emitter = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
-    return prover.emitter.emit(*c.choice.algorithm, Call{.shared = c.shared,
-                                                         .local = team.local(rank),
-                                                         .rank = rank,
-                                                         .limits = c.limits,
-                                                         .params = c.choice.params,
-                                                         .stage = stage,
-                                                         .learned = learned});
+  const EmitInto emitter = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned,
+                               Schedule* schedule) {
+    const Call call{.shared = c.shared,
+                    .local = team.local(rank),
+                    .rank = rank,
+                    .limits = c.limits,
+                    .params = c.choice.params,
+                    .stage = stage,
+                    .learned = learned};
+    return prover.emitter.emit(*c.choice.algorithm, call, schedule);
   };
   return prover.proofs.verify(team, emitter).status;
 }

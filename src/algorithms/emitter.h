@@ -14,6 +14,19 @@ class Emitter {
  public:
   /// What carillon::emit says.
   Result<Schedule> emit(const Algorithm& algorithm, const Call& call) {
+    Status status = build(algorithm, call);
+    if (!status.ok()) return status;
+    return builder_->built();
+  }
+  /// The same into a schedule that was another one, in its memory.
+  Status emit(const Algorithm& algorithm, const Call& call, Schedule* schedule) {
+    Status status = build(algorithm, call);
+    if (status.ok()) *schedule = builder_->built();
+    return status;
+  }
+
+ private:
+  Status build(const Algorithm& algorithm, const Call& call) {
     const Result<Call> prepared = prepare(algorithm, call);
     if (!prepared.ok()) return prepared.status();
     if (builder_) {
@@ -22,11 +35,9 @@ class Emitter {
       builder_.emplace(prepared.value());
     }
     emit_prepared(algorithm, prepared.value(), *builder_);
-    if (Status status = builder_->end(); !status.ok()) return status;
-    return builder_->built();
+    return builder_->end();
   }
 
- private:
   std::optional<Builder> builder_;
 };
 

@@ -24,7 +24,9 @@ Link* Links::find(Channel channel, Rank writer, Rank reader) {
   return &link;
 }
 
-void Links::clear() {
+void Links::begin(Rank ranks, const Limits& limits) {
+  ranks_ = ranks;
+  limits_ = &limits;
   places_.clear();
   used_ = 0;
 }
@@ -33,7 +35,7 @@ Letter& Links::letter(Link& link, std::int64_t number) {
   const auto index = static_cast<std::size_t>(number - link.first);
   while (link.letters.size() <= index) {
     Letter& letter = link.letters.push_back({});
-    letter.readers_left = readers_of(link.channel, link.writer, ranks_, limits_);
+    letter.readers_left = readers_of(link.channel, link.writer, ranks_, *limits_);
     if (has_readers(link.channel)) letter.waited_by.resize(static_cast<std::size_t>(ranks_));
   }
   return link.letters[index];
@@ -69,7 +71,7 @@ std::string Links::describe_leftover(const Link& link) const {
     Rank reader = link.reader;
     if (has_readers(link.channel)) {
       reader = 0;
-      while (reader == link.writer || !hears(link.channel, link.writer, reader, limits_) ||
+      while (reader == link.writer || !hears(link.channel, link.writer, reader, *limits_) ||
              taken(link, letter, reader)) {
         ++reader;
       }

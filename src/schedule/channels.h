@@ -73,10 +73,8 @@ struct Link {
 /// All links of a team, made when first used.
 class Links {
  public:
-  Links(Rank ranks, const Limits& limits) : ranks_(ranks), limits_(limits) {}
-
-  /// As if nothing had been sent, in the memory that is there.
-  void clear();
+  /// Of another team, or the same one: nothing has been sent. In the memory that is there.
+  void begin(Rank ranks, const Limits& limits);
   /// Null if the directed pair is already used by the other kind of transfer (put or send).
   Link* find(Channel channel, Rank writer, Rank reader);
   /// The letter of that number, made if need be; the number must not be below link.first.
@@ -97,8 +95,8 @@ class Links {
   [[nodiscard]] std::int64_t key(Channel channel, Rank writer, Rank reader) const;
   [[nodiscard]] std::string describe_leftover(const Link& link) const;
 
-  Rank ranks_;
-  const Limits& limits_;
+  Rank ranks_ = 0;
+  const Limits* limits_ = nullptr;
   std::deque<Link> links_;  // stay where they are; those in use come first
   std::size_t used_ = 0;
   StampedMap<std::uint32_t> places_;  // by key: in links_, from 1 on

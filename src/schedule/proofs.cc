@@ -12,8 +12,8 @@ constexpr Rank kMaxRanks = 192;
 constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
 
 // What a call has of each rank's own.
-std::vector<std::int64_t> parts_of(const TeamCall& call) {
-  std::vector<std::int64_t> parts;
+void fill_parts(const TeamCall& call, std::vector<std::int64_t>& parts) {
+  parts.clear();
   for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
     const Local local = call.local(rank);
     const Tables& tables = local.tables;
@@ -24,7 +24,6 @@ std::vector<std::int64_t> parts_of(const TeamCall& call) {
       parts.insert(parts.end(), table.begin(), table.end());
     }
   }
-  return parts;
 }
 
 // Whether it matters to the schedule where the ranks are.
@@ -42,18 +41,6 @@ std::size_t bytes_of(const Schedule& schedule) {
 }
 
 bool has_stages(const Schedule& schedule) { return schedule.learned.length > 0; }
-
-// All ranks' schedules of the first stage; none if a rank has none.
-std::vector<Schedule> schedules_of(const TeamCall& call, const Emit& emit) {
-  std::vector<Schedule> schedules;
-  schedules.reserve(static_cast<std::size_t>(call.shared.ranks));
-  for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
-    Result<Schedule> schedule = emit(rank, 0, {});
-    if (!schedule.ok()) return {};
-    schedules.push_back(std::move(schedule.value()));
-  }
-  return schedules;
-}
 
 // Who is right for operators that do not commute is so for those that do.
 bool covers(const Report& report, const Shared& proved, const Shared& asked) {
@@ -76,45 +63,62 @@ const Proofs::Proof* Proofs::find(const Proof& wanted) const {
   return nullptr;
 }
 
-void Proofs::keep(Proof proof) {
-  bytes_ += proof.bytes;
-  sizes_.push_back(proof.bytes);
-  proofs_.push_back(std::move(proof));
+void Proofs::keep_next() {
+  bytes_ += next_.bytes;
+  sizes_.push_back(next_.bytes);
+  proofs_.push_back(std::move(next_));
+  next_ = {};
   while (bytes_ > kMaxBytes) {
+    next_ = std::move(proofs_.front());
     bytes_ -= sizes_.front();
     sizes_.pop_front();
     proofs_.pop_front();
   }
 }
 
-Report Proofs::verify(const TeamCall& call, const Emit& emit) {
-  const auto plainly = [&] { return carillon::verify(call, emit); };
-  if (call.shared.ranks > kMaxRanks || !check_team_call(call).ok()) return plainly();
-  Proof proof{.shared = call.shared,
-              .limits = call.limits,
-              .parts = parts_of(call),
-              .schedules = schedules_of(call, emit),
-              .report = {}};
-  const std::vector<Schedule>& schedules = proof.schedules;
-  if (schedules.empty() || std::any_of(schedules.begin(), schedules.end(), has_stages)) {
-    return plainly();
+// False if its schedules are not all that is run: of several stages, or there is none.
+bool Proofs::prepare(const TeamCall& call, const EmitInto& emit) {
+  next_.shared = call.shared;
+  next_.limits = call.limits;
+  fill_parts(call, next_.parts);
+  next_.schedules.resize(static_cast<std::size_t>(call.shared.ranks));
+  next_.bytes = sizeof(Proof) + next_.parts.size() * sizeof(std::int64_t);
+  bool on_any_nodes = true;
+  for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
+    Schedule& schedule = next_.schedules[static_cast<std::size_t>(rank)];
+    if (!emit(rank, 0, {}, &schedule).ok() || has_stages(schedule)) return false;
+    next_.bytes += bytes_of(schedule);
+    on_any_nodes = on_any_nodes && !depends_on_nodes(schedule);
   }
-  if (std::none_of(schedules.begin(), schedules.end(), depends_on_nodes)) {
-    proof.limits.nodes = proof.limits.domains = nullptr;
+  if (on_any_nodes) next_.limits.nodes = next_.limits.domains = nullptr;
+  return true;
+}
+
+Report Proofs::verify(const TeamCall& call, const EmitInto& emit) {
+  if (call.shared.ranks > kMaxRanks || !check_team_call(call).ok() || !prepare(call, emit)) {
+    return verifier_.verify(
+        call, [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
+          Schedule schedule;
+          Status status = emit(rank, stage, learned, &schedule);
+          return status.ok() ? Result<Schedule>(std::move(schedule)) : Result<Schedule>(status);
+        });
   }
-  proof.bytes = sizeof(Proof) + proof.parts.size() * sizeof(std::int64_t);
-  for (const Schedule& schedule : schedules) proof.bytes += bytes_of(schedule);
-  if (const Proof* const known = find(proof)) {
+  if (const Proof* const known = find(next_)) {
     ++known_;
     return known->report;
   }
-  proof.report = carillon::verify(
-      call, [&](Rank rank, std::int32_t /*stage*/, std::span<const std::int64_t> /*learned*/) {
-        return Result<Schedule>(schedules[static_cast<std::size_t>(rank)]);
-      });
-  Report report = proof.report;
-  if (report.ok()) keep(std::move(proof));
+  Report report = next_.report = verifier_.verify(call, next_.schedules);
+  if (report.ok()) keep_next();
   return report;
+}
+
+Report Proofs::verify(const TeamCall& call, const Emit& emit) {
+  return verify(call, [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned,
+                          Schedule* schedule) {
+    Result<Schedule> emitted = emit(rank, stage, learned);
+    if (emitted.ok()) *schedule = std::move(emitted.value());
+    return emitted.status();
+  });
 }
 
 }  // namespace carillon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/verify.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -81,11 +82,12 @@ std::vector<Expected> expected_output(const TeamCall& call, Rank rank) {
 
 class Verification {
  public:
-  Verification(const TeamCall& call, std::span<const std::vector<std::byte>> inputs)
-      : call_(call), inputs_(inputs), memory_(call, inputs) {}
+  Verification(const TeamCall& call, std::span<const std::vector<std::byte>> inputs,
+               const RunOptions& options, SymbolicMemory& memory)
+      : call_(call), inputs_(inputs), options_(options), memory_(memory) {}
 
   Report run(const Emit& emit) {
-    Result<RunStats> run = run_team(call_, emit, memory_);
+    Result<RunStats> run = run_team(call_, emit, memory_, options_);
     if (!run.ok()) return {.status = run.status(), .stats = {}};
     Report report{.status = {}, .stats = run.value()};
     if (call_.shared.collective == Collective::kBarrier) check_barrier();
@@ -96,7 +98,8 @@ class Verification {
     // Numbers and streams make the machine's outcome independent of the order of execution, with
     // one exception: which of a rank's strands gets the last large slot.
     if (report.ok() && report.stats.slots_contended) {
-      report.status = report.stats.stages > 1 ? try_stages(emit) : try_orders(call_, emit, kOrders);
+      report.status = report.stats.stages > 1 ? try_stages(emit)
+                                              : try_orders(call_, *options_.workspace, kOrders);
     }
     return report;
   }
@@ -200,7 +203,8 @@ class Verification {
 
   const TeamCall& call_;
   std::span<const std::vector<std::byte>> inputs_;
-  SymbolicMemory memory_;
+  const RunOptions& options_;
+  SymbolicMemory& memory_;
   Status status_;
   bool in_rank_order_ = true;
   std::vector<Rank> passed_;
@@ -210,9 +214,34 @@ class Verification {
 
 Report verify(const TeamCall& call, const Emit& emit,
               std::span<const std::vector<std::byte>> inputs) {
-  Status status = check_team_call(call);
-  if (!status.ok()) return {.status = status, .stats = {}};
-  return Verification(call, inputs).run(emit);
+  return Verifier().verify(call, emit, inputs);
+}
+
+struct Verifier::Kept {
+  Workspace workspace;
+  SymbolicMemory memory;
+
+  Report verify(const TeamCall& call, const Emit& emit,
+                std::span<const std::vector<std::byte>> inputs,
+                std::span<const Schedule> schedules) {
+    Status status = check_team_call(call);
+    if (!status.ok()) return {.status = status, .stats = {}};
+    memory.begin(call, inputs);
+    const RunOptions options{.schedules = schedules, .workspace = &workspace};
+    return Verification(call, inputs, options, memory).run(emit);
+  }
+};
+
+Verifier::Verifier() : kept_(std::make_unique<Kept>()) {}
+Verifier::~Verifier() = default;
+
+Report Verifier::verify(const TeamCall& call, const Emit& emit,
+                        std::span<const std::vector<std::byte>> inputs) {
+  return kept_->verify(call, emit, inputs, {});
+}
+
+Report Verifier::verify(const TeamCall& call, std::span<const Schedule> schedules) {
+  return kept_->verify(call, {}, {}, schedules);
 }
 
 }  // namespace carillon

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/hand_team.h"
 #include "support/shapes.h"
@@ -134,6 +136,56 @@ TEST(Proofs, NotOfOtherTables) {
     expect_same(proofs, call, trial.emitter(call));
   }
   EXPECT_EQ(proofs.known(), 1);
+}
+
+// A schedule that is wrong at one root, for one operator, is found there and nowhere else.
+TEST(Proofs, OneThatIsWrongAtOneRoot) {
+  constexpr Rank kRanks = 8, kWrong = 5;
+  Proofs proofs;
+  int failed = 0;
+  for (Rank root = 0; root < kRanks; ++root) {
+    for (const std::int32_t k : {1, 2, 0}) {
+      for (const bool commutative : {true, false}) {
+        const Shared shared{Collective::kReduce, kRanks, root, 5, 8, commutative};
+        const Trial trial{*find_algorithm("reduce.degree_k"), {shared, false}, {}, {.k = k}};
+        const TeamCall call{.shared = shared, .limits = {}, .locals = {}};
+        const Emit right = trial.emitter(call);
+        const bool damaged = root == kWrong && k == 2 && !commutative;
+        const Emit emit = [&](Rank rank, std::int32_t stage,
+                              std::span<const std::int64_t> learned) {
+          Result<Schedule> schedule = right(rank, stage, learned);
+          if (!damaged || rank != 3) return schedule;
+          for (const Op& op : schedule.value().ops) {
+            if (op.kind != OpKind::kReduce) continue;
+            Buffer* const operands = schedule.value().buffers.data() + op.first_buffer + 1;
+            std::swap(operands[0], operands[1]);
+          }
+          return schedule;
+        };
+        expect_same(proofs, call, emit);
+        const bool ok = proofs.verify(call, emit).ok();
+        EXPECT_EQ(ok, !damaged) << trial.text();
+        failed += ok ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_EQ(failed, 1);
+  EXPECT_GT(proofs.known(), 2 * kRanks);
+}
+
+// What a stage learns is not in the schedules of the first one.
+TEST(Proofs, NotOfSeveralStages) {
+  Proofs proofs;
+  const Algorithm& algorithm = *find_algorithm("alltoallv.bruck_two_phase");
+  Trial trial{algorithm, {{algorithm.collective, 5, 0, 7, 8}, false}, {}, {}};
+  const TeamCall call = trial.team_call();
+  for (int i = 0; i < 2; ++i) {
+    expect_same(proofs, call, trial.emitter(call));
+    const Report report = proofs.verify(call, trial.emitter(call));
+    EXPECT_TRUE(report.ok()) << report.status.to_string();
+    EXPECT_GT(report.stats.stages, 1);
+  }
+  EXPECT_EQ(proofs.known(), 0);
 }
 
 }  // namespace
