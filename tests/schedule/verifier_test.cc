@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "schedule/verify.h"
+#include "support/hand_team.h"
 #include "support/shapes.h"
 #include "support/trial.h"
 
@@ -64,6 +67,39 @@ TEST(Verifier, SaysWhatVerifySays) {
   EXPECT_GT(failed, 0);
   EXPECT_GT(contended, 0);
   EXPECT_GT(staged, 0);
+}
+
+// What was right before is nothing to go by: who had heard of whom, and where results belonged.
+TEST(Verifier, ForgetsWhatWasRight) {
+  Verifier verifier;
+  const TeamCall barrier{
+      .shared = {.collective = Collective::kBarrier, .ranks = 2}, .limits = {}, .locals = {}};
+  const auto verify_text = [&](const TeamCall& call, std::string_view text) {
+    return verifier.verify(call, test::emit_text(text));
+  };
+  EXPECT_TRUE(verify_text(barrier,
+                          "schedule ranks 2 rank 0 scratch 0\nsignal 1 #0\nwait 1 #0\n"
+                          "schedule ranks 2 rank 1 scratch 0\nsignal 0 #0\nwait 0 #0\n")
+                  .ok());
+  const Report early = verify_text(barrier,
+                                   "schedule ranks 2 rank 0 scratch 0\nsignal 1 #0\n"
+                                   "schedule ranks 2 rank 1 scratch 0\nwait 0 #0\n");
+  EXPECT_NE(early.status.message().find("before rank 1 has entered it"), std::string::npos);
+
+  const std::vector<std::int64_t> none{0, 0}, to_1{0, 8}, from_0{8, 0}, behind{8, 8};
+  constexpr std::string_view text =
+      "schedule ranks 2 rank 0 scratch 0\nsend 1 #0 input(1)\n"
+      "schedule ranks 2 rank 1 scratch 0\nrecv 0 #0 output[0+8]\n";
+  const auto receiving_at = [&](const std::vector<std::int64_t>& offsets) {
+    return TeamCall{
+        .shared = {.collective = Collective::kAlltoallv, .ranks = 2},
+        .limits = {},
+        .locals = {{false, {to_1, none, none, none}}, {false, {none, none, from_0, offsets}}}};
+  };
+  const Report in_place = verify_text(receiving_at(none), text);
+  EXPECT_TRUE(in_place.ok()) << in_place.status.message();
+  const Report elsewhere = verify_text(receiving_at(behind), text);
+  EXPECT_NE(elsewhere.status.message().find("not all belongs"), std::string::npos);
 }
 
 // Schedules that are there are as good as those that are emitted.
