@@ -51,6 +51,9 @@ TEST(Proofs, OneForBothOperators) {
     call.shared.commutative = !commutative_first;
     expect_same(proofs, call, reduces(true));
     EXPECT_EQ(proofs.known(), 1);
+    call.locals = {{.in_place = true, .tables = {}}, {}, {}};
+    expect_same(proofs, call, reduces(true));
+    EXPECT_EQ(proofs.known(), 1);
   }
 }
 
