@@ -5,8 +5,8 @@
 // schedules, op by op, is not proved again.
 //
 // A proof is of the ranks' schedules and of all that the verifier looks at besides: Shared, Limits,
-// and each rank's Local with its tables. It holds for another call only if these are equal. They are
-// kept and compared whole: there is no hash that two could share. Three things may differ:
+// and each rank's Local with its tables. It holds for another call only if these are equal. They
+// are kept and compared whole: there is no hash that two could share. Three things may differ:
 //   parameters   the verifier does not see them;
 //   the operator from one that need not commute to one that does, whose proof asks for less; the
 //                other way only if everything was found to be reduced in rank order (Report);
@@ -14,7 +14,8 @@
 //                several readers, and aggregates, ask where a rank is.
 // Another root is another claim, and proved anew, though the schedules may be those of the other
 // root with the ranks renamed: where blocks lie and in which order they are reduced goes by the
-// ranks themselves. Of several stages no schedule is known before it runs; nothing is kept of those.
+// ranks themselves. Of several stages no schedule is known before it runs; nothing is kept of
+// those.
 #pragma once
 
 #include <cstddef>
