@@ -18,7 +18,7 @@ namespace {
 // Two strands that put large messages: the second one's is taken only after the first one's, which
 // finds no slot if it comes second.
 TEST(Orders, SomeEndInADeadlock) {
-  constexpr std::string_view text =
+  constexpr std::string_view kText =
       "schedule ranks 3 rank 0 scratch 0\n"
       "put 1 #0 input[0+8]\n"
       "strand\n"
@@ -31,7 +31,7 @@ TEST(Orders, SomeEndInADeadlock) {
       "wait 1 #0\n"
       "wait 0 #0\n"
       "copy output[0+8] = slot(0 #0)[0+8]\n";
-  const Emit emit = test::emit_text(text);
+  const Emit emit = test::emit_text(kText);
   TeamCall call{.shared = {.collective = Collective::kBcast, .ranks = 3, .count = 8},
                 .limits = {.inline_bytes = 0, .large_slots = 2},
                 .locals = {}};
@@ -44,7 +44,7 @@ TEST(Orders, SomeEndInADeadlock) {
             std::string::npos)
       << report.status.message();
   EXPECT_TRUE(
-      verify(call, test::emit_text(test::replaced(std::string(text), "strand\n", ""))).ok());
+      verify(call, test::emit_text(test::replaced(std::string(kText), "strand\n", ""))).ok());
   // What is tried without memory ends as with it.
   const std::vector<Bytes> inputs{Bytes(8), {}, {}};
   std::string first;

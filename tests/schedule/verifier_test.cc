@@ -87,7 +87,7 @@ TEST(Verifier, ForgetsWhatWasRight) {
   EXPECT_NE(early.status.message().find("before rank 1 has entered it"), std::string::npos);
 
   const std::vector<std::int64_t> none{0, 0}, to_1{0, 8}, from_0{8, 0}, behind{8, 8};
-  constexpr std::string_view text =
+  constexpr std::string_view kText =
       "schedule ranks 2 rank 0 scratch 0\nsend 1 #0 input(1)\n"
       "schedule ranks 2 rank 1 scratch 0\nrecv 0 #0 output[0+8]\n";
   const auto receiving_at = [&](const std::vector<std::int64_t>& offsets) {
@@ -96,9 +96,9 @@ TEST(Verifier, ForgetsWhatWasRight) {
         .limits = {},
         .locals = {{false, {to_1, none, none, none}}, {false, {none, none, from_0, offsets}}}};
   };
-  const Report in_place = verify_text(receiving_at(none), text);
+  const Report in_place = verify_text(receiving_at(none), kText);
   EXPECT_TRUE(in_place.ok()) << in_place.status.message();
-  const Report elsewhere = verify_text(receiving_at(behind), text);
+  const Report elsewhere = verify_text(receiving_at(behind), kText);
   EXPECT_NE(elsewhere.status.message().find("not all belongs"), std::string::npos);
 }
 
