@@ -2,17 +2,19 @@
 //
 // carillon verify: proves algorithms correct for ranges of ranks, over counts, roots, operators,
 // parameters and in-place. Exit status 1 if one is not.
-#include "schedule/verify.h"
-
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
 
+#include "algorithms/emitter.h"
 #include "algorithms/registry.h"
 #include "command.h"
+#include "schedule/proofs.h"
 #include "support/calls.h"
 #include "support/failure.h"
 #include "support/json.h"
@@ -22,6 +24,7 @@ namespace carillon::cli {
 namespace {
 
 constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
+constexpr int kMaxJobs = 1024;
 constexpr Rank kAllRootsUpTo = 16;
 constexpr std::int32_t kElementBytes = 8;
 // Slots this small make the verifier see many segments at small counts.
@@ -33,6 +36,7 @@ struct Options {
   std::string ranks = "1-16";
   std::string nodes;
   std::string roots = "some";
+  int jobs = 1;
   bool json = false;
 };
 
@@ -57,7 +61,13 @@ std::string text_of(const Case& c) {
   return text;
 }
 
-Status prove(const Case& c) {
+// What the proofs of many cases have in common.
+struct Prover {
+  Emitter emitter;
+  Proofs proofs;
+};
+
+Status prove(const Case& c, Prover& prover) {
   TeamCall team{.shared = c.shared, .limits = c.limits};
   std::vector<UnevenTables> tables;
   tables.reserve(static_cast<std::size_t>(c.shared.ranks));
@@ -68,16 +78,18 @@ Status prove(const Case& c) {
     team.locals.push_back({.in_place = c.in_place && in_place_allowed(c.shared, rank),
                            .tables = tables[static_cast<std::size_t>(rank)].view()});
   }
-  const Emit emitter = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
-    return emit(*c.choice.algorithm, Call{.shared = c.shared,
-                                          .local = team.local(rank),
-                                          .rank = rank,
-                                          .limits = c.limits,
-                                          .params = c.choice.params,
-                                          .stage = stage,
-                                          .learned = learned});
+  const EmitInto emitter = [&](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned,
+                               Schedule* schedule) {
+    const Call call{.shared = c.shared,
+                    .local = team.local(rank),
+                    .rank = rank,
+                    .limits = c.limits,
+                    .params = c.choice.params,
+                    .stage = stage,
+                    .learned = learned};
+    return prover.emitter.emit(*c.choice.algorithm, call, schedule);
   };
-  return verify(team, emitter).status;
+  return prover.proofs.verify(team, emitter).status;
 }
 
 std::set<Rank> roots_of(const Algorithm& algorithm, Rank ranks, bool all) {
@@ -121,26 +133,33 @@ std::vector<Place> places_of(const Options& options, Rank ranks) {
   return places;
 }
 
-// Calls body for everything that varies at this number of ranks in that place.
+// Calls body for everything that varies at this number of ranks, last what often comes to the same
+// schedules: the places and the operator.
 template <typename Body>
-void for_each_case(const AlgorithmChoice& choice, Rank ranks, const Place& place, bool all_roots,
-                   Body body) {
+void for_each_case(const AlgorithmChoice& choice, Rank ranks, const std::vector<Place>& places,
+                   bool all_roots, Body body) {
   const Algorithm& algorithm = *choice.algorithm;
   const bool orders = has_reduction(algorithm.collective) && !algorithm.needs_commutative;
-  const bool places = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
-  for (Limits limits : {kSmallSlots, kRealSlots}) {
-    const bool real_slots = limits == kRealSlots;
-    limits.nodes = place.nodes;
+  const bool moves = in_place_allowed(Shared{.collective = algorithm.collective}, 0);
+  const auto one = [&](const Limits& base, const Params& params, const Shared& shared,
+                       bool in_place) {
+    for (const Place& place : places) {
+      Limits limits = base;
+      limits.nodes = place.nodes;
+      if (!suits({choice.algorithm, params}, shared, limits)) continue;
+      body(Case{{choice.algorithm, params}, shared, in_place, limits, place.text});
+    }
+  };
+  for (const Limits& limits : {kSmallSlots, kRealSlots}) {
     for (const Params& params : params_of(choice)) {
       for (const Rank root : roots_of(algorithm, ranks, all_roots)) {
-        for (const std::int64_t count : counts_of(algorithm, ranks, real_slots)) {
+        for (const std::int64_t count : counts_of(algorithm, ranks, limits == kRealSlots)) {
           for (int variant = 0; variant < 4; ++variant) {
-            const bool in_place = (variant & 1) != 0, commutative = (variant & 2) == 0;
-            if ((in_place && !places) || (!commutative && !orders)) continue;
+            const bool in_place = (variant & 2) != 0, commutative = (variant & 1) == 0;
+            if ((in_place && !moves) || (!commutative && !orders)) continue;
             const Shared shared{algorithm.collective, ranks,      root, count,
                                 kElementBytes,        commutative};
-            if (!suits({choice.algorithm, params}, shared, limits)) continue;
-            body(Case{{choice.algorithm, params}, shared, in_place, limits, place.text});
+            one(limits, params, shared, in_place);
           }
         }
       }
@@ -175,6 +194,46 @@ void show_progress(std::string_view id, Rank ranks) {
   if (id.empty()) std::fputs("\r\033[K", stderr);
 }
 
+// An algorithm with so many ranks, and what has been found of it.
+struct Part {
+  const AlgorithmChoice* choice;
+  Rank ranks;
+  std::int64_t verified = 0;
+  std::vector<Json> failed;
+};
+
+void prove_part(const Options& options, Part& part, Prover& prover) {
+  show_progress(part.choice->algorithm->id, part.ranks);
+  const auto one = [&](const Case& c) {
+    const Status status = prove(c, prover);
+    if (status.ok()) {
+      ++part.verified;
+      return;
+    }
+    part.failed.push_back({{"id", c.choice.algorithm->id},
+                           {"case", text_of(c)},
+                           {"reason", std::string(status.message())}});
+  };
+  for_each_case(*part.choice, part.ranks, places_of(options, part.ranks), options.roots == "all",
+                one);
+}
+
+// Each of --jobs threads takes the next part that nobody has taken.
+void prove_all(const Options& options, std::vector<Part>& parts) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    Prover prover;
+    for (std::size_t i = next++; i < parts.size(); i = next++) {
+      prove_part(options, parts[i], prover);
+    }
+  };
+  std::vector<std::future<void>> others;
+  for (int i = 1; i < options.jobs; ++i) others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+  show_progress("", 0);
+}
+
 int run(const Options& options) {
   const std::vector<AlgorithmChoice> choices = choices_of(options);
   RankRange range = parse_ranks(options.ranks, kMaxRanks);
@@ -182,27 +241,17 @@ int run(const Options& options) {
     const Rank ranks = parse_nodes(options.nodes, kMaxRanks).ranks();
     if (ranks > 0) range = {ranks, ranks};
   }
+  std::vector<Part> parts;
+  for (const AlgorithmChoice& choice : choices) {
+    for (Rank ranks = range.first; ranks <= range.last; ++ranks) parts.push_back({&choice, ranks});
+  }
+  prove_all(options, parts);
   std::int64_t verified = 0;
   std::vector<Json> failed;
-  const auto one = [&](const Case& c) {
-    const Status status = prove(c);
-    if (status.ok()) {
-      ++verified;
-      return;
-    }
-    failed.push_back({{"id", c.choice.algorithm->id},
-                      {"case", text_of(c)},
-                      {"reason", std::string(status.message())}});
-  };
-  for (const AlgorithmChoice& choice : choices) {
-    for (Rank ranks = range.first; ranks <= range.last; ++ranks) {
-      show_progress(choice.algorithm->id, ranks);
-      for (const Place& place : places_of(options, ranks)) {
-        for_each_case(choice, ranks, place, options.roots == "all", one);
-      }
-    }
+  for (const Part& part : parts) {
+    verified += part.verified;
+    failed.insert(failed.end(), part.failed.begin(), part.failed.end());
   }
-  show_progress("", 0);
   if (options.json) {
     std::printf("%s\n", Json{{"verified", verified}, {"failed", failed}}.dump(2).c_str());
     return failed.empty() ? 0 : 1;
@@ -234,6 +283,9 @@ Action define_verify(Command command) {
               "some: all roots of up to 16 ranks, of more ranks the first two, the middle one and "
               "the last; all: all of any number")
       .one_of({"some", "all"})
+      .with_default();
+  command.option("--jobs", options->jobs, "proofs at a time, each on a core")
+      .in_range(1, kMaxJobs)
       .with_default();
   command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };

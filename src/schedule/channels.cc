@@ -11,23 +11,31 @@ std::int64_t Links::key(Channel channel, Rank writer, Rank reader) const {
 }
 
 Link* Links::find(Channel channel, Rank writer, Rank reader) {
-  std::uint32_t& place = places_[key(channel, writer, reader)];
-  if (place > 0) return &links_[place - 1];
-  Link& link = links_.emplace_back();
-  place = static_cast<std::uint32_t>(links_.size());
-  link.channel = channel;
-  link.writer = writer;
-  link.reader = reader;
-  if (has_readers(channel)) return &link;
-  const Channel other = channel == Channel::kPair ? Channel::kQueue : Channel::kPair;
-  return places_[key(other, writer, reader)] > 0 ? nullptr : &link;
+  // A pair has one place for either kind.
+  const Channel kind = channel == Channel::kQueue ? Channel::kPair : channel;
+  std::uint32_t& place = places_[key(kind, writer, reader)];
+  if (place > 0) {
+    Link& known = links_[place - 1];
+    return known.channel == channel ? &known : nullptr;
+  }
+  Link& link = used_ < links_.size() ? links_[used_] : links_.emplace_back();
+  place = static_cast<std::uint32_t>(++used_);
+  link.begin(channel, writer, reader);
+  return &link;
+}
+
+void Links::begin(Rank ranks, const Limits& limits) {
+  ranks_ = ranks;
+  limits_ = &limits;
+  places_.clear();
+  used_ = 0;
 }
 
 Letter& Links::letter(Link& link, std::int64_t number) {
   const auto index = static_cast<std::size_t>(number - link.first);
   while (link.letters.size() <= index) {
     Letter& letter = link.letters.push_back({});
-    letter.readers_left = readers_of(link.channel, link.writer, ranks_, limits_);
+    letter.readers_left = readers_of(link.channel, link.writer, ranks_, *limits_);
     if (has_readers(link.channel)) letter.waited_by.resize(static_cast<std::size_t>(ranks_));
   }
   return link.letters[index];
@@ -63,7 +71,7 @@ std::string Links::describe_leftover(const Link& link) const {
     Rank reader = link.reader;
     if (has_readers(link.channel)) {
       reader = 0;
-      while (reader == link.writer || !hears(link.channel, link.writer, reader, limits_) ||
+      while (reader == link.writer || !hears(link.channel, link.writer, reader, *limits_) ||
              taken(link, letter, reader)) {
         ++reader;
       }
@@ -79,7 +87,8 @@ std::string Links::describe_leftover(const Link& link) const {
 std::string Links::leftover() const {
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   std::string text;
-  for (const Link& link : links_) {
+  for (std::size_t i = 0; i < used_; ++i) {
+    const Link& link = links_[i];
     const std::int64_t at = key(link.channel, link.writer, link.reader);
     if (at > lowest) continue;
     std::string found = describe_leftover(link);

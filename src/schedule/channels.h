@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/stamped_map.h"
@@ -54,13 +55,26 @@ struct Link {
   std::int64_t recv_turn = 0;
   std::int64_t in_flight = 0;        // fragments
   std::vector<std::size_t> blocked;  // strands to look at again when anything changes here
+
+  /// One that nothing has been sent on, in the memory that is there.
+  void begin(Channel of, Rank from, Rank to) {
+    letters.clear();
+    parcels.clear();
+    blocked.clear();
+    *this = {.channel = of,
+             .writer = from,
+             .reader = to,
+             .letters = std::move(letters),
+             .parcels = std::move(parcels),
+             .blocked = std::move(blocked)};
+  }
 };
 
 /// All links of a team, made when first used.
 class Links {
  public:
-  Links(Rank ranks, const Limits& limits) : ranks_(ranks), limits_(limits) {}
-
+  /// Of another team, or the same one: nothing has been sent. In the memory that is there.
+  void begin(Rank ranks, const Limits& limits);
   /// Null if the directed pair is already used by the other kind of transfer (put or send).
   Link* find(Channel channel, Rank writer, Rank reader);
   /// The letter of that number, made if need be; the number must not be below link.first.
@@ -81,9 +95,10 @@ class Links {
   [[nodiscard]] std::int64_t key(Channel channel, Rank writer, Rank reader) const;
   [[nodiscard]] std::string describe_leftover(const Link& link) const;
 
-  Rank ranks_;
-  const Limits& limits_;
-  std::deque<Link> links_;            // stay where they are
+  Rank ranks_ = 0;
+  const Limits* limits_ = nullptr;
+  std::deque<Link> links_;  // stay where they are; those in use come first
+  std::size_t used_ = 0;
   StampedMap<std::uint32_t> places_;  // by key: in links_, from 1 on
 };
 

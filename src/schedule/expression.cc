@@ -15,15 +15,19 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-Expressions::Expressions(Rank ranks) : ranks_(ranks), nodes_(static_cast<std::size_t>(ranks)) {}
+void Expressions::begin(Rank ranks) {
+  ranks_ = ranks;
+  nodes_.assign(static_cast<std::size_t>(ranks), {});
+  known_.clear();
+}
 
 Node Expressions::reduce(Node left, Node right) {
-  const std::uint64_t key = (std::uint64_t{left} << 32) | right;
-  const auto [it, inserted] = known_.try_emplace(key, static_cast<Node>(nodes_.size()));
-  if (inserted) {
+  Node& known = known_[static_cast<std::int64_t>((std::uint64_t{left} << 32) | right)];
+  if (known == 0) {
+    known = static_cast<Node>(nodes_.size());
     nodes_.push_back({left, right, saturating_sum(nodes_[left].leaves, nodes_[right].leaves)});
   }
-  return it->second;
+  return known;
 }
 
 // In order. Only for nodes of few leaves: a bad schedule can double them with every op.

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/stamped_map.h"
 #include "schedule/problem.h"
 
 namespace carillon {
@@ -18,8 +18,8 @@ using Node = std::uint32_t;
 
 class Expressions {
  public:
-  /// Nodes 0..ranks-1 are the inputs.
-  explicit Expressions(Rank ranks);
+  /// Nothing but the inputs, nodes 0..ranks-1. In the memory that is there.
+  void begin(Rank ranks);
 
   [[nodiscard]] Node input(Rank rank) const { return static_cast<Node>(rank); }
   [[nodiscard]] bool is_input(Node node) const { return node < static_cast<Node>(ranks_); }
@@ -41,9 +41,9 @@ class Expressions {
   };
   [[nodiscard]] std::vector<Rank> leaves(Node node) const;
 
-  Rank ranks_;
+  Rank ranks_ = 0;
   std::vector<Parts> nodes_;
-  std::unordered_map<std::uint64_t, Node> known_;
+  StampedMap<Node> known_;  // by operands; 0, which is an input: not yet
 };
 
 }  // namespace carillon

@@ -23,6 +23,11 @@ class Fifo {
     first_ = 0;
   }
 
+  void clear() {
+    items_.clear();
+    first_ = 0;
+  }
+
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] std::size_t size() const { return items_.size() - first_; }
   [[nodiscard]] T& operator[](std::size_t i) { return items_[first_ + i]; }

@@ -2,6 +2,7 @@
 #include "schedule/machine.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "schedule/check.h"
@@ -10,16 +11,47 @@
 
 namespace carillon {
 
+Workspace::Workspace() : books_(std::make_unique<Books>()) {}
+Workspace::~Workspace() = default;
+
 Result<RunStats> Machine::run() {
   Status status = check_team_call(call_);
+  if (!status.ok()) return status;
+  begin_run();
+  ranks_.resize(static_cast<std::size_t>(call_.shared.ranks));
+  for (RankState& state : ranks_) state.begin();
+  strands_.clear();
   for (Rank rank = 0; rank < call_.shared.ranks && status.ok(); ++rank) {
     status = start_stage(rank, {});
   }
   if (!status.ok()) return status;
+  return run_ready();
+}
+
+Result<RunStats> Machine::run_again(std::uint64_t seed) {
+  options_.seed = seed;
+  begin_run();
+  stats_.stages = 1;
+  for (RankState& state : ranks_) {
+    state.begin_order();
+    begin_strands(state);
+  }
+  return run_ready();
+}
+
+void Machine::begin_run() {
+  random_.seed(options_.seed);
+  links_.begin(call_.shared.ranks, call_.limits);
+  aggregations_.clear();
+  ready_.clear();
+  stats_ = {};
+}
+
+Result<RunStats> Machine::run_ready() {
   while (!ready_.empty()) {
     const std::size_t id = take_ready();
     strands_[id].queued = false;
-    status = run_strand(id);
+    Status status = run_strand(id);
     if (!status.ok()) return status;
   }
   const auto unfinished = [](const RankState& state) { return state.running > 0; };
@@ -31,9 +63,15 @@ Result<RunStats> Machine::run() {
 
 Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  Result<Schedule> emitted = emit_(rank, state.stage, learned);
-  if (!emitted.ok()) return emitted.status();
-  state.schedule = std::move(emitted.value());
+  if (!options_.schedules.empty()) {
+    if (state.stage > 0) return {Code::kInvalidArgument, "schedules of several stages"};
+    state.schedule = &options_.schedules[static_cast<std::size_t>(rank)];
+  } else {
+    Result<Schedule> emitted = emit_(rank, state.stage, learned);
+    if (!emitted.ok()) return emitted.status();
+    state.emitted = std::move(emitted.value());
+    state.schedule = &state.emitted;
+  }
   state.local = call_.local(rank);
   const Call call{.shared = call_.shared,
                   .local = state.local,
@@ -42,31 +80,36 @@ Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
                   .params = {},
                   .stage = state.stage,
                   .learned = learned};
-  Status status = check_schedule(state.schedule, call);
+  Status status = check_schedule(*state.schedule, call);
   if (!status.ok()) return status;
   stats_.stages = std::max(stats_.stages, state.stage + 1);
   note_releases(state);
-  const std::vector<Strand>& strands = state.schedule.strands;
+  for (std::size_t i = state.strands.size(); i < state.schedule->strands.size(); ++i) {
+    state.strands.push_back(strands_.size());
+    strands_.push_back({.rank = rank, .index = static_cast<std::int32_t>(i)});
+  }
+  begin_strands(state);
+  return memory_.begin_stage(rank, *state.schedule);
+}
+
+void Machine::begin_strands(RankState& state) {
+  const std::vector<Strand>& strands = state.schedule->strands;
   for (std::size_t i = 0; i < strands.size(); ++i) {
-    if (i >= state.strands.size()) {
-      state.strands.push_back(strands_.size());
-      strands_.emplace_back();
-    }
     StrandState& strand = strands_[state.strands[i]];
-    strand = {};
-    strand.rank = rank;
-    strand.index = static_cast<std::int32_t>(i);
-    strand.pc = strands[i].first_op;
-    strand.end = strands[i].first_op + strands[i].op_count;
-    strand.queued = true;
+    strand.open.clear();
+    strand = {.rank = strand.rank,
+              .index = strand.index,
+              .pc = strands[i].first_op,
+              .end = strands[i].first_op + strands[i].op_count,
+              .open = std::move(strand.open),
+              .queued = true};
     ready_.push_back(state.strands[i]);
   }
   state.running = strands.size();
-  return memory_.begin_stage(rank, state.schedule);
 }
 
 void Machine::note_releases(RankState& state) {
-  const std::vector<std::int64_t> points = release_points(state.schedule);
+  const std::vector<std::int64_t> points = release_points(*state.schedule);
   state.first_release.assign(points.size(), 0);
   state.next_release.assign(points.size(), 0);
   for (std::size_t i = points.size(); i-- > 0;) {
@@ -80,7 +123,7 @@ void Machine::note_releases(RankState& state) {
 // Adds the stage's messages to the bases, reads what it learned and goes on with the next.
 Status Machine::end_stage(Rank rank) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  const Schedule& schedule = state.schedule;
+  const Schedule& schedule = *state.schedule;
   if (schedule.learned.length == 0) return {};
   Bases sent = state.sent;
   Bases received = state.received;
@@ -146,7 +189,7 @@ Status Machine::run_strand(std::size_t id) {
 
 Status Machine::step(std::size_t id, Block* block) {
   StrandState& strand = strands_[id];
-  const Op& op = rank_of(strand).schedule.ops[strand.pc];
+  const Op& op = rank_of(strand).schedule->ops[strand.pc];
   if (op.kind == OpKind::kRepeat) {
     strand.loop = strand.pc++;
     strand.iteration = 0;
@@ -160,7 +203,7 @@ Status Machine::step(std::size_t id, Block* block) {
 }
 
 void Machine::finish_op(StrandState& strand) {
-  const Schedule& schedule = rank_of(strand).schedule;
+  const Schedule& schedule = *rank_of(strand).schedule;
   release(strand, strand.pc++);
   if (strand.loop < 0) return;
   const auto loop = static_cast<std::uint32_t>(strand.loop);
@@ -193,7 +236,7 @@ std::string Machine::where(const StrandState& strand) const {
   std::string text = "rank " + std::to_string(strand.rank);
   if (state.stage > 0) text += ", stage " + std::to_string(state.stage);
   text += ", strand " + std::to_string(strand.index) + ", op " + std::to_string(strand.pc) + " (" +
-          op_text(state.schedule, strand.pc) + ")";
+          op_text(*state.schedule, strand.pc) + ")";
   if (strand.loop >= 0) text += ", round " + std::to_string(strand.iteration);
   return text;
 }
@@ -208,7 +251,7 @@ Status Machine::error(const StrandState& strand, const std::string& reason) cons
 
 std::string Machine::waits_for(const StrandState& strand) {
   const RankState& state = rank_of(strand);
-  const Op& op = state.schedule.ops[strand.pc];
+  const Op& op = state.schedule->ops[strand.pc];
   const bool outgoing = is_outgoing(op.kind);
   const std::int64_t number = number_of(strand, op.message, outgoing);
   const std::string message = "message #" + std::to_string(number);
@@ -241,6 +284,36 @@ Status Machine::deadlock() {
   }
   if (blocked > kShown) text += "\n  and " + std::to_string(blocked - kShown) + " more";
   return {Code::kInternal, text};
+}
+
+namespace {
+
+// Of who asks only whether a run comes to its end.
+class NoMemory final : public Memory {
+ public:
+  Status begin_stage(Rank, const Schedule&) override { return {}; }
+  Status copy(Site, std::span<const Piece>, std::span<const Piece>) override { return {}; }
+  Status reduce(Site, const Piece&, const Piece&, const Piece&) override { return {}; }
+  Status capture(Site, std::span<const Piece>, Payload*) override { return {}; }
+  Status arrive(Site, Payload) override { return {}; }
+  Status deliver(Site, std::span<const Piece>, Payload) override { return {}; }
+  Status combine(Payload, Payload) override { return {}; }
+  void follow(Payload, Payload) override {}
+  void discard(Payload) override {}
+  Status learn(Rank, Range, std::vector<std::int64_t>*) override { return {}; }
+};
+
+}  // namespace
+
+Status try_orders(const TeamCall& call, Workspace& workspace, std::uint64_t orders) {
+  NoMemory memory;
+  const Emit none;
+  Machine machine(call, none, memory, {.workspace = &workspace});
+  for (std::uint64_t seed = 1; seed <= orders; ++seed) {
+    Result<RunStats> run = machine.run_again(seed);
+    if (!run.ok()) return run.status();
+  }
+  return {};
 }
 
 Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory,

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,12 +82,29 @@ class Memory {
   virtual Status learn(Rank rank, Range scratch, std::vector<std::int64_t>* values) = 0;
 };
 
+/// What runs keep their books in: who runs many calls may give each that of the one before.
+class Workspace {
+ public:
+  Workspace();
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+ private:
+  friend class Machine;
+  struct Books;
+  std::unique_ptr<Books> books_;
+};
+
 struct RunOptions {
   /// 0: each strand runs until it blocks, first come first served. Otherwise the seed of a random
   /// fair order.
   std::uint64_t seed = 0;
   /// Ends runaway loops (a schedule read from a file may ask for any number of rounds).
   std::int64_t max_ops = std::int64_t{1} << 32;
+  /// The ranks' schedules, if they are there already: then nothing is emitted. Of a single stage.
+  std::span<const Schedule> schedules;
+  Workspace* workspace = nullptr;  ///< null: one of its own
 };
 
 /// What a run amounted to, over all ranks.
@@ -105,5 +123,9 @@ struct RunStats {
 /// each blocked strand waits for.
 Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory,
                           const RunOptions& options = {});
+
+/// Whether the call, one of a single stage whose run_team was the last one in this workspace and
+/// came to its end, does so in so many random orders, too. What bytes are is not looked at.
+Status try_orders(const TeamCall& call, Workspace& workspace, std::uint64_t orders);
 
 }  // namespace carillon

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -60,7 +61,8 @@ struct Aggregation {
 using Bases = std::unordered_map<std::int64_t, std::int64_t>;
 
 struct RankState {
-  Schedule schedule;
+  const Schedule* schedule = nullptr;
+  Schedule emitted;  // which that is, unless the caller had one
   Local local;
   std::int32_t stage = 0;
   std::vector<std::size_t> strands;  // indices into Machine::strands_
@@ -72,6 +74,30 @@ struct RankState {
   std::vector<std::size_t> blocked_on_large;
   Bases sent, received;
   std::int64_t aggregates = 0;  // that it has left
+
+  /// In the memory that is there.
+  void begin() {
+    stage = 0;
+    strands.clear();
+    running = 0;
+    sent.clear();
+    received.clear();
+    begin_order();
+  }
+  void begin_order() {
+    large_in_use = 0;
+    blocked_on_large.clear();
+    aggregates = 0;
+  }
+};
+
+struct Workspace::Books {
+  Links links;
+  std::map<std::int64_t, Aggregation> aggregations;  // by number
+  std::vector<RankState> ranks;
+  std::vector<StrandState> strands;
+  std::deque<std::size_t> ready;
+  std::vector<Piece> dst, src;  // of the op being executed
 };
 
 class Machine {
@@ -81,13 +107,17 @@ class Machine {
         emit_(emit),
         memory_(memory),
         options_(options),
-        links_(call.shared.ranks, call.limits),
-        ranks_(static_cast<std::size_t>(call.shared.ranks)),
-        random_(options.seed) {}
+        books_(options.workspace != nullptr ? *options.workspace->books_ : *own_.emplace().books_) {
+  }
 
   Result<RunStats> run();
+  /// The same schedules once more, in another order. They must be of one stage.
+  Result<RunStats> run_again(std::uint64_t seed);
 
  private:
+  void begin_run();
+  Result<RunStats> run_ready();
+  void begin_strands(RankState& state);
   Status start_stage(Rank rank, std::span<const std::int64_t> learned);
   static void note_releases(RankState& state);
   Status end_stage(Rank rank);
@@ -138,15 +168,17 @@ class Machine {
   const TeamCall& call_;
   const Emit& emit_;
   Memory& memory_;
-  const RunOptions& options_;
-  Links links_;
-  std::map<std::int64_t, Aggregation> aggregations_;  // by number
-  std::vector<RankState> ranks_;
-  std::vector<StrandState> strands_;
-  std::deque<std::size_t> ready_;
+  RunOptions options_;
+  std::optional<Workspace> own_;
+  Workspace::Books& books_;
+  Links& links_ = books_.links;
+  std::map<std::int64_t, Aggregation>& aggregations_ = books_.aggregations;
+  std::vector<RankState>& ranks_ = books_.ranks;
+  std::vector<StrandState>& strands_ = books_.strands;
+  std::deque<std::size_t>& ready_ = books_.ready;
+  std::vector<Piece>&dst_ = books_.dst, &src_ = books_.src;
   std::mt19937_64 random_;
   RunStats stats_;
-  std::vector<Piece> dst_, src_;  // of the op being executed
 };
 
 }  // namespace carillon

@@ -24,7 +24,7 @@ std::int64_t total(std::span<const Piece> pieces) {
 Status Machine::execute(std::size_t id, const Op& op, Block* block) {
   StrandState& strand = strands_[id];
   const Site site{strand.rank, strand.index};
-  const Schedule& schedule = rank_of(strand).schedule;
+  const Schedule& schedule = *rank_of(strand).schedule;
   dst_.clear();
   src_.clear();
   if (op.dst_count + op.src_count > 0) {
@@ -206,7 +206,7 @@ Status Machine::recv(std::size_t id, Link& link, std::int64_t number, Block* blo
 
 // Of the send or recv that the strand is at.
 std::int64_t Machine::fragments_of(const StrandState& strand, std::int64_t bytes) {
-  const Schedule& schedule = rank_of(strand).schedule;
+  const Schedule& schedule = *rank_of(strand).schedule;
   const Op& op = schedule.ops[strand.pc];
   const bool by_table = has_table(is_incoming(op.kind) ? schedule.dst(op) : schedule.src(op));
   return stream_messages(bytes, by_table, call_.limits.slot_bytes);
@@ -288,10 +288,10 @@ Status Machine::resolve_list(const StrandState& strand, std::span<const Buffer> 
 }
 
 Status Machine::resolve_slot(const StrandState& strand, const Buffer& buffer, Piece* piece) {
-  const Link* const link = link_of(strand, OpKind::kWait, buffer.message);
   const std::int64_t number = number_of(strand, buffer.message, false);
   const auto open = std::find_if(strand.open.begin(), strand.open.end(), [&](const OpenSlot& slot) {
-    return slot.link == link && slot.number == number;
+    return slot.number == number && slot.link->writer == buffer.message.peer &&
+           slot.link->channel == buffer.message.channel;
   });
   const auto name = [&] {
     return "the slot of " + name_of(number) + " of rank " + std::to_string(buffer.message.peer);

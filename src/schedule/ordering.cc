@@ -2,6 +2,7 @@
 #include "schedule/ordering.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace carillon {
 namespace {
@@ -22,20 +23,25 @@ void merge(Clock* into, const Clock& from) {
   for (std::size_t i = 0; i < from.size(); ++i) (*into)[i] = std::max((*into)[i], from[i]);
 }
 
-Ordering::Ordering(Rank ranks, bool track)
-    : track_(track), ranks_(static_cast<std::size_t>(ranks)) {}
+void Ordering::begin(Rank ranks, bool track) {
+  track_ = track;
+  next_id_ = 0;
+  ranks_.resize(static_cast<std::size_t>(ranks));
+  for (RankOrder& order : ranks_) order.known = order.active = 0;
+}
 
 void Ordering::begin_stage(Rank rank, std::size_t strands) {
   // Late tracking is sound: what this rank did before is ordered before by the join itself.
   track_ = track_ || strands > 1;
   RankOrder& order = ranks_[static_cast<std::size_t>(rank)];
   Clock joined;
-  for (const StrandOrder& strand : order.strands) merge(&joined, strand.clock);
-  while (order.strands.size() < strands) order.strands.push_back({next_id_++, {}, {}});
-  for (StrandOrder& strand : order.strands) {
+  for (const StrandOrder& strand : order.all()) merge(&joined, strand.clock);
+  if (order.strands.size() < strands) order.strands.resize(strands);
+  for (; order.known < strands; ++order.known) order.strands[order.known].id = next_id_++;
+  for (StrandOrder& strand : order.all()) {
     strand.clock = joined;
     advance(&strand.clock, strand.id);
-    strand.history = {};
+    strand.history.clear();
   }
   order.active = strands;
 }
@@ -76,11 +82,11 @@ std::int32_t Ordering::access(Site site, Place place, std::int64_t length, bool 
 
 Rank Ordering::not_before_end(Rank rank) const {
   Clock joined;
-  for (const StrandOrder& strand : ranks_[static_cast<std::size_t>(rank)].strands) {
+  for (const StrandOrder& strand : ranks_[static_cast<std::size_t>(rank)].all()) {
     merge(&joined, strand.clock);
   }
   for (std::size_t other = 0; other < ranks_.size(); ++other) {
-    const auto& strands = ranks_[other].strands;
+    const auto strands = std::as_const(ranks_[other]).all();
     const bool entered = std::any_of(strands.begin(), strands.end(),
                                      [&](const StrandOrder& s) { return entry(joined, s.id) > 0; });
     if (!entered) return static_cast<Rank>(other);

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "schedule/interval_map.h"
@@ -25,7 +26,8 @@ void merge(Clock* into, const Clock& from);
 
 class Ordering {
  public:
-  Ordering(Rank ranks, bool track);
+  /// Nobody has done anything yet. In the memory that is there.
+  void begin(Rank ranks, bool track);
 
   /// Joins the strands of the rank's stage before and forks those of the next.
   void begin_stage(Rank rank, std::size_t strands);
@@ -41,6 +43,10 @@ class Ordering {
  private:
   struct History {
     std::array<IntervalMap<std::uint32_t>, kRegions> reads, writes;  // value: own clock then
+    void clear() {
+      for (auto& map : reads) map.clear();
+      for (auto& map : writes) map.clear();
+    }
   };
   struct StrandOrder {
     std::size_t id = 0;
@@ -48,8 +54,13 @@ class Ordering {
     History history;
   };
   struct RankOrder {
-    std::vector<StrandOrder> strands;
+    std::vector<StrandOrder> strands;  // the first `known` are of this run
+    std::size_t known = 0;
     std::size_t active = 0;
+    [[nodiscard]] std::span<StrandOrder> all() { return std::span(strands).first(known); }
+    [[nodiscard]] std::span<const StrandOrder> all() const {
+      return std::span(strands).first(known);
+    }
   };
 
   RankOrder& of(Site site) { return ranks_[static_cast<std::size_t>(site.rank)]; }
@@ -57,7 +68,7 @@ class Ordering {
     return of(site).strands[static_cast<std::size_t>(site.strand)];
   }
 
-  bool track_;
+  bool track_ = false;
   std::size_t next_id_ = 0;
   std::vector<RankOrder> ranks_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace carillon {
 namespace {
@@ -48,19 +49,23 @@ bool any_overlap(const std::vector<Extent>& a, const std::vector<Extent>& b) {
 
 }  // namespace
 
-SymbolicMemory::SymbolicMemory(const TeamCall& call, std::span<const std::vector<std::byte>> inputs)
-    : element_bytes_(call.shared.element_bytes),
-      inputs_(inputs),
-      expressions_(call.shared.ranks),
-      ordering_(call.shared.ranks, call.shared.collective == Collective::kBarrier) {
+void SymbolicMemory::begin(const TeamCall& call, std::span<const std::vector<std::byte>> inputs) {
+  element_bytes_ = call.shared.element_bytes;
+  inputs_ = inputs;
+  expressions_.begin(call.shared.ranks);
+  ordering_.begin(call.shared.ranks, call.shared.collective == Collective::kBarrier);
+  free_.resize(letters_.size());
+  std::iota(free_.begin(), free_.end(), Payload{0});
+  for (Letter& letter : letters_) letter.bytes.clear();
   for (Rank rank = 0; rank < call.shared.ranks; ++rank) add_rank(call, rank);
 }
 
 void SymbolicMemory::add_rank(const TeamCall& call, Rank rank) {
   const Local local = call.local(rank);
-  states_.push_back({Layout(call.shared, local, rank), {}, {}, {}});
-  State& added = states_.back();
-  const Layout& layout = added.layout;
+  const Layout layout(call.shared, local, rank);
+  if (states_.size() <= static_cast<std::size_t>(rank)) states_.push_back({layout, {}, {}, {}});
+  State& added = state(rank);
+  added.begin(layout);
   const Place begin = layout.place(Space::kInput, 0);
   added.regions[static_cast<std::size_t>(begin.region)].assign(
       begin.offset, begin.offset + layout.input_bytes(), {expressions_.input(rank), -begin.offset});

@@ -35,8 +35,13 @@ class SymbolicMemory final : public Memory {
     std::int64_t end = 0;
   };
 
+  SymbolicMemory() = default;
   /// `inputs`: real bytes for stages to learn from; may be empty.
-  SymbolicMemory(const TeamCall& call, std::span<const std::vector<std::byte>> inputs);
+  SymbolicMemory(const TeamCall& call, std::span<const std::vector<std::byte>> inputs) {
+    begin(call, inputs);
+  }
+  /// What a new one would be, in the memory that is there.
+  void begin(const TeamCall& call, std::span<const std::vector<std::byte>> inputs);
 
   Status begin_stage(Rank rank, const Schedule& schedule) override;
   Status copy(Site site, std::span<const Piece> dst, std::span<const Piece> src) override;
@@ -66,6 +71,13 @@ class SymbolicMemory final : public Memory {
     std::array<IntervalMap<Symbol>, kRegions> regions;
     IntervalMap<char> writable;  // of the output (where there are tables: what they name)
     std::vector<std::int64_t> counts;
+
+    void begin(const Layout& of) {
+      layout = of;
+      for (auto& region : regions) region.clear();
+      writable.clear();
+      counts.clear();
+    }
   };
   struct Letter {
     IntervalMap<Symbol> bytes;
@@ -86,7 +98,7 @@ class SymbolicMemory final : public Memory {
   Status combine(std::span<const Run> left, std::span<const Run> right, std::vector<Run>* result);
   static void fill(Letter& letter, std::span<const Run> runs);
 
-  const std::int64_t element_bytes_;
+  std::int64_t element_bytes_ = 1;
   std::span<const std::vector<std::byte>> inputs_;
   Expressions expressions_;
   Ordering ordering_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/verify.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -81,20 +82,25 @@ std::vector<Expected> expected_output(const TeamCall& call, Rank rank) {
 
 class Verification {
  public:
-  Verification(const TeamCall& call, std::span<const std::vector<std::byte>> inputs)
-      : call_(call), inputs_(inputs), memory_(call, inputs) {}
+  Verification(const TeamCall& call, std::span<const std::vector<std::byte>> inputs,
+               const RunOptions& options, SymbolicMemory& memory)
+      : call_(call), inputs_(inputs), options_(options), memory_(memory) {}
 
   Report run(const Emit& emit) {
-    Result<RunStats> run = run_team(call_, emit, memory_);
-    if (!run.ok()) return {run.status(), {}};
-    Report report{{}, run.value()};
+    Result<RunStats> run = run_team(call_, emit, memory_, options_);
+    if (!run.ok()) return {.status = run.status(), .stats = {}};
+    Report report{.status = {}, .stats = run.value()};
     if (call_.shared.collective == Collective::kBarrier) check_barrier();
     for (Rank rank = 0; rank < call_.shared.ranks; ++rank) check_output(rank);
     if (call_.shared.collective == Collective::kAllreduce) check_same_trees();
     report.status = status_;
+    report.in_rank_order = in_rank_order_;
     // Numbers and streams make the machine's outcome independent of the order of execution, with
     // one exception: which of a rank's strands gets the last large slot.
-    if (report.ok() && report.stats.slots_contended) report.status = try_orders(emit);
+    if (report.ok() && report.stats.slots_contended) {
+      report.status = report.stats.stages > 1 ? try_stages(emit)
+                                              : try_orders(call_, *options_.workspace, kOrders);
+    }
     return report;
   }
 
@@ -146,6 +152,9 @@ class Verification {
     if (passed_[node] == operands) return {};
     std::string reason =
         memory_.expressions().check_complete(node, operands, !call_.shared.commutative);
+    if (call_.shared.commutative && reason.empty() && in_rank_order_) {
+      in_rank_order_ = memory_.expressions().check_complete(node, operands, true).empty();
+    }
     if (reason.empty() && call_.limits.reproducible &&
         !memory_.expressions().is_left_fold(node, operands)) {
       reason = "is computed as " + memory_.expressions().text(node) +
@@ -181,7 +190,9 @@ class Verification {
     }
   }
 
-  Status try_orders(const Emit& emit) {
+  // Other orders, of stages, which learn what memory holds. Of a single stage the bytes are those
+  // of the first run, in which all accesses were in order: only who waits for whom can differ.
+  Status try_stages(const Emit& emit) {
     for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
       SymbolicMemory memory(call_, inputs_);
       Result<RunStats> run = run_team(call_, emit, memory, {.seed = seed});
@@ -192,8 +203,10 @@ class Verification {
 
   const TeamCall& call_;
   std::span<const std::vector<std::byte>> inputs_;
-  SymbolicMemory memory_;
+  const RunOptions& options_;
+  SymbolicMemory& memory_;
   Status status_;
+  bool in_rank_order_ = true;
   std::vector<Rank> passed_;
 };
 
@@ -201,9 +214,34 @@ class Verification {
 
 Report verify(const TeamCall& call, const Emit& emit,
               std::span<const std::vector<std::byte>> inputs) {
-  Status status = check_team_call(call);
-  if (!status.ok()) return {status, {}};
-  return Verification(call, inputs).run(emit);
+  return Verifier().verify(call, emit, inputs);
+}
+
+struct Verifier::Kept {
+  Workspace workspace;
+  SymbolicMemory memory;
+
+  Report verify(const TeamCall& call, const Emit& emit,
+                std::span<const std::vector<std::byte>> inputs,
+                std::span<const Schedule> schedules) {
+    Status status = check_team_call(call);
+    if (!status.ok()) return {.status = status, .stats = {}};
+    memory.begin(call, inputs);
+    const RunOptions options{.schedules = schedules, .workspace = &workspace};
+    return Verification(call, inputs, options, memory).run(emit);
+  }
+};
+
+Verifier::Verifier() : kept_(std::make_unique<Kept>()) {}
+Verifier::~Verifier() = default;
+
+Report Verifier::verify(const TeamCall& call, const Emit& emit,
+                        std::span<const std::vector<std::byte>> inputs) {
+  return kept_->verify(call, emit, inputs, {});
+}
+
+Report Verifier::verify(const TeamCall& call, std::span<const Schedule> schedules) {
+  return kept_->verify(call, {}, {}, schedules);
 }
 
 }  // namespace carillon

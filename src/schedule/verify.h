@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace carillon {
 struct Report {
   Status status;  ///< why the schedules are wrong: rank, strand, op and reason
   RunStats stats;
+  /// What is reduced is so in rank order, too, whether the operator needs that or not.
+  bool in_rank_order = true;
   [[nodiscard]] bool ok() const { return status.ok(); }
 };
 
@@ -23,5 +26,23 @@ struct Report {
 /// and what is proved then holds for those.
 Report verify(const TeamCall& call, const Emit& emit,
               std::span<const std::vector<std::byte>> inputs = {});
+
+/// verify for who does so many times, in the memory of the time before.
+class Verifier {
+ public:
+  Verifier();
+  ~Verifier();
+  Verifier(const Verifier&) = delete;
+  Verifier& operator=(const Verifier&) = delete;
+
+  Report verify(const TeamCall& call, const Emit& emit,
+                std::span<const std::vector<std::byte>> inputs = {});
+  /// The ranks' schedules, of a single stage.
+  Report verify(const TeamCall& call, std::span<const Schedule> schedules);
+
+ private:
+  struct Kept;
+  std::unique_ptr<Kept> kept_;
+};
 
 }  // namespace carillon

@@ -126,7 +126,7 @@ class Verify(CliTest):
         self.fails("--roots", "verify", "--roots", "none", status=2)
 
     def test_of_a_wrong_algorithm(self):
-        """The command with an allreduce.ring that forgets its last op."""
+        """The command with an allreduce.ring that sends a message too many."""
         words = ["verify", "allreduce.ring", "allreduce.flat", "--ranks", "3"]
         done = run(*words, "--json", cli=WRONG)
         self.assertEqual((done.status, done.err), (1, ""))
@@ -140,6 +140,15 @@ class Verify(CliTest):
         done = run(*words, cli=WRONG)
         self.assertEqual(done.status, 1)
         self.assertRegex(done.out, r"FAILED allreduce\.ring.*\n  .*\n(.*\n)*\d+ proofs .* [1-9]\d* failed\n$")
+
+    def test_jobs(self):
+        """Several at a time say the same in the same order, and what is wrong, too."""
+        words = ["verify", "allreduce.ring", "allreduce.flat", "reduce.flat", "--ranks", "2-7"]
+        for form in ([], ["--json"]):
+            one, several = (run(*words, "--jobs", str(jobs), *form, cli=WRONG) for jobs in (1, 3))
+            self.assertEqual((one.status, one.err), (1, ""))
+            self.assertEqual((several.status, several.out, several.err), (1, one.out, ""))
+        self.fails("--jobs", "verify", "--jobs", "0", status=2)
 
 
 class Model(CliTest):

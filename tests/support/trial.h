@@ -8,11 +8,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "algorithms/registry.h"
+#include "algorithms/emitter.h"
 #include "schedule/interpret.h"
 #include "schedule/verify.h"
 #include "support/oracle.h"
@@ -39,14 +40,16 @@ struct Trial {
     return call;
   }
   [[nodiscard]] Emit emitter(const TeamCall& team) const {
-    return [this, &team](Rank rank, std::int32_t stage, std::span<const std::int64_t> learned) {
-      return emit(algorithm, Call{.shared = problem.shared,
-                                  .local = team.local(rank),
-                                  .rank = rank,
-                                  .limits = limits,
-                                  .params = params,
-                                  .stage = stage,
-                                  .learned = learned});
+    const auto emitter = std::make_shared<Emitter>();
+    return [this, &team, emitter](Rank rank, std::int32_t stage,
+                                  std::span<const std::int64_t> learned) {
+      return emitter->emit(algorithm, Call{.shared = problem.shared,
+                                           .local = team.local(rank),
+                                           .rank = rank,
+                                           .limits = limits,
+                                           .params = params,
+                                           .stage = stage,
+                                           .learned = learned});
     };
   }
   // " nodes=0,0,1 domains=0,1,2": each rank's.
