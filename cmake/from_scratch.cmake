@@ -6,10 +6,12 @@
 # BUILD_FROM_SCRATCH is what it is at first.
 include_guard()
 
-option(BUILD_FROM_SCRATCH "Quicker, if nothing has been built: files are compiled together" $ENV{BUILD_FROM_SCRATCH})
+option(BUILD_FROM_SCRATCH "Quicker, if nothing has been built: files are compiled together"
+  $ENV{BUILD_FROM_SCRATCH})
 
 # carillon_together(TARGET [APART a.cc ...]): the target's files of one folder are compiled as one, which
-# takes a third of the time. APART are those whose names in unnamed namespaces are another file's, too.
+# takes a third of the time. APART are those whose names in unnamed namespaces are another file's, too. Of
+# functions of one name the one that fits better is called, whichever file it is in.
 function(carillon_together target)
   cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
   if(NOT BUILD_FROM_SCRATCH)
