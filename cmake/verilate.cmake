@@ -27,6 +27,31 @@ function(carillon_verilate target module)
     OPT_SLOW -O0
     OPT_FAST -O1)
   target_link_libraries(${target}_rtl PUBLIC Threads::Threads)
+  carillon_share_verilator(${target}_rtl)
+endfunction()
+
+# Verilator's own sources are in each library that it makes, and take 7 s of a core to compile: they go
+# into one library for all that are made with the same definitions.
+function(carillon_share_verilator target)
+  get_target_property(sources ${target} SOURCES)
+  set(shared ${sources})
+  list(FILTER shared INCLUDE REGEX "/verilated[a-z_]*\\.cpp$")
+  get_target_property(definitions ${target} COMPILE_DEFINITIONS)
+  string(MD5 hash "${shared} ${definitions}")
+  set(library verilator_${hash})
+  if(NOT TARGET ${library})
+    get_target_property(includes ${target} INCLUDE_DIRECTORIES)
+    get_target_property(links ${target} LINK_LIBRARIES)
+    list(FILTER includes INCLUDE REGEX "^${VERILATOR_ROOT}/")
+    add_library(${library} STATIC ${shared})
+    target_include_directories(${library} PRIVATE ${includes})
+    target_compile_definitions(${library} PRIVATE ${definitions})
+    target_compile_features(${library} PRIVATE cxx_std_17)
+    target_link_libraries(${library} PUBLIC ${links})
+  endif()
+  list(REMOVE_ITEM sources ${shared})
+  set_property(TARGET ${target} PROPERTY SOURCES ${sources})
+  target_link_libraries(${target} PUBLIC ${library})
 endfunction()
 
 # carillon_link_verilated(USER TARGET): its headers are Verilator's, and so are their warnings.

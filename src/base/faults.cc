@@ -29,7 +29,7 @@ struct Count {
 constexpr std::array kCounts = {Count{"break", &Faults::break_post}, Count{"seed", &Faults::seed}};
 
 template <typename Number>
-bool parse_number(std::string_view text, Number* value) {
+bool number_of(std::string_view text, Number* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size();
 }
@@ -48,13 +48,13 @@ Status parse_part(std::string_view text, std::string_view part, Faults* faults) 
   for (const Share& share : kShares) {
     if (name != share.name) continue;
     double& number = faults->*share.value;
-    if (parse_number(value, &number) && number >= 0 && number <= kMostShare) return {};
+    if (number_of(value, &number) && number >= 0 && number <= kMostShare) return {};
     return wrong(text, part, "is no share from 0 to 0.9");
   }
   for (const Count& count : kCounts) {
     if (name != count.name) continue;
     std::uint64_t& number = faults->*count.value;
-    if (parse_number(value, &number) && number >= 1 && number <= kMostCount) return {};
+    if (number_of(value, &number) && number >= 1 && number <= kMostCount) return {};
     return wrong(text, part, "is no number from 1 on");
   }
   return wrong(text, part,

@@ -29,7 +29,7 @@ using aggregate::Endpoint;
 
 constexpr int kLookMs = 100;                        // of the thread, at a program that is elsewhere
 constexpr std::int64_t kElsewhereNs = 100'000'000;  // when it has made no progress for so long
-constexpr std::uint32_t kWindow = 64;  // of packets of the usual length, or the same bytes
+constexpr std::uint32_t kBurstWindow = 64;  // of packets of the usual length, or the same bytes
 constexpr std::uint32_t kLeastWindow = 16;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kTrialNs = 2 * kSecond;
@@ -43,9 +43,9 @@ bool draw(void* to, std::size_t bytes) {
 
 // As much in flight whatever the packets' length; a power of two.
 std::uint16_t window_of(std::uint16_t operand_bytes, std::uint16_t most) {
-  constexpr std::uint32_t kBytes = kWindow * aggregate::kBurstOperandBytes;
+  constexpr std::uint32_t kBytes = kBurstWindow * aggregate::kBurstOperandBytes;
   const std::uint32_t packets = kBytes / std::max<std::uint32_t>(operand_bytes, 1);
-  const std::uint32_t window = std::clamp(std::bit_ceil(packets), kLeastWindow, kWindow);
+  const std::uint32_t window = std::clamp(std::bit_ceil(packets), kLeastWindow, kBurstWindow);
   return static_cast<std::uint16_t>(std::min(window, std::bit_floor(std::uint32_t{most})));
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/copy.h"
+#include "base/pause_core.h"
 #include "engine/engine.h"
 #include "engine/pieces.h"
 #include "engine/team.h"
@@ -17,14 +18,6 @@ using shm::kInlineBytes;
 
 constexpr int kTightPolls = 64;                 // polls before a pause goes between them
 constexpr std::int64_t kReferenceBytes = 4096;  // shorter data is cheaper copied than waited for
-
-inline void pause_core() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 inline void prefetch_for_write(const void* memory) {
 #if defined(__x86_64__)

@@ -17,7 +17,7 @@ namespace {
 
 // What a schedule overwrites soon after it has sent it, nobody may ask for before: then this run
 // and its readers would wait for each other. Asked for or not, after so long it is copied.
-constexpr auto kPatience = std::chrono::milliseconds(100);
+constexpr auto kFlushPatience = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -127,7 +127,7 @@ bool Run::stood_in(std::size_t put) {
   if (!plan_->two_sided) return false;
   const auto now = std::chrono::steady_clock::now();
   if (flushing_since_ == std::chrono::steady_clock::time_point()) flushing_since_ = now;
-  if (now - flushing_since_ < kPatience) return false;
+  if (now - flushing_since_ < kFlushPatience) return false;
   net::Pair* const pair = team_->endpoint().peer(plan_->gathers[put].peer).remote;
   const net::Counters& counters = team_->engine().network()->counters();
   const std::uint64_t copied_before = counters.sent_copied_bytes;

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/pause_core.h"
 #include "engine/engine.h"
 #include "engine/team.h"
 #include "team/near_network.h"
@@ -29,14 +30,6 @@ constexpr auto kSoon = std::chrono::microseconds(100);
 constexpr int kSoonInARow = 16;             // shorter messages are not made to wait
 constexpr int kBlindNapUs = 50;             // if nothing tells of what comes over the network
 constexpr std::uint64_t kTurnNs = 100'000;  // Linux's least
-
-inline void pause_core() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // The program's handlers run on the program's threads: the thread starts with all signals blocked.
 class SignalsBlocked {

@@ -20,9 +20,9 @@ struct Left {
   bool both = false;
 };
 
-class Tree {
+class SwitchTree {
  public:
-  Tree(const Machine& machine, std::int64_t hosts) : m_(machine) {
+  SwitchTree(const Machine& machine, std::int64_t hosts) : m_(machine) {
     do {
       up_.push_back(0);
       hosts = (hosts + m_.in_switch.ports - 1) / m_.in_switch.ports;
@@ -104,7 +104,7 @@ class Side {
 };
 
 // One reduction of `bytes`, by those that give something and, if there are such, those that do not.
-void reduce(const Machine& machine, Tree* tree, std::int64_t bytes, Side* data, Side* empty) {
+void reduce(const Machine& machine, SwitchTree* tree, std::int64_t bytes, Side* data, Side* empty) {
   const InSwitch& s = machine.in_switch;
   const std::int64_t count = packets(s, bytes);
   const std::int64_t window = std::min<std::int64_t>(s.window, count);
@@ -138,7 +138,7 @@ std::int64_t allreduce_switch_ps(const Machine& machine, const ModelCall& call) 
   const Way way(machine, call);
   Side all(machine);
   way.begin(&all.host, call.bytes);
-  Tree tree(machine, call.ranks);
+  SwitchTree tree(machine, call.ranks);
   reduce(machine, &tree, call.bytes, &all, nullptr);
   way.end(&all.host, call.bytes);
   return all.host.cpu_ps;
@@ -155,7 +155,7 @@ std::int64_t barrier_switch_ps(const Machine& machine, const ModelCall& call) {
 std::int64_t bcast_switch_ps(const Machine& machine, const ModelCall& call) {
   const Way way(machine, call);
   Side root(machine), others(machine, false);
-  Tree tree(machine, call.ranks);
+  SwitchTree tree(machine, call.ranks);
   way.begin(&root.host, call.bytes);
   const std::int64_t words = call.bytes / kWord * kWord;
   if (words > 0) reduce(machine, &tree, words, &root, &others);

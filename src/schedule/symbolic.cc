@@ -11,7 +11,7 @@ namespace {
 // A rank's counts are bytes of its input that are so far behind all others that no result has them.
 constexpr std::int64_t kCountsIndex = std::int64_t{1} << 60;
 
-Status bad(std::string reason) { return {Code::kInternal, std::move(reason)}; }
+Status broken(std::string reason) { return {Code::kInternal, std::move(reason)}; }
 
 std::string piece_text(const Piece& piece) {
   return std::string(space_name(piece.space)) + "[" + std::to_string(piece.offset) + "+" +
@@ -113,7 +113,7 @@ Status SymbolicMemory::reduce(Site site, const Piece& dst, const Piece& left, co
     const bool same = a.region == b.region && a.offset == b.offset;
     if (!same && overlap({a.region, a.offset, a.offset + dst.length},
                          {b.region, b.offset, b.offset + dst.length})) {
-      return bad("the destination overlaps an operand without being equal to it");
+      return broken("the destination overlaps an operand without being equal to it");
     }
   }
   left_.clear();
@@ -135,13 +135,13 @@ Status SymbolicMemory::combine(std::span<const Run> left, std::span<const Run> r
     const std::int64_t length = std::min(left[i].length - in_left, right[j].length - in_right);
     const std::int64_t index = left[i].index + in_left;
     if (index != right[j].index + in_right) {
-      return bad("the operands do not belong together: byte " + std::to_string(index) + " of " +
-                 expressions_.text(left[i].node) + " meets byte " +
-                 std::to_string(right[j].index + in_right) + " of " +
-                 expressions_.text(right[j].node));
+      return broken("the operands do not belong together: byte " + std::to_string(index) + " of " +
+                    expressions_.text(left[i].node) + " meets byte " +
+                    std::to_string(right[j].index + in_right) + " of " +
+                    expressions_.text(right[j].node));
     }
     if (index % element_bytes_ != 0 || length % element_bytes_ != 0) {
-      return bad("the operands hold parts of elements");
+      return broken("the operands hold parts of elements");
     }
     result->push_back({expressions_.reduce(left[i].node, right[j].node), index, length});
     in_left += length;
@@ -241,16 +241,16 @@ Status SymbolicMemory::learn(Rank rank, Range scratch, std::vector<std::int64_t>
 
 // What stages learn from: the counts, and the input if it is given.
 Result<std::span<const std::byte>> SymbolicMemory::real_bytes(const Run& run) const {
-  if (!expressions_.is_input(run.node)) return bad("a stage learns the result of a reduce");
+  if (!expressions_.is_input(run.node)) return broken("a stage learns the result of a reduce");
   const auto length = static_cast<std::size_t>(run.length);
   if (run.index >= kCountsIndex) {
     return std::as_bytes(std::span(states_[run.node].counts))
         .subspan(static_cast<std::size_t>(run.index - kCountsIndex), length);
   }
-  if (inputs_.empty()) return bad("a stage learns from the input; verify needs input bytes");
+  if (inputs_.empty()) return broken("a stage learns from the input; verify needs input bytes");
   const std::span<const std::byte> input(inputs_[run.node]);
   if (run.index + run.length > static_cast<std::int64_t>(input.size())) {
-    return bad("the input given for rank " + std::to_string(run.node) + " is too short");
+    return broken("the input given for rank " + std::to_string(run.node) + " is too short");
   }
   return input.subspan(static_cast<std::size_t>(run.index), length);
 }
@@ -258,9 +258,9 @@ Result<std::span<const std::byte>> SymbolicMemory::real_bytes(const Run& run) co
 Status SymbolicMemory::note_access(Site site, const Piece& piece, bool write) {
   const std::int32_t other = ordering_.access(site, place(site.rank, piece), piece.length, write);
   if (other < 0) return {};
-  return bad(std::string(write ? "writes " : "reads ") + piece_text(piece) +
-             " in no order with strand " + std::to_string(other) + " of this rank, which " +
-             (write ? "reads or writes" : "writes") + " it too");
+  return broken(std::string(write ? "writes " : "reads ") + piece_text(piece) +
+                " in no order with strand " + std::to_string(other) + " of this rank, which " +
+                (write ? "reads or writes" : "writes") + " it too");
 }
 
 Status SymbolicMemory::read(Site site, const Piece& piece, std::vector<Run>* runs) {
@@ -287,8 +287,8 @@ Status SymbolicMemory::look_up(Rank rank, const Piece& piece, std::vector<Run>* 
               next = to;
             });
   if (next == begin + piece.length) return {};
-  return bad("reads " + piece_text(piece) + ", where byte " + std::to_string(next - shift) +
-             " has not been written");
+  return broken("reads " + piece_text(piece) + ", where byte " + std::to_string(next - shift) +
+                " has not been written");
 }
 
 Status SymbolicMemory::write(Site site, std::span<const Piece> dst, std::span<const Run> runs) {
@@ -301,7 +301,7 @@ Status SymbolicMemory::write(Site site, std::span<const Piece> dst, std::span<co
     if (piece.space == Space::kOutput &&
         owner.writable.first_gap(piece.offset, piece.offset + piece.length) <
             piece.offset + piece.length) {
-      return bad("writes " + piece_text(piece) + ", of which not all belongs to the result");
+      return broken("writes " + piece_text(piece) + ", of which not all belongs to the result");
     }
     const Place at = place(site.rank, piece);
     IntervalMap<Symbol>& map = owner.regions[static_cast<std::size_t>(at.region)];
@@ -330,7 +330,7 @@ Status SymbolicMemory::check_disjoint(Rank rank, std::span<const Piece> dst) {
   }
   sort(&written_);
   for (std::size_t i = 1; i < written_.size(); ++i) {
-    if (overlap(written_[i - 1], written_[i])) return bad("two destinations overlap");
+    if (overlap(written_[i - 1], written_[i])) return broken("two destinations overlap");
   }
   return {};
 }
@@ -370,7 +370,7 @@ Status SymbolicMemory::check_copy(Rank rank, std::span<const Piece> dst,
   if (read_.empty()) return {};
   sort(&written_);
   sort(&read_);
-  return any_overlap(written_, read_) ? bad("a destination overlaps a source") : Status();
+  return any_overlap(written_, read_) ? broken("a destination overlaps a source") : Status();
 }
 
 }  // namespace carillon

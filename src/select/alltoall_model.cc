@@ -37,7 +37,7 @@ constexpr std::array kLayouts = {
     Layout{.id = "alltoall.bruck_zerocopy", .source_runs = 2},
 };
 
-struct Message {
+struct PutMessage {
   double bytes = 0, runs = 1;  // of the list that is put
   double landing_runs = 1;
   double writers = 1;  // of the node, all at once, to other nodes
@@ -100,7 +100,7 @@ class Model {
   [[nodiscard]] double pairwise_ns(double node) const {
     const double slot = static_cast<double>(limits_.slot_bytes);
     const double segments = std::max(1.0, std::ceil(block_ / slot));
-    const Message message{.bytes = block_ / segments};
+    const PutMessage message{.bytes = block_ / segments};
     const double away = segments * (ranks_ - node), near = segments * (node - 1);
     const double copy = copy_ns(message.bytes, 1);
     const double puts =
@@ -132,7 +132,7 @@ class Model {
         std::min(blocks, index_runs * (weight > 1 ? layout.source_runs * grown : 1));
     const double segments =
         std::max(1.0, std::ceil(blocks * block_ / static_cast<double>(limits_.slot_bytes)));
-    const Message message{
+    const PutMessage message{
         .bytes = blocks * block_ / segments,
         .runs = std::max(1.0, runs / segments),
         .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments),
@@ -181,34 +181,34 @@ class Model {
                             bytes * static_cast<double>(costs.byte_fs) / 1e6;
   }
   // As Lists (algorithms/common/lists.h) decides.
-  [[nodiscard]] bool gathers(const Message& message) const {
+  [[nodiscard]] bool gathers(const PutMessage& message) const {
     if (message.bytes <= kInlineBytes) return true;
     const double more = further_requests(message);
     const double parts_ns = more * static_cast<double>(limits_.list_costs.part_ps) / 1e3;
     if (limits_.gather_entries <= 1 || (more > 0 && parts_ns == 0)) return false;
     return node_ * (entries_ns(message) + parts_ns) <= copy_ns(message.bytes, message.runs);
   }
-  [[nodiscard]] double further_requests(const Message& message) const {
+  [[nodiscard]] double further_requests(const PutMessage& message) const {
     if (message.bytes <= kInlineBytes) return 0;
     return static_cast<double>(limits_.requests(std::llround(std::ceil(message.runs))) - 1);
   }
   // After the first of each request.
-  [[nodiscard]] double entries_ns(const Message& message) const {
+  [[nodiscard]] double entries_ns(const PutMessage& message) const {
     const double entries = message.runs - 1 - further_requests(message);
     return entries * static_cast<double>(limits_.list_costs.entry_ps) / 1e3;
   }
-  [[nodiscard]] double put_ns(const Message& message) const {
+  [[nodiscard]] double put_ns(const PutMessage& message) const {
     if (message.bytes <= kInlineBytes) return kPostNs + kInlineNsPerByte * message.bytes;
     return kPostNs + (gathers(message) ? further_requests(message) * kPostNs
                                        : copy_ns(message.bytes, message.runs));
   }
-  [[nodiscard]] double near_put_ns(const Message& message) const {
+  [[nodiscard]] double near_put_ns(const PutMessage& message) const {
     const double scattered =
         (message.runs - 1) * static_cast<double>(limits_.list_costs.run_ps) / 1e3;
     const bool is_line = message.bytes <= limits_.inline_bytes;
     return (is_line ? kLocalNs / 2 : kLocalNs + kLocalNsPerByte * message.bytes) + scattered;
   }
-  [[nodiscard]] double nic_ns(const Message& message) const {
+  [[nodiscard]] double nic_ns(const PutMessage& message) const {
     return kGapNs + kWireNsPerByte * message.bytes +
            (gathers(message) ? entries_ns(message) + further_requests(message) * kGapNs : 0);
   }

@@ -11,7 +11,7 @@ namespace {
 using namespace rows;
 
 // The first row that holds and can do the problem (operator) wins.
-constexpr std::array kRows = {
+constexpr std::array kBlockRows = {
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
     Row{kSingles, 13, kAnyBytes, "allgather.flat"},
     // Six or seven such blocks, and then one of up to 56 bytes, go as a request's payload.
@@ -227,6 +227,6 @@ constexpr std::array kRows = {
 
 }  // namespace
 
-std::span<const Row> rows_of_blocks() { return kRows; }
+std::span<const Row> rows_of_blocks() { return kBlockRows; }
 
 }  // namespace carillon

@@ -41,7 +41,7 @@ constexpr Row of_scan(Row row) {
   return row;
 }
 
-constexpr auto kRows = [] {
+constexpr auto kPrefixRows = [] {
   std::array<Row, 2 * kExscanRows.size()> both{};
   for (std::size_t i = 0; i < kExscanRows.size(); ++i) {
     both[i] = kExscanRows[i];
@@ -52,6 +52,6 @@ constexpr auto kRows = [] {
 
 }  // namespace
 
-std::span<const Row> rows_of_prefixes() { return kRows; }
+std::span<const Row> rows_of_prefixes() { return kPrefixRows; }
 
 }  // namespace carillon

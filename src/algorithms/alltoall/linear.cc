@@ -23,7 +23,7 @@
 namespace carillon {
 namespace {
 
-constexpr std::int64_t kStagedBytes = 512 << 10;
+constexpr std::int64_t kMostStagedBytes = 512 << 10;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void emit_alltoall_linear(const Call& call, Builder& b) {
     // Ranks that share a NIC wait for it longer than they copy what caches hold.
     const bool shares = call.limits.nodes && call.limits.nodes->largest() > 1;
     const std::int64_t bytes = call.shared.block_bytes() * call.shared.ranks;
-    if (!shares || bytes > kStagedBytes) return emit_alltoall_pairwise(call, b);
+    if (!shares || bytes > kMostStagedBytes) return emit_alltoall_pairwise(call, b);
     b.enter_staged();
   }
   exchange_pairwise(

@@ -36,7 +36,7 @@ struct Setup::Verdict {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kSetupVersion = 1;
 // Everybody's probes come to everybody, over wires that may be slow, and what ends the probing
 // comes over the same: so a member's come twice as far apart each time, and the further the more
 // there are.
@@ -121,7 +121,7 @@ Result<bool> Setup::progress(Nanoseconds now) {
 }
 
 Status Setup::begin() {
-  Hello mine = {.version = kVersion, .window = options_.window, .radix = options_.radix};
+  Hello mine = {.version = kSetupVersion, .window = options_.window, .radix = options_.radix};
   if (getrandom(mine.random.data(), sizeof mine.random, 0) != sizeof mine.random) {
     why_not_ = {Code::kSystem, "multicast: the system gives no random numbers"};
   }
@@ -149,7 +149,7 @@ Status Setup::agree() {
   std::uint32_t window = UINT32_MAX;
   for (std::size_t i = 0; i < hellos_.size(); ++i) {
     const Hello& one = hellos_[i];
-    if (one.version != kVersion) {
+    if (one.version != kSetupVersion) {
       return {Code::kUnsupported,
               "multicast: " + member_text(i) + " has another version of carillon"};
     }

@@ -23,14 +23,14 @@ namespace carillon::multicast {
 namespace {
 
 constexpr std::size_t kHeadersBytes = 28;  // of IPv4 and UDP
-constexpr std::size_t kBatch = 32;         // packets read at once
-constexpr int kMostBatches = 8;            // of one socket in one receive()
+constexpr std::size_t kPackets = 32;       // packets read at once
+constexpr int kMostReads = 8;              // of one socket in one receive()
 Status failure(const std::string& what) {
   return {Code::kSystem, "multicast: " + what + ": " + std::strerror(errno)};
 }
 
 // What others need to reach a member.
-struct Address {
+struct SocketAddress {
   std::uint32_t ip = 0;    // network order
   std::uint16_t port = 0;  // network order
   std::uint16_t zero = 0;
@@ -108,16 +108,16 @@ class UdpCarrier final : public Carrier {
   Interface interface_;
   int receive_bytes_ = 0;
   UniqueFd own_socket_, group_socket_, events_;
-  Address own_;
+  SocketAddress own_;
   std::vector<sockaddr_in> members_;
   sockaddr_in group_ = {};
   ip_mreqn membership_ = {};
   bool attached_ = false;
   std::size_t taken_bytes_ = 0;    // of the longest packet that was sent
   bool fragments_ = false;         // the kernel may cut packets into several
-  std::vector<std::byte> memory_;  // kBatch datagrams
-  std::array<iovec, kBatch> places_{};
-  std::array<mmsghdr, kBatch> batch_{};
+  std::vector<std::byte> memory_;  // kPackets datagrams
+  std::array<iovec, kPackets> places_{};
+  std::array<mmsghdr, kPackets> batch_{};
 };
 
 template <typename T>
@@ -178,8 +178,8 @@ Status UdpCarrier::open(const UdpOptions& options) {
       !set(fd, IPPROTO_IP, IP_MTU_DISCOVER, discover)) {
     return failure("cannot multicast by " + interface_.name);
   }
-  memory_.resize(kBatch * limits_.datagram_bytes);
-  for (std::size_t i = 0; i < kBatch; ++i) {
+  memory_.resize(kPackets * limits_.datagram_bytes);
+  for (std::size_t i = 0; i < kPackets; ++i) {
     places_[i] = {memory_.data() + i * limits_.datagram_bytes, limits_.datagram_bytes};
     batch_[i].msg_hdr.msg_iov = &places_[i];
     batch_[i].msg_hdr.msg_iovlen = 1;
@@ -188,7 +188,7 @@ Status UdpCarrier::open(const UdpOptions& options) {
 }
 
 Status UdpCarrier::add_member(std::span<const std::byte> address) {
-  Address other;
+  SocketAddress other;
   if (address.size() != sizeof other) {
     return {Code::kInvalidArgument, "multicast: what should be the UDP address of member " +
                                         std::to_string(members_.size()) + " is none"};
@@ -274,8 +274,8 @@ Status UdpCarrier::receive(CarrierListener& listener) {
 }
 
 Status UdpCarrier::receive_from(int fd, CarrierListener& listener) {
-  for (int round = 0; round < kMostBatches; ++round) {
-    const int count = recvmmsg(fd, batch_.data(), kBatch, MSG_DONTWAIT, nullptr);
+  for (int round = 0; round < kMostReads; ++round) {
+    const int count = recvmmsg(fd, batch_.data(), kPackets, MSG_DONTWAIT, nullptr);
     if (count < 0) {
       // A member that has gone may be told of as an error of the socket.
       if (errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED || errno == EMSGSIZE ||
@@ -290,7 +290,7 @@ Status UdpCarrier::receive_from(int fd, CarrierListener& listener) {
       listener.on_packet(std::span(memory_).subspan(
           static_cast<std::size_t>(i) * limits_.datagram_bytes, one.msg_len));
     }
-    if (static_cast<std::size_t>(count) < kBatch) return {};
+    if (static_cast<std::size_t>(count) < kPackets) return {};
   }
   return {};
 }

@@ -57,6 +57,11 @@ struct PairPlace {
   std::size_t gather_entries = 1;  ///< of a list in one post, a message's head not among them
 };
 
+/// Which line a message is in.
+inline unsigned line_of(std::uint64_t number) {
+  return static_cast<unsigned>(number % shm::kWindow);
+}
+
 /// Of what is placed in that line of a pair, as the reader names it.
 std::uint64_t placed_tag(std::uint32_t id, std::uint64_t generation, unsigned line);
 

@@ -11,12 +11,6 @@
 #include "transport/net/pair.h"
 
 namespace carillon::net {
-namespace {
-
-unsigned line_of(std::uint64_t number) { return static_cast<unsigned>(number % shm::kWindow); }
-
-}  // namespace
-
 std::size_t Pair::most_placed() const {
   return std::min(network_.wire().capabilities().max_pieces, place_.gather_entries);
 }

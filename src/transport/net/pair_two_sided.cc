@@ -24,8 +24,6 @@ std::uint64_t tag_of(std::uint32_t id, std::uint64_t generation, unsigned line) 
          (generation & kGenerations) << kLineBits | line;
 }
 
-unsigned line_of(std::uint64_t number) { return static_cast<unsigned>(number % shm::kWindow); }
-
 }  // namespace
 
 std::uint64_t placed_tag(std::uint32_t id, std::uint64_t generation, unsigned line) {

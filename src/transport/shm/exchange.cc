@@ -45,7 +45,7 @@ Address address_of(std::uint64_t name) {
   return address;
 }
 
-Status system_error(const char* what) {
+Status failed_to_join(const char* what) {
   return {Code::kSystem, std::string("joining the node: ") + what + ": " + std::strerror(errno)};
 }
 
@@ -73,7 +73,7 @@ Status wait_readable(int fd, Clock::time_point end, int timeout_ms, const char* 
                                 std::to_string(timeout_ms / 1000) +
                                 " s; did a rank die, or start without carillon?"};
   }
-  return system_error("poll");
+  return failed_to_join("poll");
 }
 
 struct FdMessage {
@@ -106,7 +106,7 @@ bool send_fd(int socket, int fd) {
 Result<UniqueFd> receive_fd(int socket) {
   FdMessage message;
   if (uninterrupted([&] { return recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC); }) != 1) {
-    return system_error("recvmsg");
+    return failed_to_join("recvmsg");
   }
   const cmsghdr* const part = CMSG_FIRSTHDR(&message.header);
   if (part == nullptr || part->cmsg_type != SCM_RIGHTS) {
@@ -121,13 +121,13 @@ Result<UniqueFd> receive_fd(int socket) {
 
 Result<Exchange> Exchange::listen() {
   std::uint64_t name = 0;
-  if (getrandom(&name, sizeof name, 0) != sizeof name) return system_error("getrandom");
+  if (getrandom(&name, sizeof name, 0) != sizeof name) return failed_to_join("getrandom");
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return system_error("socket");
+  if (!fd.valid()) return failed_to_join("socket");
   const Address address = address_of(name);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.length) != 0 ||
       ::listen(fd.get(), 4096) != 0) {
-    return system_error("cannot listen on an abstract socket");
+    return failed_to_join("cannot listen on an abstract socket");
   }
   return Exchange(std::move(fd), name);
 }
@@ -142,7 +142,7 @@ Status Exchange::serve(int fd, int clients, int timeout_ms) {
     }
     const UniqueFd client(
         uninterrupted([&] { return accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC); }));
-    if (!client.valid()) return system_error("accept");
+    if (!client.valid()) return failed_to_join("accept");
     if (same_user(client.get()) && send_fd(client.get(), fd)) --clients;
   }
   return {};
@@ -150,13 +150,13 @@ Status Exchange::serve(int fd, int clients, int timeout_ms) {
 
 Result<UniqueFd> Exchange::request(std::uint64_t name, int timeout_ms) {
   const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return system_error("socket");
+  if (!fd.valid()) return failed_to_join("socket");
   const Address address = address_of(name);
   const int reached = uninterrupted([&] {
     return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.value), address.length);
   });
   if (reached != 0) {
-    return system_error("cannot reach the leader (another network namespace?)");
+    return failed_to_join("cannot reach the leader (another network namespace?)");
   }
   if (!same_user(fd.get())) {
     return Status(Code::kSystem, "joining the node: the leader is another user's process");

@@ -10,8 +10,8 @@ namespace carillon::wrap {
 namespace {
 
 using multicast::CarrierListener;
-constexpr std::uint64_t kMostRounds = 8;
-constexpr std::size_t kMostHeld = 1024;
+constexpr std::uint64_t kMostRoundsLate = 8;
+constexpr std::size_t kMostPacketsHeld = 1024;
 
 class FaultCarrier final : public multicast::Carrier, private CarrierListener {
  public:
@@ -47,7 +47,7 @@ class FaultCarrier final : public multicast::Carrier, private CarrierListener {
   bool drawn(double share) { return share > 0 && shares_(random_) < share; }
   void on_packet(std::span<const std::byte> bytes) override;
   void hold(std::span<const std::byte> bytes) {
-    held_.push_back({{bytes.begin(), bytes.end()}, round_ + 1 + random_() % kMostRounds});
+    held_.push_back({{bytes.begin(), bytes.end()}, round_ + 1 + random_() % kMostRoundsLate});
   }
 
   std::unique_ptr<multicast::Carrier> inner_;
@@ -67,8 +67,8 @@ void FaultCarrier::on_packet(std::span<const std::byte> bytes) {
     damaged_[random_() % damaged_.size()] ^= static_cast<std::byte>(1U << random_() % 8);
     bytes = damaged_;
   }
-  if (held_.size() < kMostHeld && drawn(faults_.duplicate)) hold(bytes);
-  if (held_.size() < kMostHeld && (drawn(faults_.reorder) || drawn(faults_.delay))) {
+  if (held_.size() < kMostPacketsHeld && drawn(faults_.duplicate)) hold(bytes);
+  if (held_.size() < kMostPacketsHeld && (drawn(faults_.reorder) || drawn(faults_.delay))) {
     hold(bytes);
   } else {
     listener_->on_packet(bytes);
