@@ -258,8 +258,8 @@ Status check_rounds(const ModelRow& row, const ModelCall& call) {
   const bool in_rounds = goes_in_rounds(row) || goes_by_unlike_halves(row, call);
   constexpr std::int32_t kMost = 4096;
   if (call.ranks > kMost &&
-      (in_rounds || row.id == "alltoall.pairwise" || goes_to_all(row) ||
-       row.id.ends_with("scan.recursive_doubling") || row.id.ends_with(".flat_blocks"))) {
+      (in_rounds || goes_to_all(row) || row.id.ends_with("scan.recursive_doubling") ||
+       row.id.ends_with(".flat_blocks"))) {
     return refuse(call, fmt::format("of more than {} ranks", kMost));
   }
   constexpr std::int32_t kMostSquare = 512;  // each sends to each, and all of that is kept

@@ -264,42 +264,23 @@ std::int64_t reduce_scatter_block_recursive_halving_ps(const Machine& machine,
   return host.cpu_ps;
 }
 
-// In step s rank r and rank s - r exchange blocks; a rank that would be its own partner is one
-// message ahead of the others from then on. All put before they wait.
+// All put before they wait, and each takes in step s what was put in step s.
 std::int64_t alltoall_pairwise_ps(const Machine& machine, const ModelCall& call) {
   Way way(machine, call);
-  const auto ranks = static_cast<std::size_t>(call.ranks);
-  const auto partner = [&](std::size_t step, std::size_t rank) {
-    return (step + ranks - rank) % ranks;
-  };
-  std::vector<Host> hosts(ranks);
-  // By reader: when, and from whom.
-  std::vector<std::vector<std::pair<std::int64_t, std::size_t>>> arrivals(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    way.begin(&hosts[rank], call.bytes * call.ranks);
-    for (std::size_t step = 0; step < ranks; ++step) {
-      const std::size_t peer = partner(step, rank);
-      if (peer == rank) continue;
-      arrivals[peer].emplace_back(way.send(&hosts[rank], call.bytes, From::kInput), rank);
-    }
-    way.copy(&hosts[rank], call.bytes);
+  Host host;
+  way.begin(&host, call.bytes * call.ranks);
+  std::vector<std::int64_t> seen;
+  for (std::int32_t step = 1; step < call.ranks; ++step) {
+    const std::int64_t arrival = way.send(&host, call.bytes, From::kInput);
+    seen.push_back(way.arrive(&host, arrival, call.bytes));
   }
-  std::int64_t last = 0;
-  std::vector<std::int64_t> seen(ranks);  // by step
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::sort(arrivals[rank].begin(), arrivals[rank].end());
-    for (const auto& [arrival, peer] : arrivals[rank]) {
-      seen[(rank + peer) % ranks] = way.arrive(&hosts[rank], arrival, call.bytes);
-    }
-    for (std::size_t step = 0; step < ranks; ++step) {
-      if (partner(step, rank) == rank) continue;
-      way.take(&hosts[rank], seen[step], call.bytes);
-      way.copy(&hosts[rank], call.bytes);
-    }
-    way.end(&hosts[rank], call.bytes * call.ranks);
-    last = std::max(last, hosts[rank].cpu_ps);
+  way.copy(&host, call.bytes);
+  for (const std::int64_t seen_ps : seen) {
+    way.take(&host, seen_ps, call.bytes);
+    way.copy(&host, call.bytes);
   }
-  return last;
+  way.end(&host, call.bytes * call.ranks);
+  return host.cpu_ps;
 }
 
 }  // namespace carillon::machine

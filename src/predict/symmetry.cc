@@ -62,23 +62,6 @@ Symmetry hypercube_of_blocks(const Call& call) {
   return call.shared.count % call.shared.ranks == 0 ? hypercube(call) : Symmetry{};
 }
 
-// In step s rank r exchanges with rank s - r; in the one in which that is itself it does nothing.
-Symmetry pairwise(const Call& call) {
-  const std::int64_t ranks = call.shared.ranks;
-  const std::int64_t bytes = call.shared.block_bytes();
-  const bool one_strand = bytes <= call.limits.inline_bytes && bytes <= call.segment_bytes();
-  // Positions (builder.h): the puts of all steps, then, perhaps in a strand of their own, the
-  // waits.
-  const std::int64_t puts = 1, waits = ranks + (one_strand ? 2 : 3);
-  return {kMirrored, [=](Rank rank, Window window) {
-            const std::int64_t idle = 2 * std::int64_t{rank} % ranks;
-            for (const std::int64_t position : {puts + idle, waits + idle}) {
-              if (window.holds(position)) return position - window.first + 1;
-            }
-            return std::int64_t{0};
-          }};
-}
-
 struct Row {
   std::string_view id;
   Symmetry (*of)(const Call& call);
@@ -96,7 +79,7 @@ constexpr std::array kRows = {
     Row{"allreduce.ring", ring_of_blocks},
     Row{"allreduce.switch", ring},
     Row{"allgather.ring", ring},
-    Row{"alltoall.pairwise", pairwise},
+    Row{"alltoall.pairwise", ring},
 };
 
 }  // namespace

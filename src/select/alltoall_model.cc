@@ -10,8 +10,8 @@ namespace carillon {
 namespace {
 
 // Of a message between nodes (machines/edr.toml): the writer's CPU, the reader's, the way, and what
-// the NIC takes for it.
-constexpr double kPostNs = 100, kTakeNs = 60, kLatencyNs = 600, kGapNs = 7, kWireNsPerByte = 0.08;
+// the NIC takes for it, its header included.
+constexpr double kPostNs = 100, kTakeNs = 60, kLatencyNs = 600, kGapNs = 9, kWireNsPerByte = 0.08;
 // Up to here a payload is part of the request.
 constexpr double kInlineBytes = 64, kInlineNsPerByte = 0.1;
 // Within a node: CPU on either side, and the way.
@@ -36,6 +36,8 @@ constexpr std::array kLayouts = {
     Layout{.id = "alltoall.bruck_reversed", .rotated_bytes = 1, .rotated_runs = 1},
     Layout{.id = "alltoall.bruck_zerocopy", .source_runs = 2},
 };
+
+constexpr double kAside = 0.001;
 
 struct PutMessage {
   double bytes = 0, runs = 1;  // of the list that is put
@@ -64,6 +66,8 @@ class Model {
     return pairwise_ns();
   }
 
+  [[nodiscard]] bool shares_nics() const { return node_ > 1; }
+
   // The slowest rank's: of the largest node, where the most share a NIC, or of the smallest, who
   // has the most messages for other nodes.
   [[nodiscard]] double pairwise_ns() const {
@@ -74,11 +78,12 @@ class Model {
     double ns = copy_ns(layout.rotated_bytes * ranks_ * block_, layout.rotated_runs * ranks_);
     // Of rounds that go less far than a node has ranks: what has crossed from one node to the next
     // in one of them goes on within that one, if that is not smaller than they go together.
-    double crossing_ns = 0, way = 0;
+    double crossing_ns = 0, way = 0, nic = 0;
     int near_rounds = 0;
     std::int64_t weight = 1;
     for (int round = 0; static_cast<double>(weight) < ranks_; ++round, weight *= radix) {
       const auto distance = static_cast<double>(weight);
+      nic += round_nic_ns(layout, radix, distance, round);
       const double away_ns = round_ns(layout, radix, distance, round, Way::kBetweenNodes);
       const double farthest = distance * digits_of(radix, distance);
       if (farthest >= node_) {
@@ -91,7 +96,9 @@ class Model {
       ++near_rounds;
       crossing_ns = std::max(crossing_ns, away_ns - near_ns);
     }
-    return ns + (near_rounds > 1 && way > smallest_ ? 2 : 1) * crossing_ns;
+    ns += (near_rounds > 1 && way > smallest_ ? 2 : 1) * crossing_ns;
+    // Where the NIC is what takes long, what the CPU has to do still tells layouts apart.
+    return std::max(ns, nic + kLatencyNs + kAside * ns);
   }
 
  private:
@@ -109,20 +116,18 @@ class Model {
     // Others are put and taken while a message is on its way: short ones are all put before the
     // first is waited for, and longer ones have a strand of their own.
     const double hidden = away > 0 ? std::min(kLatencyNs, takes - kTakeNs - copy) : 0;
-    // In a step ranks of one node have partners on two, and those of two nodes one on the same.
-    const double full_nodes = std::floor(ranks_ / node_);
-    const double uneven = node > 1 && full_nodes > 2 ? 1 + 1 / full_nodes : 1;
-    const double nic = uneven * node * away * nic_ns(message) + put_ns(message);
+    const double nic = node * away * nic_ns(message) + put_ns(message);
     return std::max(puts + takes - hidden, nic) + kLatencyNs;
   }
 
   [[nodiscard]] double digits_of(Rank radix, double weight) const {
     return std::min<double>(radix - 1, std::ceil(ranks_ / weight) - 1);
   }
-  // All messages of the round as if they were like that of digit 1, the longest.
-  [[nodiscard]] double round_ns(const Layout& layout, Rank radix, double weight, int round,
-                                Way way) const {
-    const double digits = digits_of(radix, weight);
+  struct Round {
+    double digits = 0, segments = 1;
+    PutMessage message;  // all as if they were like that of digit 1, the longest
+  };
+  [[nodiscard]] Round round_of(const Layout& layout, Rank radix, double weight, int round) const {
     const double whole = std::floor(ranks_ / (weight * radix));
     const double rest = std::clamp(ranks_ - whole * weight * radix - weight, 0.0, weight);
     const double blocks = whole * weight + rest;
@@ -132,11 +137,27 @@ class Model {
         std::min(blocks, index_runs * (weight > 1 ? layout.source_runs * grown : 1));
     const double segments =
         std::max(1.0, std::ceil(blocks * block_ / static_cast<double>(limits_.slot_bytes)));
-    const PutMessage message{
-        .bytes = blocks * block_ / segments,
-        .runs = std::max(1.0, runs / segments),
-        .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments),
-        .writers = std::min({node_, weight, ranks_ - weight})};
+    return {
+        .digits = digits_of(radix, weight),
+        .segments = segments,
+        .message = {.bytes = blocks * block_ / segments,
+                    .runs = std::max(1.0, runs / segments),
+                    .landing_runs = layout.lands_whole ? 1 : std::max(1.0, index_runs / segments),
+                    .writers = std::min({node_, weight, ranks_ - weight})}};
+  }
+  // What the NIC of the largest node has to do in the round.
+  [[nodiscard]] double round_nic_ns(const Layout& layout, Rank radix, double weight,
+                                    int round) const {
+    const auto [digits, segments, message] = round_of(layout, radix, weight, round);
+    double writers = 0;
+    for (double distance = weight; distance <= digits * weight; distance += weight) {
+      writers += std::min({node_, distance, ranks_ - distance});
+    }
+    return segments * writers * nic_ns(message);
+  }
+  [[nodiscard]] double round_ns(const Layout& layout, Rank radix, double weight, int round,
+                                Way way) const {
+    const auto [digits, segments, message] = round_of(layout, radix, weight, round);
     const bool near = way == Way::kWithinNodes;
     const double put = near ? near_put_ns(message) : put_ns(message);
     const double nic = near ? 0 : message.writers * nic_ns(message);
@@ -229,7 +250,8 @@ AlgorithmChoice alltoall_by_model(const Shared& shared, const Limits& limits) {
   constexpr Rank kMostRadix = 8;
   const Model model(shared, limits);
   AlgorithmChoice best{.algorithm = find_algorithm("alltoall.pairwise")};
-  double least = model.pairwise_ns();
+  // Where ranks share no NIC the formulas are less exact.
+  double least = (model.shares_nics() ? 1 : 0.95) * model.pairwise_ns();
   for (const Layout& layout : kLayouts) {
     AlgorithmChoice choice{.algorithm = find_algorithm(layout.id)};
     for (Rank radix = 2; radix <= kMostRadix && radix < shared.ranks; ++radix) {

@@ -22,10 +22,9 @@ namespace carillon::sim {
 /// peers are, and these follow from one another: all of them are moved as the rank itself is.
 struct Symmetry {
   enum class Peers : std::uint8_t {
-    kOwn,       ///< nothing is known
-    kTurned,    ///< rank + x, modulo the ranks
-    kMirrored,  ///< x - rank, modulo the ranks
-    kFlipped    ///< rank xor x
+    kOwn,     ///< nothing is known
+    kTurned,  ///< rank + x, modulo the ranks
+    kFlipped  ///< rank xor x
   };
   Peers peers = Peers::kOwn;
   /// Of what is emitted for a window.
@@ -35,16 +34,12 @@ struct Symmetry {
   [[nodiscard]] std::uint32_t relative(std::uint32_t rank, std::uint32_t peer,
                                        std::uint32_t ranks) const {
     if (peers == Peers::kTurned) return peer < rank ? peer + (ranks - rank) : peer - rank;
-    if (peers == Peers::kMirrored) return peer < ranks - rank ? peer + rank : peer - (ranks - rank);
     return peers == Peers::kFlipped ? peer ^ rank : peer;
   }
   static std::uint32_t peer(Peers peers, std::uint32_t rank, std::uint32_t relative,
                             std::uint32_t ranks) {
     if (peers == Peers::kFlipped) return rank ^ relative;
     if (peers == Peers::kOwn) return relative;
-    if (peers == Peers::kMirrored) {
-      return relative < rank ? relative + (ranks - rank) : relative - rank;
-    }
     const std::uint32_t left = ranks - relative;  // until the numbers begin anew
     return rank >= left ? rank - left : rank + relative;
   }

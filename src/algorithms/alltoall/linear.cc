@@ -2,8 +2,7 @@
 //
 // alltoall.linear: in step i every rank sends to the rank i after it and receives from the one i
 // before it, where the block belongs (common/pairwise_tables.h): what alltoallv.pairwise does with
-// tables. In place the input is copied before, or, if it is long or nodes have a rank each, it is
-// alltoall.pairwise.
+// tables. In place it is alltoall.pairwise.
 //
 // Source: the textbook pairwise exchange.
 //
@@ -21,25 +20,13 @@
 #include "algorithms/common/pairwise_tables.h"
 
 namespace carillon {
-namespace {
-
-constexpr std::int64_t kMostStagedBytes = 512 << 10;
-
-}  // namespace
 
 void emit_alltoall_linear(const Call& call, Builder& b) {
+  if (call.local.in_place) return emit_alltoall_pairwise(call, b);
   const Blocks blocks = Blocks::per_rank(call);
-  if (call.local.in_place) {
-    // Ranks that share a NIC wait for it longer than they copy what caches hold.
-    const bool shares = call.limits.nodes && call.limits.nodes->largest() > 1;
-    const std::int64_t bytes = call.shared.block_bytes() * call.shared.ranks;
-    if (!shares || bytes > kMostStagedBytes) return emit_alltoall_pairwise(call, b);
-    b.enter_staged();
-  }
   exchange_pairwise(
       call, b, [&](Rank peer) { return b.input(blocks[peer]); },
       [&](Rank peer) { return b.output(blocks[peer]); });
-  if (call.local.in_place) b.leave();
 }
 
 }  // namespace carillon

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// alltoall.pairwise: in step i ranks r and (i - r) mod P exchange their blocks for one another.
-// As both directions meet in one step, it works in place. Short blocks are all put before the
-// first wait; long ones are put by a strand of their own, in place one after which what comes in
-// its step may be taken.
+// alltoall.pairwise: in step i every rank puts a block to the rank i after it and takes one from
+// the rank i before it: as much leaves a node in a step as comes to it. Short blocks are all put
+// before the first wait; long ones are put by a strand of their own. In place every rank exchanges
+// in step i with the ranks i after and i before it: both blocks are put before what comes takes
+// their places.
 //
-// Source: Thakur, Rabenseifner, Gropp 2005 (pairwise exchange).
+// Source: the textbook pairwise exchange.
 //
-// 5 ranks; each column lists the partner:
-//            0       1       2       3       4
-//   step 0   self    4       3       2       1
-//   step 1   1       0       4       self    2
-//   step 2   2       self    0       4       3
-//   step 3   3       2       1       0       self
-//   step 4   4       3       self    1       0
+// 5 ranks; each column lists "to/from", and in place whom with:
+//            0         1         2         3         4
+//   step 1   1/4 1,4   2/0 2,0   3/1 3,1   4/2 4,2   0/3 0,3
+//   step 2   2/3 2,3   3/4 3,4   4/0 4,0   0/1 0,1   1/2 1,2
+//   step 3   3/2       4/3       0/4       1/0       2/1
+//   step 4   4/1       0/2       1/3       2/4       3/0
 //
 // Cost: (P-1) (alpha + n beta), n: one block.
 // Restrictions: none.
@@ -24,13 +24,12 @@
 namespace carillon {
 namespace {
 
-constexpr std::int64_t kStagedBytes = 512;
+constexpr std::int64_t kStagedBytes = 256;
 
 }  // namespace
 
 void emit_alltoall_pairwise(const Call& call, Builder& b) {
-  const Shared& shared = call.shared;
-  const Rank rank = call.rank;
+  const Rank rank = call.rank, ranks = call.shared.ranks;
   const std::int64_t segment = call.segment_bytes();
   const Blocks blocks = Blocks::per_rank(call);
   const std::int64_t longest = blocks.longest();
@@ -39,35 +38,44 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     const Message m = b.wait(peer, s.length);
     b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
   };
-  const auto for_each_step = [&](auto body) {
-    for (const int step : b.steps(shared.ranks)) {
-      const Rank peer = wrap(step - rank, shared.ranks);
-      if (peer == rank) continue;
+  // Of all others in turn, from the one after the rank on, or from the one before it back.
+  const auto for_each_step = [&](int direction, auto body) {
+    for (const Rank step : b.steps(ranks - 1)) {
+      const Rank peer = wrap(rank + direction * (step + 1), ranks);
       b.segments(blocks[peer].length, segment, [&](Range s) { body(peer, s); });
+    }
+  };
+  // Of the ranks equally far after and before this one; body(after, before, segment).
+  const auto for_each_distance = [&](auto body) {
+    for (const Rank step : b.steps(ranks / 2)) {
+      const Rank after = wrap(rank + step + 1, ranks), before = wrap(rank - step - 1, ranks);
+      b.segments(longest, segment, [&](Range s) { body(after, before, s); });
     }
   };
   const bool is_short = longest <= call.limits.inline_bytes && longest <= segment;
   // In place what comes overwrites what is to be put. Blocks that take longer to wait for than to
   // copy are all copied first.
-  const bool staged = call.local.in_place && !is_short && call.weights.empty() &&
-                      longest <= kStagedBytes && longest * shared.ranks <= segment;
-  if (staged) b.enter_staged();
+  const bool staged =
+      call.local.in_place && !is_short && longest <= kStagedBytes && longest * ranks <= segment;
   if (call.local.in_place && !is_short && !staged) {
-    for_each_step([&](Rank peer, Range s) {
-      put(peer, s);
+    for_each_distance([&](Rank after, Rank before, Range s) {
+      put(after, s);
+      if (before != after) put(before, s);
       b.signal(rank);
     });
     b.strand();
-    for_each_step([&](Rank peer, Range s) {
+    for_each_distance([&](Rank after, Rank before, Range s) {
       b.wait(rank, 0);
-      take(peer, s);
+      take(before, s);
+      if (before != after) take(after, s);
     });
     return;
   }
-  for_each_step(put);
+  if (staged) b.enter_staged();
+  for_each_step(1, put);
   if (!is_short) b.strand();
   b.copy(b.output(blocks[rank]), b.input(blocks[rank]));
-  for_each_step(take);
+  for_each_step(-1, take);
   if (staged) b.leave();
 }
 
