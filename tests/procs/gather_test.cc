@@ -155,44 +155,14 @@ TEST_F(Gather, OrdinaryMemoryIsCopiedWhereItMustBeKnown) {
     const bool from_scratch = std::string(layout) == "inplace";
     const std::string algorithm = "alltoall=bruck_" + std::string(layout) + ":memory=gather";
     run(4, algorithm.c_str(), [&](const Member& member) {
-      const wire::Capabilities& device = member.network().wire().capabilities();
-      const bool is_short = kBlock < static_cast<std::int64_t>(device.gather_from_bytes);
-      const bool copied = is_short || (device.registers_local && !from_scratch);
+      const bool must_know = member.network().wire().capabilities().registers_local;
+      const bool copied = must_know && !from_scratch;
       Exchange(member, 4, false).call(0);
       EXPECT_EQ(member.counters().gathered, copied ? 0 : 2) << layout;
       EXPECT_EQ(member.counters().sent_copied_bytes, copied ? 2 * 2 * kBlock : 0) << layout;
     });
     if (HasFailure()) return;
   }
-}
-
-// By default, where the network needs not be told of memory: long blocks of any memory go from
-// where they stand, and shorter ones are copied.
-TEST_F(Gather, LongBlocksOfAnyMemoryAreNotCopiedUnasked) {
-  unsetenv("CARILLON_GATHER_ENTRIES");
-  unsetenv("CARILLON_GATHER_BYTES");
-  run(3, "alltoall=pairwise", [](const Member& member) {
-    const wire::Capabilities& device = member.network().wire().capabilities();
-    if (device.registers_local) return;
-    ASSERT_GT(device.gather_from_bytes, kBlock);
-    Exchange(member, 3, false).call(0);
-    EXPECT_EQ(member.counters().gathered, 0);
-    EXPECT_EQ(member.counters().sent_copied_bytes, 2 * kBlock);
-    for (const std::int64_t block : {32768, 65536, 100000}) {
-      const net::Counters before = member.counters();
-      const crl_traffic_t given = member.traffic();
-      Exchange(member, 3, false, block).call(static_cast<int>(block % 7));
-      const std::int64_t messages =
-          (block + member.limits().slot_bytes - 1) / member.limits().slot_bytes;
-      const net::Counters work = member.counters() - before;
-      const std::int64_t rest = block % member.limits().slot_bytes;
-      const std::int64_t copied = messages > 1 && rest < 32768 ? rest : 0;
-      EXPECT_EQ(work.sent_copied_bytes, 2 * copied) << block;
-      EXPECT_EQ(member.traffic().sent_in_place_bytes - given.sent_in_place_bytes,
-                2 * (block - copied))
-          << block;
-    }
-  });
 }
 
 TEST_F(Gather, WithoutItTheSenderCopies) {

@@ -24,9 +24,6 @@ using wire::RemoteMemory;
 
 constexpr std::size_t kMostPieces = 32;
 constexpr std::size_t kCompletionsAtOnce = 16;
-// Where the kernel copies the bytes anyhow, an entry more costs it next to nothing; this much is a
-// copy of some microseconds.
-constexpr std::size_t kGatherFromBytes = 32768;
 
 struct Close {
   template <typename Object>
@@ -244,15 +241,13 @@ Status FabricWire::open_endpoint() {
 
 void FabricWire::set_capabilities() {
   const std::size_t lists = std::min(info_->tx_attr->iov_limit, info_->rx_attr->iov_limit);
-  const bool registers_local = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
   capabilities_ = {
       .name = std::string("fabric ") + info_->fabric_attr->prov_name,
       .max_pieces = std::clamp<std::size_t>(lists, 1, kMostPieces),
       .inline_bytes = info_->tx_attr->inject_size,
       .max_bytes = info_->ep_attr->max_msg_size,
       .max_send_bytes = info_->ep_attr->max_msg_size,
-      .registers_local = registers_local,
-      .gather_from_bytes = registers_local ? 0 : kGatherFromBytes,
+      .registers_local = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0,
       .manual_progress = info_->domain_attr->data_progress == FI_PROGRESS_MANUAL,
       .ordered = writes_in_order(*info_),
   };
