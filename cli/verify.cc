@@ -4,6 +4,7 @@
 // parameters and in-place. Exit status 1 if one is not.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <future>
@@ -228,7 +229,8 @@ void prove_all(const Options& options, std::vector<Part>& parts) {
     }
   };
   std::vector<std::future<void>> others;
-  for (int i = 1; i < options.jobs; ++i) others.push_back(std::async(std::launch::async, work));
+  const std::size_t jobs = std::min(static_cast<std::size_t>(options.jobs), parts.size());
+  for (std::size_t i = 1; i < jobs; ++i) others.push_back(std::async(std::launch::async, work));
   work();
   for (std::future<void>& other : others) other.get();
   show_progress("", 0);

@@ -172,7 +172,7 @@ constexpr std::array kAlgorithms = {
               emit_alltoall_flat, false, {}, true},
     Algorithm{"alltoall.linear", "one partner per step, send and receive", kAlltoall,
               emit_alltoall_linear},
-    Algorithm{"alltoall.pairwise", "one partner per step", kAlltoall, emit_alltoall_pairwise,
+    Algorithm{"alltoall.pairwise", "in each step to one rank and from another", kAlltoall, emit_alltoall_pairwise,
               false, {}, true, {.weights = true}},
     Algorithm{"alltoall.bruck_inplace", "log P steps; rotated, exchanged in place, turned; k: radix",
               kAlltoall, emit_alltoall_bruck_inplace, false, kRadix, true, kBruck},

@@ -64,6 +64,9 @@ Result<RunStats> Machine::run_ready() {
 Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   if (!options_.schedules.empty()) {
+    if (options_.schedules.size() != ranks_.size()) {
+      return {Code::kInvalidArgument, "not one schedule for each rank"};
+    }
     if (state.stage > 0) return {Code::kInvalidArgument, "schedules of several stages"};
     state.schedule = &options_.schedules[static_cast<std::size_t>(rank)];
   } else {

@@ -126,6 +126,7 @@ Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory
 
 /// Whether the call, one of a single stage whose run_team was the last one in this workspace and
 /// came to its end, does so in so many random orders, too. What bytes are is not looked at.
+/// Schedules that the run was given must still be there.
 Status try_orders(const TeamCall& call, Workspace& workspace, std::uint64_t orders);
 
 }  // namespace carillon

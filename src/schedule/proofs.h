@@ -45,7 +45,7 @@ class Proofs {
   struct Proof {
     Shared shared;
     Limits limits;                    // no nodes where the schedules are the same on any
-    std::vector<std::int64_t> parts;  // the ranks' own (parts_of)
+    std::vector<std::int64_t> parts;  // the ranks' own (fill_parts)
     std::vector<Schedule> schedules;
     Report report;
     std::size_t bytes = 0;  // proofs of other sizes are others

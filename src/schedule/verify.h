@@ -37,7 +37,7 @@ class Verifier {
 
   Report verify(const TeamCall& call, const Emit& emit,
                 std::span<const std::vector<std::byte>> inputs = {});
-  /// The ranks' schedules, of a single stage.
+  /// The ranks' schedules, one for each, of a single stage.
   Report verify(const TeamCall& call, std::span<const Schedule> schedules);
 
  private:

@@ -125,5 +125,25 @@ TEST(Verifier, TakesSchedules) {
   }
 }
 
+// Of too few schedules there is nothing to run.
+TEST(Verifier, RefusesSchedulesThatAreMissing) {
+  const TeamCall barrier{
+      .shared = {.collective = Collective::kBarrier, .ranks = 2}, .limits = {}, .locals = {}};
+  const std::vector<Schedule> one(1);
+  EXPECT_NE(Verifier().verify(barrier, one).status.message().find("not one schedule for each"),
+            std::string::npos);
+}
+
+// In place two puts are in flight at once; where only one is guaranteed the input is copied.
+TEST(AlltoallPairwise, InPlaceWithOneLongPut) {
+  for (const Rank ranks : {2, 3, 5, 8}) {
+    const Limits limits{.slot_bytes = 64, .inline_bytes = 16, .large_slots = 1};
+    test::verify_trial({*find_algorithm("alltoall.pairwise"),
+                        {{Collective::kAlltoall, ranks, 0, 43, test::kElement}, true},
+                        limits,
+                        {}});
+  }
+}
+
 }  // namespace
 }  // namespace carillon

@@ -45,7 +45,8 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
       b.segments(blocks[peer].length, segment, [&](Range s) { body(peer, s); });
     }
   };
-  // Of the ranks equally far after and before this one; body(after, before, segment).
+  // Of the ranks equally far after and before this one; body(after, before, segment). Of blocks
+  // of one length: those of groups with weights are never in place.
   const auto for_each_distance = [&](auto body) {
     for (const Rank step : b.steps(ranks / 2)) {
       const Rank after = wrap(rank + step + 1, ranks), before = wrap(rank - step - 1, ranks);
@@ -54,9 +55,10 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
   };
   const bool is_short = longest <= call.limits.inline_bytes && longest <= segment;
   // In place what comes overwrites what is to be put. Blocks that take longer to wait for than to
-  // copy are all copied first.
+  // copy are all copied first, and so are all where one long put is guaranteed, and not two.
   const bool staged =
-      call.local.in_place && !is_short && longest <= kStagedBytes && longest * ranks <= segment;
+      call.local.in_place && !is_short &&
+      ((longest <= kStagedBytes && longest * ranks <= segment) || call.limits.large_slots < 2);
   if (call.local.in_place && !is_short && !staged) {
     for_each_distance([&](Rank after, Rank before, Range s) {
       put(after, s);
