@@ -14,7 +14,7 @@ namespace {
 using sim::Symmetry;
 using enum Symmetry::Peers;
 
-std::int64_t only_class(Rank /*rank*/, Window /*window*/) { return 0; }
+std::int64_t only_class(Rank /*rank*/) { return 0; }
 
 // Everybody does the same, with peers at the same distances around the ring.
 Symmetry ring(const Call& /*call*/) { return {kTurned, only_class}; }
@@ -27,7 +27,7 @@ Symmetry ring_of_blocks(const Call& call) {
 // A rank of a chain has two neighbours, or one at an end.
 Symmetry chain(const Call& call) {
   const Vranks vranks{call.shared.ranks, call.shared.root};
-  return {kTurned, [vranks](Rank rank, Window) {
+  return {kTurned, [vranks](Rank rank) {
             const Rank v = vranks.vrank(rank);
             return std::int64_t{v == 0 ? 0 : v == vranks.ranks - 1 ? 2 : 1};
           }};
@@ -38,7 +38,7 @@ Symmetry chain(const Call& call) {
 Symmetry tree(const Call& call, Rank radix) {
   const Vranks vranks{call.shared.ranks, call.shared.root};
   const Knomial tree{call.shared.ranks, radix};
-  return {kTurned, [=](Rank rank, Window) {
+  return {kTurned, [=](Rank rank) {
             const Rank v = vranks.vrank(rank);
             const std::int64_t above = v == 0 ? 0 : v - tree.parent(v);
             return above << 32 | tree.span(v);

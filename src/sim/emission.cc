@@ -97,7 +97,7 @@ Status Emission::advance(Rank rank, const Local& local, StrandParts* strand) {
   if (!shares_) return advance_own(rank, local, strand);
   strand->part = {};
   while (strand->part.shape == nullptr && strand->next < strand->last) {
-    auto& windows = classes_[number_of(rank, window_of(*strand)) - 1].windows;
+    auto& windows = classes_[number_of(rank) - 1].windows;
     const auto [row, is_new] = windows.try_emplace(strand->next, *strand);
     if (is_new) {
       if (Status status = emit_window(rank, local, &row->second); !status.ok()) return status;
@@ -113,8 +113,8 @@ void Emission::give_back(Part* part) {
   *part = {};
 }
 
-std::uint32_t Emission::number_of(Rank rank, Window window) {
-  std::uint32_t& number = numbers_[job_.symmetry.class_of(rank, window)];
+std::uint32_t Emission::number_of(Rank rank) {
+  std::uint32_t& number = numbers_[job_.symmetry.class_of(rank)];
   if (number == 0) {
     classes_.emplace_back();
     number = static_cast<std::uint32_t>(classes_.size());
@@ -124,7 +124,7 @@ std::uint32_t Emission::number_of(Rank rank, Window window) {
 
 // The strands of the class are as they are emitted for the first of its ranks that comes.
 std::uint32_t Emission::class_of(Rank rank, Status* status) {
-  const std::uint32_t number = number_of(rank, windows_ ? Window{0, 0} : Window{});
+  const std::uint32_t number = number_of(rank);
   Class& made = classes_[number - 1];
   if (made.known) return number;
   made.known = true;

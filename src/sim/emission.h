@@ -75,7 +75,7 @@ class Emission {
   Status find_strands(Rank rank, const Local& local, std::vector<StrandParts>* strands);
   Status advance_own(Rank rank, const Local& local, StrandParts* strand);
   Status emit_window(Rank rank, const Local& local, StrandParts* strand);
-  std::uint32_t number_of(Rank rank, Window window);
+  std::uint32_t number_of(Rank rank);
   [[nodiscard]] Window window_of(const StrandParts& strand) const;
   void make_relative(Rank rank, const Part& part) const;
 

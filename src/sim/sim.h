@@ -27,8 +27,7 @@ struct Symmetry {
     kFlipped  ///< rank xor x
   };
   Peers peers = Peers::kOwn;
-  /// Of what is emitted for a window.
-  std::function<std::int64_t(Rank rank, Window window)> class_of = {};
+  std::function<std::int64_t(Rank rank)> class_of = {};
 
   /// What is the same for all ranks of the class, and the peer that a rank has by it.
   [[nodiscard]] std::uint32_t relative(std::uint32_t rank, std::uint32_t peer,

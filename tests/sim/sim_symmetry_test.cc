@@ -95,7 +95,7 @@ TEST(Symmetry, KnowsTreesAndHypercubes) {
     const sim::Symmetry& symmetry = job.value().symmetry;
     if (symmetry.peers == Peers::kOwn) return std::size_t{0};
     std::set<std::int64_t> all;
-    for (Rank rank = 0; rank < ranks; ++rank) all.insert(symmetry.class_of(rank, {}));
+    for (Rank rank = 0; rank < ranks; ++rank) all.insert(symmetry.class_of(rank));
     return all.size();
   };
   EXPECT_EQ(classes("bcast.binomial", 1 << 20), 21U);
