@@ -108,7 +108,7 @@ TEST(Symmetry, SleepersThatWaitForEverAreReported) {
   sim::Job job = hand_job(3, 1, [](const Call& call, Builder& b) {
     if (call.rank == 2) b.wait(1, 0);
   });
-  job.symmetry = {Peers::kTurned, [](Rank rank, Window) { return std::int64_t{rank}; }};
+  job.symmetry = {Peers::kTurned, [](Rank rank) { return std::int64_t{rank}; }};
   const Result<sim::Report> report = sim::simulate(job, machine::Machine{}, {});
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.status().message().find("rank 2 waits for rank 1"), std::string::npos)
