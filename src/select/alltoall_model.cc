@@ -149,7 +149,8 @@ class Model {
                                     int round) const {
     const auto [digits, segments, message] = round_of(layout, radix, weight, round);
     double writers = 0;
-    for (double distance = weight; distance <= digits * weight; distance += weight) {
+    for (Rank digit = 1; digit <= digits; ++digit) {
+      const double distance = digit * weight;
       writers += std::min({node_, distance, ranks_ - distance});
     }
     return segments * writers * nic_ns(message);
