@@ -388,6 +388,34 @@ TEST_P(WireConformance, WrongKeysHarmNobody) {
   });
 }
 
+// A process may come to the address of one that died, before all others know of the death: what
+// they write by its key goes nowhere, though all processes lay out their memory alike.
+TEST_P(WireConformance, TheKeyOfAnotherProcessOpensNothing) {
+  on_ranks(3, [](End& end) {
+    std::fill_n(end.region(), 64, byte_of(end.rank(), 0));
+    end.barrier();
+    if (end.rank() == 2) {
+      ASSERT_EQ(end.memory_of(0).address, end.memory_of(1).address);
+      for (const std::size_t bytes : {64, 0}) {
+        const Piece piece = end.piece(0, bytes);
+        Operation operation;
+        Result<bool> posted = false;
+        end.until([&] {  // it is connected, or has been refused
+          posted = end.wire().put(end.peer(0), {&piece, 1}, end.memory_of(1), 99, operation);
+          return !posted.ok() || posted.value();
+        });
+        if (!posted.ok()) break;
+        end.until([&] { return operation.done(); });
+      }
+    }
+    end.barrier();
+    for (int i = 0; i < 1000; ++i) end.progress();
+    end.barrier();
+    EXPECT_EQ(end.arrived(99), 0);
+    EXPECT_EQ(std::count(end.region(), end.region() + 64, byte_of(end.rank(), 0)), 64);
+  });
+}
+
 // What is under way to a process that was killed ends; what is posted then fails or is refused;
 // other peers are unharmed.
 TEST_P(WireConformance, ADeadPeerEndsOperations) {

@@ -6,6 +6,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -99,6 +100,7 @@ class FabricWire final : public wire::Wire {
   int open_completions();
   Status read_address();
   void set_capabilities();
+  std::uint64_t new_key();
   [[nodiscard]] Result<fi_addr_t> known(Peer peer) const;
   // Posts: begins the operation, calls, and turns what libfabric answers into what Wire does.
   template <typename Call>
@@ -125,7 +127,7 @@ class FabricWire final : public wire::Wire {
   wire::Capabilities capabilities_;
   std::vector<std::byte> address_;
   std::vector<fi_addr_t> peers_;
-  std::uint64_t next_key_ = 1;
+  std::uint64_t next_key_ = 0;
   int wait_descriptor_ = -1;
   Status cut_off_;  // not ok: there is no endpoint any more
 };
@@ -187,8 +189,20 @@ Status FabricWire::open() {
                             error);
   }
   if (Status status = open_endpoint(); !status.ok()) return status;
+  // Of memory that another process would have: a system gives a dead process's port to the next
+  // one, and who has not heard of the death writes there.
+  if (getrandom(&next_key_, sizeof next_key_, 0) != sizeof next_key_) {
+    return {Code::kSystem, "the system gives no random numbers for the keys of libfabric's memory"};
+  }
   set_capabilities();
   return read_address();
+}
+
+// Which a provider that chooses keys itself passes over.
+std::uint64_t FabricWire::new_key() {
+  const std::size_t bits = 8 * info_->domain_attr->mr_key_size;
+  ++next_key_;
+  return bits < 64 ? next_key_ & ((UINT64_C(1) << bits) - 1) : next_key_;
 }
 
 // With a descriptor to sleep on, if the provider has one.
@@ -287,7 +301,7 @@ Result<std::unique_ptr<wire::Registration>> FabricWire::register_memory(
   const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
   if (!cut_off_.ok()) return cut_off_;
   fid_mr* region = nullptr;
-  int error = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, next_key_++, 0,
+  int error = fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, new_key(), 0,
                         &region, nullptr);
   if (error != 0) {
     return library_.failure(
