@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -219,17 +220,22 @@ void prove_part(const Options& options, Part& part, Prover& prover) {
                 one);
 }
 
-// Each of --jobs threads takes the next part that nobody has taken.
+// Each of --jobs threads takes the next part that nobody has taken; of several threads the longest
+// parts first, so that none is left with one at the end.
 void prove_all(const Options& options, std::vector<Part>& parts) {
+  std::vector<Part*> order;
+  order.reserve(parts.size());
+  for (Part& part : parts) order.push_back(&part);
+  const std::size_t jobs = std::min(static_cast<std::size_t>(options.jobs), parts.size());
+  if (jobs > 1) std::ranges::stable_sort(order, std::greater(), &Part::ranks);
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     Prover prover;
-    for (std::size_t i = next++; i < parts.size(); i = next++) {
-      prove_part(options, parts[i], prover);
+    for (std::size_t i = next++; i < order.size(); i = next++) {
+      prove_part(options, *order[i], prover);
     }
   };
   std::vector<std::future<void>> others;
-  const std::size_t jobs = std::min(static_cast<std::size_t>(options.jobs), parts.size());
   for (std::size_t i = 1; i < jobs; ++i) others.push_back(std::async(std::launch::async, work));
   work();
   for (std::future<void>& other : others) other.get();
