@@ -71,10 +71,11 @@ class Model {
 
   [[nodiscard]] bool shares_nics() const { return node_ > 1; }
 
-  // Of messages that do not ask first.
+  // Of messages that do not ask first, or, where all nodes are alike, not long.
   [[nodiscard]] bool has_lanes() const {
     const double shared = is_shared(smallest_) ? smallest_ * sharing(smallest_) : 0;
-    return shares_nics() && std::max(node_, shared) * block_ <= kCopiedBytes;
+    const double most = node_ == smallest_ ? 2 * kCopiedBytes : kCopiedBytes;
+    return shares_nics() && std::max(node_, shared) * block_ <= most;
   }
   [[nodiscard]] double lanes_ns() const {
     const double ns = std::max(lanes_ns(node_), lanes_ns(smallest_));

@@ -8,16 +8,16 @@
 // Source: J. L. Traff, S. Hunold, "Decomposing MPI collectives for exploiting multi-lane
 // communication", IEEE CLUSTER 2020, for nodes of as many ranks.
 //
-// 5 ranks on nodes 3, 2 (02: the block from rank 0 to rank 2; x: from the ranks of the node):
-//            0                1                2              |  3                4
-//   start    00 01 02 03 04   10 11 12 13 14   20 21 22 23 24    30 31 32 33 34   40 41 42 43 44
-//   node     x0 x3            x1               x2 x4             x0 x1 x3         x2 x4
-//   lanes    x0               x1 31 41 30 40   x2 32 42          x3 03 13 23      x4 04 14 24
-//   pass     x0 30 40         x1 31 41         x2 32 42          x3 03 13 23      x4 04 14 24
+// 5 ranks on nodes 4, 1 (02: the block from rank 0 to rank 2; x: from the ranks of the node):
+//            0                1                2                3              |  4
+//   start    00 01 02 03 04   10 11 12 13 14   20 21 22 23 24   30 31 32 33 34    40 41 42 43 44
+//   node     x0               x1               x2 x4            x3                40 41 42 43 44
+//   lanes    x0               x1 40 41 42 43   x2               x3                44 04 14 24 34
+//   pass     x0 40            x1 41            x2 42            x3 43             44 04 14 24 34
 //
 // Cost (N nodes of R ranks, n: one block): (R-1) (alpha + N n beta) within a node and
 // (N-1) (alpha + R n beta) between nodes, P n bytes copied on the way.
-// Restrictions: none. In place long messages have the input copied before.
+// Restrictions: none. In place, messages that may be sent, not put, have the input copied before.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/lane_exchange.h"
 

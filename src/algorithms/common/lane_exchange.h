@@ -21,18 +21,18 @@ class LaneExchange {
     for (const Rank owner : lanes_.owners_at(place_)) {
       if (lanes_.node_of(owner) != own_) away_.push_back(owner);
     }
+    // Those that are passed on come from nodes of half the ranks.
+    std::size_t most = lanes_.levels().are_even() ? 0 : here_.size() / 2;
+    for (Rank place = 0; place < size(); ++place) {
+      most = std::max(most, lanes_.owners_at(place).size());
+    }
+    most_bytes_ = static_cast<std::int64_t>(most) * call.shared.block_bytes();
     store_ = b.allocate_scratch(call.shared.block_bytes() * size() *
                                 static_cast<std::int64_t>(away_.size()));
   }
 
-  // Of a message within the node.
-  [[nodiscard]] std::int64_t most_bytes() const {
-    std::size_t most = 0;
-    for (Rank place = 0; place < size(); ++place) {
-      most = std::max(most, lanes_.owners_at(place).size());
-    }
-    return static_cast<std::int64_t>(most) * call_.shared.block_bytes();
-  }
+  // Of the longest message within the node.
+  [[nodiscard]] std::int64_t most_bytes() const { return most_bytes_; }
 
   // Of long messages a strand gives and another one takes.
   void within_node(bool may_overwrite) {
@@ -56,6 +56,7 @@ class LaneExchange {
 
   void between_nodes() {
     enter("lanes");
+    bool any_long = false;
     // Those of the node after this one first.
     const auto first = std::upper_bound(away_.begin(), away_.end(), call_.rank) - away_.begin();
     for (std::size_t step = 0; step < away_.size(); ++step) {
@@ -66,9 +67,10 @@ class LaneExchange {
       for (const Rank each : group) {
         for (Rank place = 0; place < size(); ++place) list.add(stored(each, place));
       }
-      give_to(owner, list);
+      any_long = any_long || is_long(list.length());
+      give(call_, b_, owner, list);
     }
-    if (any_long_) b_.strand();
+    if (any_long) b_.strand();
     for_nodes([&](std::int32_t node, std::span<const Rank> group) {
       if (taker(group, node) != call_.rank) return;
       take(call_, b_, lanes_.stand_in(node, call_.rank), taken(node, group));
@@ -80,13 +82,13 @@ class LaneExchange {
   void pass_on() {
     if (lanes_.levels().are_even()) return;
     enter("pass");
-    for (const Passed& each : passed_) give_to(each.owner, b_.scratch(each.blocks));
-    if (any_long_) b_.strand();
+    for (const Passed& each : passed_) give(b_, each.owner, b_.scratch(each.blocks), is_put_here());
+    if (is_long(most_bytes())) b_.strand();
     for_nodes([&](std::int32_t node, std::span<const Rank> group) {
       const Rank from = taker(group, node);
       BufferList list;
       add_blocks_from(node, list);
-      if (from != call_.rank) take(call_, b_, from, list);
+      if (from != call_.rank) take(b_, from, list, is_put_here());
     });
     b_.leave();
   }
@@ -119,7 +121,7 @@ class LaneExchange {
   void give_in_node(Rank place) {
     BufferList list;
     for (const Rank owner : lanes_.owners_at(place)) list.add(b_.input(blocks_[owner]));
-    give(call_, b_, at(here_, place), list);
+    give(b_, at(here_, place), list, is_put_here());
   }
   void take_in_node(Rank place) {
     BufferList list;
@@ -127,7 +129,7 @@ class LaneExchange {
       const bool is_here = lanes_.node_of(owner) == own_;
       list.add(is_here ? b_.output(blocks_[at(here_, place)]) : stored(owner, place));
     }
-    take(call_, b_, at(here_, place), list);
+    take(b_, at(here_, place), list, is_put_here());
   }
   // The block from who is there on this node to that rank elsewhere.
   [[nodiscard]] Buffer stored(Rank owner, Rank place) const {
@@ -165,15 +167,11 @@ class LaneExchange {
     if (!away_.empty()) b_.copy(dst, src);
   }
   void enter(std::string_view phase) {
-    any_long_ = false;
     b_.phase(phase);
     b_.enter(call_, Members::all(call_.shared.ranks), b_.input({}), b_.output({}));
   }
+  [[nodiscard]] bool is_put_here() const { return is_put(call_, most_bytes()); }
   [[nodiscard]] bool is_long(std::int64_t bytes) const { return bytes > call_.limits.inline_bytes; }
-  void give_to(Rank peer, const BufferList& list) {
-    any_long_ = any_long_ || is_long(list.length());
-    give(call_, b_, peer, list);
-  }
 
   struct Passed {
     Rank owner;
@@ -190,7 +188,7 @@ class LaneExchange {
   std::vector<Rank> away_;  // whom this rank stands in for
   Range store_;
   std::vector<Passed> passed_;
-  bool any_long_ = false;  // of what has been given
+  std::int64_t most_bytes_ = 0;
 };
 
 }  // namespace carillon

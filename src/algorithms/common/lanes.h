@@ -83,8 +83,8 @@ class Lanes {
   [[nodiscard]] Rank stand_in(std::int32_t node, Rank owner) const {
     return levels_.members(node)[static_cast<std::size_t>(place_on(node, owner))];
   }
-  /// Of the node of `owner`, for whom the same rank of that one stands in, if the node has at least
-  /// `twice` its ranks; else the owner alone.
+  /// Who of the owner's node has the same stand-in on that one, if that has at most half as many
+  /// ranks; else the owner alone.
   [[nodiscard]] std::vector<Rank> sharing(std::int32_t node, Rank owner) const {
     const std::span<const Rank> members = levels_.members(node_of(owner));
     if (static_cast<Rank>(members.size()) < 2 * levels_.size(node)) return {owner};
