@@ -71,10 +71,10 @@ class Model {
 
   [[nodiscard]] bool shares_nics() const { return node_ > 1; }
 
-  // Of messages that do not ask first, or, where all nodes are alike, not long.
+  // Of messages that do not ask first, or, on several nodes that are all alike, not long.
   [[nodiscard]] bool has_lanes() const {
     const double shared = is_shared(smallest_) ? smallest_ * sharing(smallest_) : 0;
-    const double most = node_ == smallest_ ? 2 * kCopiedBytes : kCopiedBytes;
+    const double most = node_ == smallest_ && nodes_ > 3 ? 2 * kCopiedBytes : kCopiedBytes;
     return shares_nics() && std::max(node_, shared) * block_ <= most;
   }
   [[nodiscard]] double lanes_ns() const {
