@@ -102,6 +102,9 @@ constexpr std::array kBlockRows = {
     on_small_nodes(4, Row{kNodes, 64, 16 * kKiB, "gather.node_tree:k=3"}),
     Row{kNodes, kFewRanks, kAnyBytes, "gather.flat"},
     Row{kNodes, 64, 2 * kKiB, "gather.knomial:k=8"},
+    // Of 16 such subtrees the longest ones no longer fit in a slot.
+    Row{kNodes, 200, 1 * kKiB, "gather.knomial:k=16"},
+    from_bytes(385, Row{kNodes, 256, 512, "gather.knomial:k=12"}),
     Row{kNodes, kAnyRanks, 1 * kKiB, "gather.knomial:k=16"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "gather.knomial:k=8"},
     Row{kNodes, kAnyRanks, kAnyBytes, "gather.flat"},

@@ -297,7 +297,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, Consistency,
 
 INSTANTIATE_TEST_SUITE_P(
     Slow, Consistency,
-    testing::Values(Place{"edr", 16, {1.2, 1.2, 1.1, 1.1, 1.39, 1.1}, kTo512, true},
+    testing::Values(Place{"edr", 16, {1.2, 1.2, 1.1, 1.1, 1.19, 1.1}, kTo512, true},
                     Place{"edr", 32, {1.43, 1.2, 1.1, 1.09, 1.11, 1.1}, kTo512, true},
                     Place{"hdr", 16, {1.2, 1.1, 1.12, 1.1, 1.2, 1.1}, kTo512, true},
                     Place{"hdr", 32, {1.22, 1.1, 1.12, 1.1, 1.1, 1.1}, kTo512, true}),
