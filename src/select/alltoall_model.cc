@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "algorithms/common/landing.h"
+
 namespace carillon {
 namespace {
 
@@ -37,6 +39,8 @@ constexpr std::array kLayouts = {
     Layout{.id = "alltoall.bruck_zerocopy", .source_runs = 2},
 };
 
+constexpr std::string_view kLanes = "alltoall.lanes";
+
 struct PutMessage {
   double bytes = 0, runs = 1;  // of the list that is put
   double landing_runs = 1;
@@ -52,6 +56,7 @@ class Model {
       largest = std::max(largest, limits.nodes->members(node).size());
       smallest = std::min(smallest, limits.nodes->members(node).size());
     }
+    nodes_ = limits.nodes ? limits.nodes->count() : shared.ranks;
     node_ = static_cast<double>(largest > 0 ? largest : smallest);
     smallest_ = static_cast<double>(smallest);
   }
@@ -61,10 +66,24 @@ class Model {
       if (layout.id != choice.algorithm->id) continue;
       return bruck_ns(layout, choice.params.k > 0 ? choice.params.k : 2);
     }
-    return pairwise_ns();
+    return choice.algorithm->id == kLanes ? lanes_ns() : pairwise_ns();
   }
 
   [[nodiscard]] bool shares_nics() const { return node_ > 1; }
+
+  // Of messages that do not ask first, or, on several nodes that are all alike, not long.
+  [[nodiscard]] bool has_lanes() const {
+    const double shared = is_shared(smallest_) ? smallest_ * sharing(smallest_) : 0;
+    const double most = node_ == smallest_ && nodes_ > 3 ? 2 * kCopiedBytes : kCopiedBytes;
+    return shares_nics() && std::max(node_, shared) * block_ <= most;
+  }
+  [[nodiscard]] double lanes_ns() const {
+    const double ns = std::max(lanes_ns(node_), lanes_ns(smallest_));
+    if (!is_shared(smallest_)) return ns;
+    const PutMessage passed{.bytes = smallest_ * block_};
+    return ns + (sharing(smallest_) - 1) * near_put_ns(passed) + kLocalLatencyNs +
+           near_take_ns(passed);
+  }
 
   // The slowest rank's: of the largest node, where the most share a NIC, or of the smallest, who
   // has the most messages for other nodes.
@@ -119,6 +138,25 @@ class Model {
     return std::max(puts + takes - hidden, nic) + kLatencyNs;
   }
 
+  // Whether what ranks of a node of so many have for some of the largest one goes by one of these.
+  [[nodiscard]] bool is_shared(double node) const { return 2 * node <= node_; }
+  [[nodiscard]] double sharing(double node) const { return std::ceil(node_ / node); }
+  // To each other rank of a node of so many the blocks for those in whose place it stands, and then
+  // to each other node, and from it, one message.
+  [[nodiscard]] double lanes_ns(double node) const {
+    const double owners = ranks_ / node, most = std::ceil(owners), others = node - 1;
+    const double own = copy_ns(block_, 1) + copy_ns((most - 1) * block_, most - 1);
+    const double in_node = others * (near_put_ns({.bytes = owners * block_, .runs = owners}) +
+                                     near_take_ns({.bytes = most * block_, .landing_runs = most}));
+    const double nodes = nodes_ - 1, take = kTakeNs + copy_ns(node_ * block_, 1);
+    const double puts = is_shared(node) ? nodes : most - 1;
+    const PutMessage put{.bytes = (is_shared(node) ? sharing(node) * node : node) * block_};
+    const double cpu = puts * put_ns(put) + nodes * take - std::min(kLatencyNs, (nodes - 1) * take);
+    const double leaving = is_shared(node) ? nodes * node : ranks_ - node;
+    return own + in_node + (others > 0 ? kLocalLatencyNs : 0) +
+           std::max(cpu, leaving * nic_ns(put) + put_ns(put)) + kLatencyNs;
+  }
+
   [[nodiscard]] double digits_of(Rank radix, double weight) const {
     return std::min<double>(radix - 1, std::ceil(ranks_ / weight) - 1);
   }
@@ -163,7 +201,7 @@ class Model {
     const double nic = near ? 0 : message.writers * nic_ns(message);
     const double latency = near ? kLocalLatencyNs : kLatencyNs;
     const double take =
-        (near ? kLocalNs / 2 : kTakeNs) + copy_ns(message.bytes, message.landing_runs);
+        near ? near_take_ns(message) : kTakeNs + copy_ns(message.bytes, message.landing_runs);
     const bool is_short = message.bytes <= limits_.inline_bytes;
     const double one_after_another = put + nic + latency + take;
     // Segments take turns with those that come, of one digit after another.
@@ -229,6 +267,9 @@ class Model {
     const bool is_line = message.bytes <= limits_.inline_bytes;
     return (is_line ? kLocalNs / 2 : kLocalNs + kLocalNsPerByte * message.bytes) + scattered;
   }
+  [[nodiscard]] double near_take_ns(const PutMessage& message) const {
+    return kLocalNs / 2 + copy_ns(message.bytes, message.landing_runs);
+  }
   [[nodiscard]] double nic_ns(const PutMessage& message) const {
     return kGapNs + kWireNsPerByte * message.bytes +
            (gathers(message) ? entries_ns(message) + further_requests(message) * kGapNs : 0);
@@ -236,6 +277,7 @@ class Model {
 
   const Limits& limits_;
   double ranks_, block_;
+  double nodes_;
   double node_, smallest_;  // ranks of the largest node, and of the smallest
 };
 
@@ -253,6 +295,10 @@ AlgorithmChoice alltoall_by_model(const Shared& shared, const Limits& limits) {
   // Where ranks share no NIC, Bruck's exchange has to save a twentieth: hdr's pairwise exchange is
   // the faster of two that are near one another on edr.
   double least = (model.shares_nics() ? 1 : 0.95) * model.pairwise_ns();
+  if (model.has_lanes() && model.lanes_ns() < least) {
+    best = {.algorithm = find_algorithm(kLanes)};
+    least = model.lanes_ns();
+  }
   for (const Layout& layout : kLayouts) {
     AlgorithmChoice choice{.algorithm = find_algorithm(layout.id)};
     for (Rank radix = 2; radix <= kMostRadix && radix < shared.ranks; ++radix) {

@@ -23,9 +23,9 @@ constexpr Row from_bytes(std::int64_t least, Row row) {
   return row;
 }
 
-// The row for teams of at most or at least so many nodes, of nodes none of which has one rank where
-// another has more than eight, of as many ranks on each, of at most so many, or of nodes one of
-// which has so many times the ranks of another.
+// The row for teams of at most, at least or just so many nodes, of nodes none of which has one rank
+// where another has more than eight, of as many ranks on each, of at most so many, or of nodes one
+// of which has so many times the ranks of another.
 constexpr Row on_few_nodes(std::int32_t most, Row row) {
   row.max_nodes = most;
   return row;
@@ -33,6 +33,9 @@ constexpr Row on_few_nodes(std::int32_t most, Row row) {
 constexpr Row on_many_nodes(std::int32_t least, Row row) {
   row.min_nodes = least;
   return row;
+}
+constexpr Row on_nodes(std::int32_t number, Row row) {
+  return on_few_nodes(number, on_many_nodes(number, row));
 }
 constexpr Row on_like_nodes(Row row) {
   row.alike_only = true;

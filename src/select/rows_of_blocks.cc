@@ -27,8 +27,38 @@ constexpr std::array kBlockRows = {
     Row{kSingles, 256, kAnyBytes, "allgather.flat"},
     Row{kSingles, kAnyRanks, 16 * kKiB, "allgather.bruck:k=3"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
+    // Leaders' blocks that go as a request's payload, each to all others, or six at a time.
+    on_nodes(3, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=3"})),
+    on_nodes(4, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=4"})),
+    on_nodes(5, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=5"})),
+    on_nodes(6, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=6"})),
+    on_nodes(7, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=7"})),
+    on_nodes(8, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=8"})),
+    on_nodes(9, on_small_nodes(
+                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=3"})),
+    on_few_nodes(
+        24, on_many_nodes(13, on_small_nodes(4, Row{kNodes, kAnyRanks, 9,
+                                                    "allgather.hierarchical:leaders=bruck,k=6"}))),
     on_few_nodes(8, Row{kNodes, kAnyRanks, 16, "allgather.hierarchical:leaders=flat"}),
     Row{kNodes, 7, 64 * kKiB, "allgather.flat"},
+    // A rank alone would have a message for, and from, each rank of others.
+    on_nodes(9, on_small_nodes(
+                    8, on_skewed_nodes(
+                           4, from_bytes(9, Row{kNodes, kAnyRanks, 128,
+                                                "allgather.hierarchical:leaders=bruck,k=3"})))),
+    on_few_nodes(
+        16, on_small_nodes(
+                8, on_skewed_nodes(4, from_bytes(9, Row{kNodes, kAnyRanks, 128,
+                                                        "allgather.hierarchical:leaders=flat"})))),
+    on_small_nodes(
+        8, on_skewed_nodes(4, from_bytes(9, Row{kNodes, kAnyRanks, 128,
+                                                "allgather.hierarchical:leaders=bruck,k=3"}))),
     on_few_nodes(16, on_like_nodes(Row{.where = kNodes,
                                        .max_ranks = kAnyRanks,
                                        .max_bytes = kAnyBytes,
@@ -72,6 +102,9 @@ constexpr std::array kBlockRows = {
     on_small_nodes(4, Row{kNodes, 64, 16 * kKiB, "gather.node_tree:k=3"}),
     Row{kNodes, kFewRanks, kAnyBytes, "gather.flat"},
     Row{kNodes, 64, 2 * kKiB, "gather.knomial:k=8"},
+    // Of 16 such subtrees the longest ones no longer fit in a slot.
+    Row{kNodes, 200, 1 * kKiB, "gather.knomial:k=16"},
+    from_bytes(385, Row{kNodes, 256, 512, "gather.knomial:k=12"}),
     Row{kNodes, kAnyRanks, 1 * kKiB, "gather.knomial:k=16"},
     Row{kNodes, kAnyRanks, 2 * kKiB, "gather.knomial:k=8"},
     Row{kNodes, kAnyRanks, kAnyBytes, "gather.flat"},

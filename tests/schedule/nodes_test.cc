@@ -101,6 +101,23 @@ TEST_P(OnNodes, MovesAnyNumberOfBytes) {
 INSTANTIATE_TEST_SUITE_P(Registry, OnNodes, testing::ValuesIn(test::all_algorithms()),
                          test::name_of_algorithm);
 
+// What one rank passes on to another one is put where what it gave it before was put, and sent
+// where that was sent.
+TEST(Nodes, LanesPassOnAsTheyGive) {
+  const Algorithm& lanes = *find_algorithm("alltoall.lanes");
+  for (const std::vector<Rank>& nodes :
+       {std::vector<Rank>{3, 1, 2}, {5, 1, 1}, {1, 4, 4}, {8, 4}}) {
+    const Shape shape = test::blocked(nodes);
+    for (const bool in_place : {false, true}) {
+      for (const std::int64_t count : {1, 3, 300, 500, 1000, 2000}) {
+        const Shared shared{lanes.collective, shape.ranks(), 0, count, kElement};
+        verify_trial({lanes, {shared, in_place}, limits_for(shape, 65536, 56), {}});
+        if (count < 8) verify_trial({lanes, {shared, in_place}, limits_for(shape, 64, 16), {}});
+      }
+    }
+  }
+}
+
 // Other levels than the default ones.
 class OnLevels : public testing::TestWithParam<const char*> {};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What alltoall_by_model picks between nodes, against the best of pairwise exchange and the layouts
-// of Bruck's with several radixes, all simulated: 60 points of ranks and bytes, on nodes of one
-// rank and of four, without lists and with them.
+// What alltoall_by_model picks between nodes, against the best of pairwise exchange, lanes and the
+// layouts of Bruck's with several radixes, all simulated: 60 points of ranks and bytes, on nodes of
+// one rank, of four and of sixteen, without lists and with them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ struct Place {
 };
 
 std::vector<AlgorithmChoice> candidates(Rank ranks) {
-  std::vector<AlgorithmChoice> list{parse_choice("alltoall.pairwise").value()};
+  std::vector<AlgorithmChoice> list{parse_choice("alltoall.pairwise").value(),
+                                    parse_choice("alltoall.lanes").value()};
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != Collective::kAlltoall || !algorithm.traits.radix) continue;
     for (const Rank radix : {2, 3, 4, 6, 8, 16}) {
@@ -119,7 +120,8 @@ TEST(AlltoallModel, AsksForNoMoreThanDevicesTake) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Edr, AlltoallSelection,
-                         testing::Values(Place{1, 1}, Place{4, 1}, Place{1, 30}, Place{4, 30}),
+                         testing::Values(Place{1, 1}, Place{4, 1}, Place{16, 1}, Place{1, 30},
+                                         Place{4, 30}, Place{16, 30}),
                          [](const auto& test) {
                            return "ppn_" + std::to_string(test.param.ppn) + "_entries_" +
                                   std::to_string(test.param.gather_entries);

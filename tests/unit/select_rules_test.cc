@@ -102,7 +102,7 @@ TEST(Select, SeveralNodesGetLevelsOrPairs) {
     EXPECT_TRUE(id(collective, 1, dealt).ends_with(".hierarchical"));
     EXPECT_FALSE(id(collective, 1, test::blocked({6})).ends_with(".hierarchical"));
   }
-  EXPECT_EQ(id(Collective::kAlltoall, 1, blocked), "alltoall.pairwise");
+  EXPECT_EQ(id(Collective::kAlltoall, 1, blocked), "alltoall.lanes");
   EXPECT_EQ(id(Collective::kAlltoall, 1, blocked, true, true), "alltoall.hierarchical");
   EXPECT_EQ(id(Collective::kAlltoall, 1000, blocked, true, true), "alltoall.pairwise");
   const test::Shape singles = test::blocked({1, 1, 1, 1});

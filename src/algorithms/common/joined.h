@@ -17,8 +17,9 @@ namespace carillon {
 /// nodes that this is worth a message more in a row. `bytes` are the whole vector's: between nodes
 /// a rank has two large messages under way, and one each to all others is safe where all go through
 /// one round.
-inline Call with_alone_joined(const Call& call, std::int64_t bytes, std::int32_t few_nodes = 4) {
-  if (call.limits.one_node() || call.limits.nodes->count() <= few_nodes) return call;
+inline Call with_alone_joined(const Call& call, std::int64_t bytes) {
+  constexpr std::int32_t kFewNodes = 4;
+  if (call.limits.one_node() || call.limits.nodes->count() <= kFewNodes) return call;
   if (bytes > call.segment_bytes()) return call;
   const Nodes& nodes = *call.limits.nodes;
   std::int32_t alone = 0, node_alone = 0;

@@ -16,17 +16,24 @@ inline constexpr std::int64_t kCopiedBytes = 8192;
 inline bool is_put(const Call& call, std::int64_t bytes) {
   return bytes <= std::min(kCopiedBytes, call.segment_bytes());
 }
-inline void give(const Call& call, Builder& b, Rank peer, const BufferList& list) {
+/// `put`, or sent: alike for all messages from one rank to another.
+inline void give(Builder& b, Rank peer, const BufferList& list, bool put) {
   if (list.length() == 0) return;
-  is_put(call, list.length()) ? b.put(peer, list) : b.send(peer, list);
+  put ? b.put(peer, list) : b.send(peer, list);
+}
+inline void give(const Call& call, Builder& b, Rank peer, const BufferList& list) {
+  give(b, peer, list, is_put(call, list.length()));
 }
 /// What that peer gives, which is as long as the list.
-inline void take(const Call& call, Builder& b, Rank peer, const BufferList& list) {
+inline void take(Builder& b, Rank peer, const BufferList& list, bool put) {
   const std::int64_t bytes = list.length();
   if (bytes == 0) return;
-  if (!is_put(call, bytes)) return b.recv(peer, list);
+  if (!put) return b.recv(peer, list);
   const Message m = b.wait(peer, bytes);
   b.copy(list, b.slot(m, Range{0, bytes}));
+}
+inline void take(const Call& call, Builder& b, Rank peer, const BufferList& list) {
+  take(b, peer, list, is_put(call, list.length()));
 }
 
 }  // namespace carillon

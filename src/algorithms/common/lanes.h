@@ -83,6 +83,17 @@ class Lanes {
   [[nodiscard]] Rank stand_in(std::int32_t node, Rank owner) const {
     return levels_.members(node)[static_cast<std::size_t>(place_on(node, owner))];
   }
+  /// Who of the owner's node has the same stand-in on that one, if that has at most half as many
+  /// ranks; else the owner alone.
+  [[nodiscard]] std::vector<Rank> sharing(std::int32_t node, Rank owner) const {
+    const std::span<const Rank> members = levels_.members(node_of(owner));
+    if (static_cast<Rank>(members.size()) < 2 * levels_.size(node)) return {owner};
+    std::vector<Rank> group;
+    for (const Rank member : members) {
+      if (stand_in(node, member) == stand_in(node, owner)) group.push_back(member);
+    }
+    return group;
+  }
   /// Of all pieces in whose lanes this rank is, and where one of them begins if they lie end to
   /// end.
   [[nodiscard]] std::int64_t lanes_bytes() const { return lanes_bytes_; }
