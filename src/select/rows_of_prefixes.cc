@@ -24,6 +24,7 @@ constexpr std::array kExscanRows = {
     Row{kSingles, 24, 16 * kKiB, "exscan.recursive_doubling"},
     Row{kSingles, 24, 64 * kKiB, "exscan.chain:segment=2048"},
     Row{kSingles, kAnyRanks, 32 * kKiB, "exscan.recursive_doubling"},
+    Row{kSingles, kAnyRanks, 64 * kKiB, "exscan.chain:segment=2048"},
     on_many_nodes(8, Row{kNodes, kAnyRanks, 8 * kKiB, "exscan.recursive_doubling"}),
     on_many_nodes(16, Row{kNodes, kAnyRanks, 16 * kKiB, "exscan.recursive_doubling"}),
     Row{kNodes, 12, 64 * kKiB, "exscan.chain:segment=2048"},
