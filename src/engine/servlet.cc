@@ -29,6 +29,7 @@ constexpr int kNapUs = 5000;  // somebody wakes it earlier if there is anything 
 constexpr auto kSoon = std::chrono::microseconds(100);
 constexpr int kSoonInARow = 16;             // shorter messages are not made to wait
 constexpr int kBlindNapUs = 50;             // if nothing tells of what comes over the network
+constexpr int kMostRounds = 32;             // in a row, between two looks at what was posted
 constexpr std::uint64_t kTurnNs = 100'000;  // Linux's least
 
 // The program's handlers run on the program's threads: the thread starts with all signals blocked.
@@ -197,6 +198,19 @@ int Servlet::gather_us() {
   return nap_.next_us(in_flight.count(), engine_.network()->wire().counters().completions);
 }
 
+// Some networks read one message at a time: what has gathered is all taken before the next sleep.
+// With the engine's mutex.
+void Servlet::progress_until_quiet() {
+  net::Network* const network = engine_.network();
+  std::uint64_t seen = 0;
+  int rounds = 0;
+  do {
+    seen = network != nullptr ? network->wire().counters().completions : 0;
+    engine_.progress_and_watch(Engine::Mover::kServlet);
+  } while (network != nullptr && network->wire().counters().completions != seen &&
+           ++rounds < kMostRounds && engine_.servlet_has_work());
+}
+
 void Servlet::nap(Held& held) {
   const shm::Bell* const bell = engine_.bell_.get();
   const net::Network* const network = engine_.network();
@@ -206,7 +220,7 @@ void Servlet::nap(Held& held) {
     held.lock();
     engine_.start_posted();
     if (stops_ || !engine_.servlet_has_work()) return;
-    engine_.progress_and_watch(Engine::Mover::kServlet);
+    progress_until_quiet();
     napping_ = engine_.servlet_has_work() && (bell == nullptr || engine_.ready_to_wait());
     const int most_us = bell == nullptr ? kNapUs : engine_.wait_us(kNapUs);
     const int multicasts = engine_.multicast_events_.get();

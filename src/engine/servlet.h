@@ -65,6 +65,7 @@ class Servlet {
   void sleep_on_network(shm::Sleep& sleep, std::array<int, 2> descriptors, int most_us,
                         int gather_us);
   int gather_us();
+  void progress_until_quiet();
 
   Engine& engine_;
   bool spare_ = false;
