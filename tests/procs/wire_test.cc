@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/wire_end.h"
+#include "support/wire_conformance.h"
 #include "transport/fabric/fabric.h"
 
 namespace carillon::test {
@@ -27,40 +27,7 @@ using wire::Operation;
 using wire::Piece;
 using wire::RemoteMemory;
 
-constexpr int kNoNetwork = 77;
 constexpr std::size_t kTaggedBytes = 3000;  // every network takes so much in one message
-
-class WireConformance : public testing::TestWithParam<std::string> {
- protected:
-  // Asks in a process of its own: looking for networks opens RDMA devices, and what a process
-  // opened there its children cannot use (the kernel compares credentials, which fork copies).
-  void SetUp() override {
-    look_for_networks();
-    const auto exits = run_processes(1, [&](int) {
-      const auto opened = open_wire(GetParam());
-      if (opened.ok()) return;
-      std::printf("%s\n", opened.status().to_string().c_str());
-      std::fflush(stdout);
-      _exit(kNoNetwork);
-    });
-    if (exits[0] == kNoNetwork) GTEST_SKIP() << "there is no such network here";
-    ASSERT_EQ(exits[0], 0);
-  }
-  // body(end) on every rank.
-  void on_ranks(int ranks, const std::function<void(End&)>& body) {
-    Meeting meeting(ranks);
-    expect_processes_ok(
-        ranks,
-        [&](int rank) {
-          End end(meeting, rank, GetParam());
-          if (testing::Test::HasFailure()) return;
-          end.barrier();
-          body(end);
-          end.barrier();
-        },
-        3 * patience_s());
-  }
-};
 
 // Every rank writes to every other, with each number of pieces that the network takes.
 TEST_P(WireConformance, PutsGatherAndTellTheirArrival) {
