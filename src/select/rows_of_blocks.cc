@@ -10,6 +10,11 @@ namespace {
 
 using namespace rows;
 
+// The shortest blocks, on so many nodes of few ranks.
+constexpr Row among_leaders(std::int32_t nodes, std::string_view choice) {
+  return on_nodes(nodes, on_small_nodes(4, Row{kNodes, kAnyRanks, 12, choice}));
+}
+
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kBlockRows = {
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
@@ -28,20 +33,13 @@ constexpr std::array kBlockRows = {
     Row{kSingles, kAnyRanks, 16 * kKiB, "allgather.bruck:k=3"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
     // Leaders' blocks that go as a request's payload, each to all others, or six at a time.
-    on_nodes(3, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=3"})),
-    on_nodes(4, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=4"})),
-    on_nodes(5, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=5"})),
-    on_nodes(6, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=6"})),
-    on_nodes(7, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=7"})),
-    on_nodes(8, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=8"})),
-    on_nodes(9, on_small_nodes(
-                    4, Row{kNodes, kAnyRanks, 12, "allgather.hierarchical:leaders=bruck,k=3"})),
+    among_leaders(3, "allgather.hierarchical:leaders=bruck,k=3"),
+    among_leaders(4, "allgather.hierarchical:leaders=bruck,k=4"),
+    among_leaders(5, "allgather.hierarchical:leaders=bruck,k=5"),
+    among_leaders(6, "allgather.hierarchical:leaders=bruck,k=6"),
+    among_leaders(7, "allgather.hierarchical:leaders=bruck,k=7"),
+    among_leaders(8, "allgather.hierarchical:leaders=bruck,k=8"),
+    among_leaders(9, "allgather.hierarchical:leaders=bruck,k=3"),
     on_few_nodes(
         24, on_many_nodes(13, on_small_nodes(4, Row{kNodes, kAnyRanks, 9,
                                                     "allgather.hierarchical:leaders=bruck,k=6"}))),

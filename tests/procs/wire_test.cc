@@ -371,6 +371,8 @@ TEST_P(WireConformance, TheKeyOfAnotherProcessOpensNothing) {
           posted = end.wire().put(end.peer(0), {&piece, 1}, end.memory_of(1), 99, operation);
           return !posted.ok() || posted.value();
         });
+        // The first may have cost the connection.
+        EXPECT_TRUE(posted.ok() || bytes == 0);
         if (!posted.ok()) break;
         end.until([&] { return operation.done(); });
       }

@@ -86,9 +86,10 @@ class LaneExchange {
     if (is_long(most_bytes())) b_.strand();
     for_nodes([&](std::int32_t node, std::span<const Rank> group) {
       const Rank from = taker(group, node);
+      if (from == call_.rank) return;
       BufferList list;
       add_blocks_from(node, list);
-      if (from != call_.rank) take(b_, from, list, is_put_here());
+      take(b_, from, list, is_put_here());
     });
     b_.leave();
   }

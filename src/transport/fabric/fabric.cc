@@ -189,8 +189,8 @@ Status FabricWire::open() {
                             error);
   }
   if (Status status = open_endpoint(); !status.ok()) return status;
-  // Of memory that another process would have: a system gives a dead process's port to the next
-  // one, and who has not heard of the death writes there.
+  // Keys that are no other process's: the system gives a dead process's port to the next one, and
+  // who has not heard of the death writes there.
   if (getrandom(&next_key_, sizeof next_key_, 0) != sizeof next_key_) {
     return {Code::kSystem, "the system gives no random numbers for the keys of libfabric's memory"};
   }
