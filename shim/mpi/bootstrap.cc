@@ -4,9 +4,7 @@
 #include <climits>
 #include <cstring>
 #include <memory>
-#include <utility>
 
-#include "attributes.h"
 #include "check.h"
 #include "thread_cache.h"
 
@@ -25,15 +23,12 @@ struct Gathering {
 // The host's status.
 int move_copy_on(Bootstrap& bootstrap, int* ready) {
   *ready = 0;
-  if (!bootstrap.copied) {
-    if (is_copied_for_checks(bootstrap.comm)) return MPI_SUCCESS;
-    const MPI_Comm original = copy_for_checks(bootstrap.comm);
-    const WithoutAttributes guard;
-    const int status = host().Comm_idup(original, &bootstrap.comm, &bootstrap.copying);
+  if (!bootstrap.own.begun()) {
+    if (is_copied_for_checks(bootstrap.original)) return MPI_SUCCESS;
+    const int status = bootstrap.own.begin(copy_for_checks(bootstrap.original));
     if (status != MPI_SUCCESS) return status;
-    bootstrap.copied = true;
   }
-  return host().Test(&bootstrap.copying, ready, MPI_STATUS_IGNORE);
+  return bootstrap.own.test(ready);
 }
 
 // Once the copy is there. The host's status.
@@ -47,13 +42,13 @@ int post_when_ready(Gathering& gathering) {
   }
   gathering.posted = true;
   return host().Iallgather(gathering.in, gathering.bytes, g_host.byte, gathering.out,
-                           gathering.bytes, g_host.byte, bootstrap.comm, &gathering.request);
+                           gathering.bytes, g_host.byte, bootstrap.comm(), &gathering.request);
 }
 
 int post(void* arg, const void* in, void* out, std::size_t bytes, void** request_p) {
   auto& bootstrap = *static_cast<Bootstrap*>(arg);
   *request_p = nullptr;
-  if (bootstrap.size == 1 && !bootstrap.copies) {
+  if (bootstrap.size == 1) {
     std::memcpy(out, in, bytes);
     return 0;
   }
@@ -83,9 +78,8 @@ int test(void* /*arg*/, void* request) {
 }  // namespace
 
 void Bootstrap::release() {
-  if (!std::exchange(copied, false)) return;
   const InsideHost guard;
-  host().Comm_free(&comm);
+  own.free();
 }
 
 crl_oob_t Bootstrap::oob() {

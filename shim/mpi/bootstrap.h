@@ -4,6 +4,7 @@
 #pragma once
 
 #include "carillon/carillon.h"
+#include "comm_copy.h"
 #include "host.h"
 
 namespace carillon::shim {
@@ -17,14 +18,15 @@ namespace carillon::shim {
 /// still or crash. The one by which calls are compared (check.h) comes first, and is what is copied
 /// then: by that time the program may have called something else on its communicator.
 struct Bootstrap {
-  MPI_Comm comm{};  // the original, until the copy is begun
+  MPI_Comm original{};
   int rank = 0, size = 0;
   bool copies = false;  // on a copy
-  bool copied = false;  // `comm` is ours
-  MPI_Request copying = MPI_REQUEST_NULL;
+  CommCopy own;
 
   /// From here on on a copy, which is made as soon as it may be.
-  void copy() { copies = true; }
+  void copy() { copies = size > 1; }
+  /// Where it happens.
+  [[nodiscard]] MPI_Comm comm() const { return own.begun() ? own.comm() : original; }
   /// The copy is not needed any more.
   void release();
 

@@ -16,6 +16,7 @@
 
 #include "attributes.h"
 #include "check_compare.h"
+#include "comm_copy.h"
 #include "communicator.h"
 #include "flight.h"
 #include "observe.h"
@@ -40,10 +41,9 @@ struct Message {
 
 // A communicator of the program's, and what its ranks tell each other of it.
 struct Channel {
-  MPI_Comm of{};   // the program's
-  MPI_Comm own{};  // a copy, ours alone
-  MPI_Request copying{};
-  bool ready = false;  // the copy is there
+  MPI_Comm of{};       // the program's
+  CommCopy own;        // ours alone; of a communicator of one rank there is none
+  bool ready = false;  // the copy is there, or none is needed
   int rank = 0, size = 0;
   std::string name;
   std::uint64_t calls = 0;     // of this rank
@@ -123,10 +123,8 @@ Channel* make_channel(MPI_Comm comm) {
   int length = 0;
   host().Comm_get_name(comm, name, &length);
   made->name = length > 0 ? name : "a communicator without a name";
-  {
-    const WithoutAttributes guard;
-    require(host().Comm_idup(comm, &made->own, &made->copying), "a copy of a communicator");
-  }
+  made->ready = made->size == 1;
+  if (!made->ready) require(made->own.begin(comm), "a copy of a communicator");
   if (made->rank == 0) made->came.resize(static_cast<std::size_t>(made->size));
   Checks& all = checks_made();
   host().Comm_set_attr(comm, all.keyval, made.get());
@@ -159,7 +157,7 @@ Channel* known_channel(MPI_Comm comm) {
 bool is_ready(Channel& channel) {
   if (!channel.ready) {
     int done = 0;
-    require(host().Test(&channel.copying, &done, MPI_STATUS_IGNORE), "a copy of a communicator");
+    require(channel.own.test(&done), "a copy of a communicator");
     channel.ready = done != 0;
   }
   return channel.ready;
@@ -169,7 +167,7 @@ bool is_ready(Channel& channel) {
 void post(Channel& channel, Message& message) {
   const auto send = message.tag == kCallTag ? host().Issend : host().Isend;
   require(send(message.bytes.data(), static_cast<int>(message.bytes.size()), g_host.byte,
-               message.to, message.tag, channel.own, &message.request),
+               message.to, message.tag, channel.own.comm(), &message.request),
           "a message");
   message.posted = true;
 }
@@ -185,10 +183,11 @@ void move_on_messages(Channel& channel) {
 
 // A message that is there, of one of these tags; false: none is.
 bool receive(Channel& channel, int from, int tag, std::vector<std::byte>* bytes, int* source) {
+  if (channel.size == 1) return false;
   int found = 0, count = 0;
   MPI_Message message{};
   MPI_Status status{};
-  require(host().Improbe(from, tag, channel.own, &found, &message, &status),
+  require(host().Improbe(from, tag, channel.own.comm(), &found, &message, &status),
           "to look for messages");
   if (found == 0) return false;
   host().Get_count(&status, g_host.byte, &count);
@@ -259,7 +258,7 @@ void move_all_on() {
   for (const auto& channel : channels) move_on(*channel);
   std::erase_if(channels, [](const auto& channel) {
     if (!is_over(*channel)) return false;
-    host().Comm_free(&channel->own);
+    channel->own.free();
     return true;
   });
 }
@@ -386,7 +385,7 @@ bool is_copied_for_checks(MPI_Comm comm) {
 MPI_Comm copy_for_checks(MPI_Comm comm) {
   const std::lock_guard lock(checks_made().mutex);
   const Channel* const channel = known_channel(comm);
-  return channel == nullptr ? comm : channel->own;
+  return channel == nullptr ? comm : channel->own.comm();
 }
 
 void await_copy(MPI_Comm comm) {
@@ -430,7 +429,7 @@ void put_channels_aside(bool frees) {
   Checks& all = checks_made();
   const std::lock_guard lock(all.mutex);
   for (auto& channel : all.channels) {
-    if (frees && channel->ready) host().Comm_free(&channel->own);
+    if (frees) channel->own.free();
     all.earlier.push_back(std::move(channel));
   }
   all.channels.clear();

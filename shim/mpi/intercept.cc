@@ -49,8 +49,8 @@ inline Reason reason_at_once(MPI_Comm comm) {
   const ThreadCache::Comm& last = t_cache.last;
   if (last.handle == comm && last.generation == g_communicators.now()) [[likely]] {
     const Communicator& communicator = *last.communicator;
-    return is_served(communicator) || communicator.bootstrap.copied ? Reason::kNone
-                                                                    : communicator.reason;
+    return is_served(communicator) || communicator.bootstrap.own.begun() ? Reason::kNone
+                                                                         : communicator.reason;
   }
   const bool off = process().phase.load(std::memory_order_acquire) == Phase::kOff;
   return off && t_cache.depth == 0 ? Reason::kOff : Reason::kNone;

@@ -3,11 +3,13 @@
 // The functions that make a communicator, a window or a file of a communicator. Open MPI 4 does not
 // bear that two copies of one communicator are made at once, and carillon copies a communicator
 // whose first collective is a non-blocking one (bootstrap.h). So who would wait for the other ranks
-// anyway waits for that copy first. And where a communicator is left to the host for good (left.h),
-// parts of it need not be.
+// anyway waits for that copy first; who is alone, lets copies pass that would be in MPICH's way
+// (comm_copy.h). And where a communicator is left to the host for good (left.h), parts of it need
+// not be.
 #include "makers.h"
 
 #include "check.h"
+#include "comm_copy.h"
 #include "communicator.h"
 #include "errors.h"
 #include "flight.h"
@@ -25,6 +27,27 @@ void await_copies(MPI_Comm comm) {
 
 namespace {
 
+template <typename Object>
+void let_pass_if_alone(int (*size_of)(Object, int*), Object object) {
+  if (!copies_are_in_the_way()) return;
+  int size = 0;
+  if (size_of(object, &size) == MPI_SUCCESS && size == 1) let_copies_pass();
+}
+
+void before_making(MPI_Comm comm) {
+  await_copies(comm);
+  let_pass_if_alone(host().Comm_size, comm);
+}
+
+// These should not wait for anybody; but Open MPI's requests would never complete.
+void before_copying(MPI_Comm comm) {
+#ifdef OPEN_MPI
+  await_copies(comm);
+#else
+  let_pass_if_alone(host().Comm_size, comm);
+#endif
+}
+
 int part_made(MPI_Comm comm, const MPI_Comm* made, int status, const char* function) {
   if (status == MPI_SUCCESS) start_part(comm, *made, function);
   return status;
@@ -34,11 +57,12 @@ int part_made(MPI_Comm comm, const MPI_Comm* made, int status, const char* funct
 }  // namespace carillon::shim
 
 using carillon::shim::await_copies;
+using carillon::shim::before_copying;
+using carillon::shim::before_making;
 using carillon::shim::BeingFreed;
-#ifdef OPEN_MPI
 using carillon::shim::call_newer;
-#endif
 using carillon::shim::host;
+using carillon::shim::let_pass_if_alone;
 using carillon::shim::part_made;
 using carillon::shim::share_window;
 
@@ -47,20 +71,20 @@ extern "C" {
 #define CARILLON_MAKER(symbol, parameters, arguments) \
   CARILLON_EXPORT int MPI_##symbol parameters {       \
     host();                                           \
-    await_copies(comm);                               \
+    before_making(comm);                              \
     return host().symbol arguments;                   \
   }
 #define CARILLON_PART_MAKER(symbol, parameters, arguments) \
   CARILLON_EXPORT int MPI_##symbol parameters {            \
     host();                                                \
-    await_copies(comm);                                    \
+    before_making(comm);                                   \
     const int status = host().symbol arguments;            \
     return part_made(comm, made, status, "MPI_" #symbol);  \
   }
 #define CARILLON_WINDOW_MAKER(symbol, parameters, arguments) \
   CARILLON_EXPORT int MPI_##symbol parameters {              \
     host();                                                  \
-    await_copies(comm);                                      \
+    before_making(comm);                                     \
     const int status = host().symbol arguments;              \
     if (status == MPI_SUCCESS) share_window(comm, *made);    \
     return status;                                           \
@@ -69,25 +93,23 @@ extern "C" {
 #undef CARILLON_MAKER
 
 CARILLON_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
+  let_pass_if_alone(host().Group_size, group);
   const int status = host().Comm_create_group(comm, group, tag, made);
   return part_made(comm, made, status, "MPI_Comm_create_group");
 }
 
-#ifdef OPEN_MPI
-// These should not wait for anybody; but their requests would never complete.
 CARILLON_EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
   host();
-  await_copies(comm);
+  before_copying(comm);
   return host().Comm_idup(comm, made, request);
 }
 
 CARILLON_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made,
                                             MPI_Request* request) {
   host();
-  await_copies(comm);
+  before_copying(comm);
   return call_newer(host().Comm_idup_with_info, comm, info, made, request);
 }
-#endif
 
 CARILLON_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
   host();

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm_copy.h"
+
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "attributes.h"
+#include "check.h"
+#include "flight.h"
+#include "thread_cache.h"
+
+namespace carillon::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Whether the host tries for a communicator of one rank again and again at once. (Open MPI does
+// not, but may hold one copy back until another one is made.)
+#ifdef OPEN_MPI
+constexpr bool kTriesAtOnce = false;
+#else
+constexpr bool kTriesAtOnce = true;
+#endif
+
+// Of a rank that has died its copies are under way for ever.
+constexpr std::chrono::seconds kPatience{10};
+
+// Only counts: nobody reads anything else by them.
+std::atomic<int> g_under_way = 0;
+std::atomic<int> g_coming_to_an_end = 0;  // of these: all ranks have come
+
+}  // namespace
+
+// Who has begun need not get progress for the others to know it: in a barrier he would have to pass
+// on what he hears, and they could know too late.
+int CommCopy::begin_coming(MPI_Comm original) {
+  static constexpr auto kOffsets = [] {
+    std::array<int, kDirect> offsets{};
+    for (std::size_t i = 0; i < kDirect; ++i) offsets[i] = static_cast<int>(i);
+    return offsets;
+  }();
+  static constexpr auto kCounts = [] {
+    std::array<int, kDirect> counts{};
+    counts.fill(1);
+    return counts;
+  }();
+  int size = 0;
+  host().Comm_size(original, &size);
+  if (static_cast<std::size_t>(size) > kDirect) return host().Ibarrier(original, &coming_);
+  return host().Ialltoallv(told_.data(), kCounts.data(), kOffsets.data(), g_host.byte,
+                           heard_.data(), kCounts.data(), kOffsets.data(), g_host.byte, original,
+                           &coming_);
+}
+
+int CommCopy::begin(MPI_Comm original) {
+  const WithoutAttributes guard;
+  int status = kTriesAtOnce ? begin_coming(original) : MPI_SUCCESS;
+  if (status != MPI_SUCCESS) return status;
+  status = host().Comm_idup(original, &comm_, &copying_);
+  if (status != MPI_SUCCESS) return status;
+  begun_ = true;
+  g_under_way.fetch_add(1, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
+
+int CommCopy::test(int* there) {
+  *there = there_ ? 1 : 0;
+  if (there_) return MPI_SUCCESS;
+  if (kTriesAtOnce && !all_have_come_) {
+    int come = 0;
+    const int status = host().Test(&coming_, &come, MPI_STATUS_IGNORE);
+    if (status != MPI_SUCCESS || come == 0) return status;
+    all_have_come_ = true;
+    g_coming_to_an_end.fetch_add(1, std::memory_order_relaxed);
+  }
+  const int status = host().Test(&copying_, there, MPI_STATUS_IGNORE);
+  if (status != MPI_SUCCESS || *there == 0) return status;
+  there_ = true;
+  if (kTriesAtOnce) g_coming_to_an_end.fetch_sub(1, std::memory_order_relaxed);
+  g_under_way.fetch_sub(1, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
+
+void CommCopy::free() {
+  if (!there_) return;
+  host().Comm_free(&comm_);
+  *this = {};
+}
+
+bool copies_are_in_the_way() {
+  return kTriesAtOnce && g_under_way.load(std::memory_order_relaxed) > 1;
+}
+
+void let_copies_pass() {
+  if (t_cache.depth > 0) return;
+  const auto until = Clock::now() + kPatience;
+  do {
+    advance_checks();
+    advance_flights();
+    if (g_coming_to_an_end.load(std::memory_order_relaxed) == 0) return;
+    sched_yield();
+  } while (copies_are_in_the_way() && Clock::now() < until);
+}
+
+}  // namespace carillon::shim

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies of communicators that are made for carillon while the program goes on.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "host.h"
+
+namespace carillon::shim {
+
+/// A copy of a communicator of several ranks. (Of one rank alone none is needed: nobody else can
+/// come to its collectives in another order.)
+///
+/// MPICH finds the number of a new communicator in tries of all its ranks; of those that have
+/// failed in their first one, one at a time gets on. One who makes a communicator of one rank
+/// meanwhile tries again and again at once, without progress for anything else: he stands still for
+/// ever, if a copy that he would have to let get on first is under way, and another one besides. So
+/// makers of such communicators call let_copies_pass() first.
+///
+/// Must stay where it is from begin() until it is there.
+class CommCopy {
+ public:
+  /// On all ranks, between the same collectives on `original`. The host's status.
+  int begin(MPI_Comm original);
+  [[nodiscard]] bool begun() const { return begun_; }
+  /// Once begun: whether it is there. The host's status.
+  int test(int* there);
+  /// Not to be used until it is there.
+  [[nodiscard]] MPI_Comm comm() const { return comm_; }
+  /// It is not needed any more. Nothing if it is not there.
+  void free();
+
+ private:
+  static constexpr std::size_t kDirect = 32;  // ranks that tell each other at once
+
+  [[nodiscard]] int begin_coming(MPI_Comm original);
+
+  MPI_Comm comm_{};
+  MPI_Request copying_{};
+  MPI_Request coming_{};  // of all ranks
+  std::array<std::byte, kDirect> told_{}, heard_{};
+  bool begun_ = false, there_ = false, all_have_come_ = false;
+};
+
+/// Whether makers of communicators of one rank may have to wait.
+[[nodiscard]] bool copies_are_in_the_way();
+/// Waits for the copies to which all ranks have come: they need nothing more than that all make
+/// progress. (Who has yet to come to the others may wait for what this rank does next.)
+void let_copies_pass();
+
+}  // namespace carillon::shim

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank makes something of itself alone while communicators whose first collectives are
+// non-blocking ones are being copied for carillon, to some of which not all ranks have come. MPICH
+// would stand still there for ever (shim/mpi/comm_copy.h). Hangs are found by the test's time
+// limit.
+#include <string>
+#include <utility>
+
+#include "support.h"
+
+namespace mpi_test {
+namespace {
+
+using Make = void (*)();
+
+void copy() {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &made);
+  MPI_Comm_free(&made);
+}
+
+void copy_meanwhile() {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_idup(MPI_COMM_SELF, &made, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&made);
+}
+
+void split() {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_SELF, 0, 0, &made);
+  MPI_Comm_free(&made);
+}
+
+void create_of_group() {
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm_group(MPI_COMM_SELF, &group);
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_create_group(MPI_COMM_SELF, group, 3, &made);
+  MPI_Group_free(&group);
+  MPI_Comm_free(&made);
+}
+
+void open_file() {
+  MPI_File file = MPI_FILE_NULL;
+  MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  MPI_File_close(&file);
+}
+
+// A collective whose communicator carillon would copy, if it had more than one rank.
+void start_alone() {
+  MPI_Comm alone = MPI_COMM_NULL;
+  PMPI_Comm_split(MPI_COMM_WORLD, world_rank(), 0, &alone);
+  int in = world_rank(), out = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, alone, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(out == world_rank(), "a sum of one rank");
+  MPI_Comm_free(&alone);
+}
+
+constexpr std::pair<const char*, Make> kMakes[] = {{"Comm_dup", copy},
+                                                   {"Comm_idup", copy_meanwhile},
+                                                   {"Comm_split", split},
+                                                   {"Comm_create_group", create_of_group},
+                                                   {"File_open", open_file}};
+
+struct Sum {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int in = 0, out = -1;
+
+  Sum() { PMPI_Comm_dup(MPI_COMM_WORLD, &comm); }
+  void start(int round) {
+    in = world_rank() + round;
+    MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm, &request);
+  }
+  void end(int round, const std::string& what) {
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(out == world_size() * (world_size() - 1) / 2 + world_size() * round, what);
+    MPI_Comm_free(&comm);
+  }
+};
+
+// Rank 0 starts two sums, the others at first only the second one, until rank 0 has made something.
+void make_between(const char* name, Make make, int round) {
+  constexpr int kTag = 9;
+  Sum first, second;
+  int token = round;
+  if (world_rank() == 0) {
+    first.start(round);
+    second.start(round);
+    for (int rank = 1; rank < world_size(); ++rank) {
+      MPI_Recv(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    make();
+    for (int rank = 1; rank < world_size(); ++rank) {
+      MPI_Send(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD);
+    }
+  } else {
+    second.start(round);
+    MPI_Send(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+    MPI_Recv(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    first.start(round);
+  }
+  first.end(round, std::string("the first sum around ") + name);
+  second.end(round, std::string("the second sum around ") + name);
+}
+
+// All of them on a rank that starts two sums before the others come to any.
+void make_before(const char* name, Make make, int round) {
+  Sum first, second;
+  if (world_rank() == 0) {
+    first.start(round);
+    second.start(round);
+    make();
+  }
+  PMPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() != 0) {
+    second.start(round);
+    first.start(round);
+  }
+  first.end(round, std::string("the first sum after ") + name);
+  second.end(round, std::string("the second sum after ") + name);
+}
+
+}  // namespace
+}  // namespace mpi_test
+
+int main(int argc, char** argv) {
+  using namespace mpi_test;
+  begin(argc, argv);
+  for (int round = 0; round < 30; ++round) {
+    for (const auto& [name, make] : kMakes) {
+      make_between(name, make, round);
+      make_before(name, make, round);
+    }
+    start_alone();
+  }
+  return end();
+}
