@@ -39,13 +39,13 @@ class SharedMeeting {
   Meeting* meeting_ = nullptr;
 };
 
-// Gives this process the rank-th of the cores that may be used, if there are enough for all: two
-// ranks that happen to share a core wait for its time slices.
-void take_core(int rank, int ranks, bool one_core) {
+// Gives this process one of the cores that may be used. If there are enough for all, its own: two
+// ranks that happen to share a core wait for its time slices. Else the one that it has in a
+// simulation, too (sim/cores.h).
+void take_core(int rank, bool one_core) {
   cpu_set_t usable;
   if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
-  if (!one_core && CPU_COUNT(&usable) < ranks) return;
-  if (one_core) rank = 0;
+  rank = one_core ? 0 : rank % CPU_COUNT(&usable);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &usable) || rank-- > 0) continue;
     cpu_set_t own;
@@ -67,7 +67,7 @@ void enter_network_of(pid_t node) {
 void take_seat(const Seats& seats, int rank, int ranks) {
   if (!seats.nodes.empty()) enter_network_of(seats.nodes.at(static_cast<std::size_t>(rank)));
   const bool crowded = seats.one_core || ranks > usable_cores();
-  take_core(rank, ranks, seats.one_core);
+  take_core(rank, seats.one_core);
   // NOLINTBEGIN(concurrency-mt-unsafe): there is one thread yet
   if (seats.between_nodes) setenv("CARILLON_NODE_RANKS", "1", 1);
   if (crowded) setenv("CARILLON_CROWDED", "1", 0);

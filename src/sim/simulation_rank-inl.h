@@ -162,19 +162,20 @@ void Simulation<kFull>::wake_at(std::uint32_t id, std::int64_t time) {
 template <bool kFull>
 bool Simulation<kFull>::take_core(std::uint32_t rank, std::int64_t ready) {
   if (cores_.has(rank)) return true;
-  const auto time = cores_.claim(rank, std::max(ready, now_));
-  if (time) states_[rank].cpu = std::max(states_[rank].cpu, *time);
-  return time.has_value();
+  std::optional<std::int64_t> again;
+  if (cores_.claim(rank, std::max(ready, now_), now_, &again)) {
+    states_[rank].cpu = std::max(states_[rank].cpu, now_);
+    return true;
+  }
+  if (again) wake_at(rank, *again);
+  return false;
 }
 
 // It waits, or has ended.
 template <bool kFull>
 void Simulation<kFull>::leave_core(std::uint32_t rank) {
   const auto turn = cores_.leave(rank, states_[rank].cpu);
-  if (!turn) return;
-  RankState& next = states_[turn->rank];
-  next.cpu = std::max(next.cpu, turn->time);
-  wake_at(turn->rank, next.cpu);
+  if (turn) wake_at(turn->rank, turn->time);
 }
 
 template <bool kFull>

@@ -64,6 +64,47 @@ TEST(Cores, WhoWaitsLeavesTheCore) {
   EXPECT_EQ(simulated(hand_job(2, 2, there_and_back), with_cores(2)).latency_ps, 2 * apart);
 }
 
+// Ranks 0 and 2 share a core and wait for rank 1, which has one of its own: it copies first, puts
+// to rank 2 and then to rank 0.
+template <int kCopies>
+void late_puts(const Call& call, Builder& b) {
+  if (call.rank == 1) {
+    for (int i = 0; i < kCopies; ++i) b.copy(b.output({0, 8}), b.input({0, 8}));
+    b.put(2, b.input({0, 8}));
+    b.put(0, b.input({0, 8}));
+  } else {
+    b.wait(1);
+  }
+}
+
+std::vector<std::int64_t> times_of(void (*emit)(const Call&, Builder&), std::int64_t seen_ps) {
+  Machine m = with_cores(2);
+  m.shared_memory.latency_ps = seen_ps;
+  return simulated(hand_job(3, 3, emit), m, sim::Options{.rank_times = true}).rank_ps;
+}
+
+TEST(Cores, WhoWaitTakeTurnsInLooking) {
+  // Rank 2 first looks after one switch; then rank 0 after two, rank 2 after three, and so on.
+  const auto until_third = times_of(late_puts<12>, kSeen);
+  EXPECT_EQ(until_third[2], 3 * kSwitch + kOverhead);
+  // What rank 0 waits for is there by its fourth turn, which comes after what rank 2 has done.
+  EXPECT_EQ(until_third[0], 3 * kSwitch + kOverhead + kSwitch + kOverhead);
+  const auto after_third = times_of(late_puts<15>, kSeen);  // which it is too late for
+  EXPECT_EQ(after_third[0], 4 * kSwitch + kOverhead);
+  EXPECT_EQ(after_third[2], 4 * kSwitch + kOverhead + kSwitch + kOverhead);
+}
+
+TEST(Cores, WhoLeavesHasLookedOnceMore) {
+  constexpr int kCopies = 4;
+  constexpr std::int64_t kSent = kCopies * kCopy + kOverhead;
+  // Rank 2 has nothing more to do after the first switch, and looks as long as a message takes it.
+  const std::int64_t last = kSwitch + kOverhead;
+  EXPECT_EQ(times_of(late_puts<kCopies>, last - kSent)[2], last + kOverhead);
+  // Too late, and then rank 0's turn comes first, for which there is something by then, too.
+  EXPECT_EQ(times_of(late_puts<kCopies>, last - kSent + 1)[2],
+            2 * kSwitch + kOverhead + kSwitch + kOverhead);
+}
+
 TEST(Cores, NodesOfOneHostShareThem) {
   Machine m = with_cores(1);
   m.network.latency_ps = 1;
