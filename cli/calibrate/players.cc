@@ -41,7 +41,7 @@ class SharedMeeting {
 
 // Gives this process one of the cores that may be used. If there are enough for all, its own: two
 // ranks that happen to share a core wait for its time slices. Else the one that it has in a
-// simulation, too (sim/cores.h).
+// simulation of a machine with as many (sim/cores.h).
 void take_core(int rank, bool one_core) {
   cpu_set_t usable;
   if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;

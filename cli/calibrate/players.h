@@ -20,7 +20,7 @@ inline constexpr int kMaxPlayers = 16;
 /// Where the ranks are.
 struct Seats {
   bool between_nodes = false;  ///< each rank counts as a node
-  bool one_core = false;       ///< all share one core; else each has its own, if there are enough
+  bool one_core = false;       ///< all share one core; else they are spread over those there are
   /// Whether long messages are read in the sender's own memory.
   enum class Lending { kNever, kAsSet, kAlways };
   Lending lending = Lending::kAsSet;

@@ -385,7 +385,7 @@ bool is_copied_for_checks(MPI_Comm comm) {
 MPI_Comm copy_for_checks(MPI_Comm comm) {
   const std::lock_guard lock(checks_made().mutex);
   const Channel* const channel = known_channel(comm);
-  return channel == nullptr ? comm : channel->own.comm();
+  return channel == nullptr || channel->size == 1 ? comm : channel->own.comm();
 }
 
 void await_copy(MPI_Comm comm) {

@@ -6,10 +6,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <utility>
 
 #include "attributes.h"
 #include "check.h"
 #include "flight.h"
+#include "process.h"
 #include "thread_cache.h"
 
 namespace carillon::shim {
@@ -26,7 +29,14 @@ constexpr bool kTriesAtOnce = true;
 #endif
 
 // Of a rank that has died its copies are under way for ever.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kPatience{60};
+// Of one look the last step may be what lets a copy get on that the first step has looked at.
+constexpr int kLooks = 3;
+
+constexpr std::size_t kDirect = 32;  // ranks that tell each other by messages of their own
+// Nothing is in them.
+constexpr std::array<std::byte, kDirect> kTold{};
+std::array<std::byte, kDirect> g_heard{};
 
 // Only counts: nobody reads anything else by them.
 std::atomic<int> g_under_way = 0;
@@ -34,8 +44,8 @@ std::atomic<int> g_coming_to_an_end = 0;  // of these: all ranks have come
 
 }  // namespace
 
-// Who has begun need not get progress for the others to know it: in a barrier he would have to pass
-// on what he hears, and they could know too late.
+// A rank that has begun tells all others itself: in a barrier they would depend on the progress of
+// those between, and could know too late.
 int CommCopy::begin_coming(MPI_Comm original) {
   static constexpr auto kOffsets = [] {
     std::array<int, kDirect> offsets{};
@@ -50,8 +60,8 @@ int CommCopy::begin_coming(MPI_Comm original) {
   int size = 0;
   host().Comm_size(original, &size);
   if (static_cast<std::size_t>(size) > kDirect) return host().Ibarrier(original, &coming_);
-  return host().Ialltoallv(told_.data(), kCounts.data(), kOffsets.data(), g_host.byte,
-                           heard_.data(), kCounts.data(), kOffsets.data(), g_host.byte, original,
+  return host().Ialltoallv(kTold.data(), kCounts.data(), kOffsets.data(), g_host.byte,
+                           g_heard.data(), kCounts.data(), kOffsets.data(), g_host.byte, original,
                            &coming_);
 }
 
@@ -61,7 +71,7 @@ int CommCopy::begin(MPI_Comm original) {
   if (status != MPI_SUCCESS) return status;
   status = host().Comm_idup(original, &comm_, &copying_);
   if (status != MPI_SUCCESS) return status;
-  begun_ = true;
+  begun_ = under_way_ = true;
   g_under_way.fetch_add(1, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
@@ -72,16 +82,22 @@ int CommCopy::test(int* there) {
   if (kTriesAtOnce && !all_have_come_) {
     int come = 0;
     const int status = host().Test(&coming_, &come, MPI_STATUS_IGNORE);
+    if (status != MPI_SUCCESS) end();
     if (status != MPI_SUCCESS || come == 0) return status;
     all_have_come_ = true;
     g_coming_to_an_end.fetch_add(1, std::memory_order_relaxed);
   }
   const int status = host().Test(&copying_, there, MPI_STATUS_IGNORE);
-  if (status != MPI_SUCCESS || *there == 0) return status;
-  there_ = true;
-  if (kTriesAtOnce) g_coming_to_an_end.fetch_sub(1, std::memory_order_relaxed);
+  there_ = status == MPI_SUCCESS && *there != 0;
+  if (there_ || status != MPI_SUCCESS) end();
+  return status;
+}
+
+// It is there, or never will be.
+void CommCopy::end() {
+  if (!std::exchange(under_way_, false)) return;
+  if (all_have_come_) g_coming_to_an_end.fetch_sub(1, std::memory_order_relaxed);
   g_under_way.fetch_sub(1, std::memory_order_relaxed);
-  return MPI_SUCCESS;
 }
 
 void CommCopy::free() {
@@ -91,18 +107,25 @@ void CommCopy::free() {
 }
 
 bool copies_are_in_the_way() {
-  return kTriesAtOnce && g_under_way.load(std::memory_order_relaxed) > 1;
+  return kTriesAtOnce && g_under_way.load(std::memory_order_relaxed) > 0;
 }
 
 void let_copies_pass() {
-  if (t_cache.depth > 0) return;
+  if (t_cache.depth > 0 || is_sweeping()) return;
   const auto until = Clock::now() + kPatience;
-  do {
+  for (int looks = 0; copies_are_in_the_way() && looks < kLooks; ++looks) {
     advance_checks();
     advance_flights();
-    if (g_coming_to_an_end.load(std::memory_order_relaxed) == 0) return;
+    if (g_coming_to_an_end.load(std::memory_order_relaxed) == 0) continue;
+    looks = 0;
+    if (Clock::now() > until) {
+      return say(
+          "a copy of a communicator has not come to its end in %d s: a rank has ended, or is "
+          "without MPI all that time",
+          static_cast<int>(kPatience.count()));
+    }
     sched_yield();
-  } while (copies_are_in_the_way() && Clock::now() < until);
+  }
 }
 
 }  // namespace carillon::shim

@@ -3,9 +3,6 @@
 // Copies of communicators that are made for carillon while the program goes on.
 #pragma once
 
-#include <array>
-#include <cstddef>
-
 #include "host.h"
 
 namespace carillon::shim {
@@ -18,8 +15,6 @@ namespace carillon::shim {
 /// meanwhile tries again and again at once, without progress for anything else: he stands still for
 /// ever, if a copy that he would have to let get on first is under way, and another one besides. So
 /// makers of such communicators call let_copies_pass() first.
-///
-/// Must stay where it is from begin() until it is there.
 class CommCopy {
  public:
   /// On all ranks, between the same collectives on `original`. The host's status.
@@ -33,21 +28,28 @@ class CommCopy {
   void free();
 
  private:
-  static constexpr std::size_t kDirect = 32;  // ranks that tell each other at once
-
   [[nodiscard]] int begin_coming(MPI_Comm original);
+  void end();
 
   MPI_Comm comm_{};
   MPI_Request copying_{};
   MPI_Request coming_{};  // of all ranks
-  std::array<std::byte, kDirect> told_{}, heard_{};
   bool begun_ = false, there_ = false, all_have_come_ = false;
+  bool under_way_ = false;  // and counted
 };
 
 /// Whether makers of communicators of one rank may have to wait.
 [[nodiscard]] bool copies_are_in_the_way();
 /// Waits for the copies to which all ranks have come: they need nothing more than that all make
-/// progress. (Who has yet to come to the others may wait for what this rank does next.)
+/// progress. (Who has yet to come to the others may wait for what this rank does next.) Says so if
+/// that takes a minute, and waits no longer then.
 void let_copies_pass();
+/// Before a maker of what is of the ranks of a communicator or group: that, if it is of one rank.
+template <typename Object>
+void let_pass_if_alone(int (*size_of)(Object, int*), Object object) {
+  if (!copies_are_in_the_way()) return;
+  int size = 0;
+  if (size_of(object, &size) == MPI_SUCCESS && size == 1) let_copies_pass();
+}
 
 }  // namespace carillon::shim

@@ -404,6 +404,8 @@ void await_team(MPI_Comm comm) {
 
 bool settles_slowly() { return any_flights() && g_agreeing.load(std::memory_order_relaxed) > 0; }
 
+bool is_sweeping() { return t_sweeping; }
+
 void advance_flights() {
   if (!any_flights() || t_sweeping || t_cache.depth > 0) return;
   const bool threaded = process().threaded;

@@ -134,6 +134,8 @@ void await_team(MPI_Comm comm);
 /// Whether something may need more than the progress that carillon makes while it waits.
 bool settles_slowly();
 
+/// Whether this thread is within advance_flights().
+bool is_sweeping();
 /// Moves everything on and completes the handles of what has ended. Does nothing within itself,
 /// or while carillon is calling the host.
 void advance_flights();

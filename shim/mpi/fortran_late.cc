@@ -105,6 +105,8 @@ CARILLON_FOR_FORTRAN(Comm_disconnect, (MPI_Comm * comm), (comm))
   CARILLON_FOR_FORTRAN(name, parameters, arguments)
 #include "makers.def"
 #undef CARILLON_MAKER
+CARILLON_FOR_FORTRAN(Comm_idup, (MPI_Comm comm, MPI_Comm* made, MPI_Request* request),
+                     (comm, made, request))
 CARILLON_FOR_FORTRAN(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made),
                      (comm, group, tag, made))
 CARILLON_FOR_FORTRAN(Intercomm_merge, (MPI_Comm inter, int high, MPI_Comm* merged),

@@ -27,14 +27,8 @@ void await_copies(MPI_Comm comm) {
 
 namespace {
 
-template <typename Object>
-void let_pass_if_alone(int (*size_of)(Object, int*), Object object) {
-  if (!copies_are_in_the_way()) return;
-  int size = 0;
-  if (size_of(object, &size) == MPI_SUCCESS && size == 1) let_copies_pass();
-}
-
 void before_making(MPI_Comm comm) {
+  if (comm == g_host.comm_null) return;
   await_copies(comm);
   let_pass_if_alone(host().Comm_size, comm);
 }
@@ -44,7 +38,7 @@ void before_copying(MPI_Comm comm) {
 #ifdef OPEN_MPI
   await_copies(comm);
 #else
-  let_pass_if_alone(host().Comm_size, comm);
+  if (comm != g_host.comm_null) let_pass_if_alone(host().Comm_size, comm);
 #endif
 }
 

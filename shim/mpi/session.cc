@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "comm_copy.h"
 #include "fortran.h"
 #include "process.h"
 #include "thread_cache.h"
@@ -115,6 +116,7 @@ CARILLON_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag,
                                                MPI_Errhandler errhandler, MPI_Comm* comm) {
   const auto create = host().Comm_create_from_group;
   if (create == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
+  carillon::shim::let_pass_if_alone(host().Group_size, group);
   const int status = create(group, tag, info, errhandler, comm);
   if (status == MPI_SUCCESS && *comm != carillon::shim::g_host.comm_null) {
     carillon::shim::start_group(*comm, "MPI_Comm_create_from_group");

@@ -194,7 +194,7 @@ constexpr std::array kFields = {
     node<&Node::cores>("cores", kCount, kMust, "cores of a node"),
     node<&Node::ranks>("ranks", kCount, kMust, "ranks placed on a node unless asked otherwise"),
     node<&Node::switch_ps>("switch_ns", kNs, kMay,
-                           "from when a rank waits to when another one goes on, on one core"),
+                           "from when a rank waits to when the next one of its core goes on"),
     node<&Node::nodes_per_host>("nodes_per_host", kCount, kMay,
                                 "nodes of a virtual cluster that share their host's cores"),
     node<&Node::shared_ps>("shared_ns", kNs, kMay,

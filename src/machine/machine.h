@@ -192,8 +192,8 @@ struct Topology {
 struct Node {
   std::int32_t cores = 1024;
   std::int32_t ranks = 1;  ///< ranks placed on a node unless asked otherwise
-  /// From when a rank waits to when another one goes on, where ranks share cores. Zero: they never
-  /// do.
+  /// From when a rank waits to when the next one of its core looks whether it can go on, where
+  /// ranks share cores. Zero: they never do.
   std::int64_t switch_ps = 0;
   /// So many nodes are processes of one host and share its cores: a virtual cluster.
   std::int32_t nodes_per_host = 1;

@@ -346,6 +346,7 @@ void Simulation<kFull>::end(std::uint32_t id, std::int64_t end) {
   if constexpr (kFull) {
     if (replay_) return end_member(id, end);
   }
+  if (cores_.are_shared()) cores_.end(id);
   const std::int64_t taken = end - begin_of(id);
   report_.rank_sum_ps += taken;
   report_.rank_max_ps = std::max(report_.rank_max_ps, taken);

@@ -232,6 +232,7 @@ void Simulation<kFull>::end_actor(std::uint32_t rank) {
   Actor& actor = replay_->actors[rank];
   actor.ended = true;
   actor.doing = nullptr;
+  if (cores_.are_shared()) cores_.end(rank);
   if (actor.since_ps > last_end_ || ended_ == 0) {
     last_end_ = actor.since_ps;
     last_rank_ = rank;

@@ -109,6 +109,36 @@ void make_between(const char* name, Make make, int round) {
   second.end(round, std::string("the second sum around ") + name);
 }
 
+#ifndef OPEN_MPI
+// A copy that the program makes itself, to which the others come late, and a sum.
+void make_beside_copy(const char* name, Make make, int round) {
+  constexpr int kTag = 11;
+  Sum sum;
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Request copying = MPI_REQUEST_NULL;
+  int token = round;
+  if (world_rank() == 0) {
+    MPI_Comm_idup(MPI_COMM_WORLD, &made, &copying);
+    sum.start(round);
+    for (int rank = 1; rank < world_size(); ++rank) {
+      MPI_Recv(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    make();
+    for (int rank = 1; rank < world_size(); ++rank) {
+      MPI_Send(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD);
+    }
+  } else {
+    sum.start(round);
+    MPI_Send(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+    MPI_Recv(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Comm_idup(MPI_COMM_WORLD, &made, &copying);
+  }
+  MPI_Wait(&copying, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&made);
+  sum.end(round, std::string("a sum beside a copy and ") + name);
+}
+#endif
+
 // All of them on a rank that starts two sums before the others come to any.
 void make_before(const char* name, Make make, int round) {
   Sum first, second;
@@ -136,6 +166,9 @@ int main(int argc, char** argv) {
     for (const auto& [name, make] : kMakes) {
       make_between(name, make, round);
       make_before(name, make, round);
+#ifndef OPEN_MPI  // whose copies hold each other up
+      make_beside_copy(name, make, round);
+#endif
     }
     start_alone();
   }

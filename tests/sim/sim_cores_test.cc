@@ -105,6 +105,20 @@ TEST(Cores, WhoLeavesHasLookedOnceMore) {
             2 * kSwitch + kOverhead + kSwitch + kOverhead);
 }
 
+void late_put_to_one(const Call& call, Builder& b) {
+  if (call.rank < 2) {
+    for (int i = 0; i < 15 * call.rank + 1; ++i) b.copy(b.output({0, 8}), b.input({0, 8}));
+  }
+  if (call.rank == 1) b.put(2, b.input({0, 8}));
+  if (call.rank == 2) b.wait(1);
+}
+
+TEST(Cores, WhoHasEndedTakesNoTurns) {
+  const auto times = times_of(late_put_to_one, kSeen);
+  EXPECT_EQ(times[0], kCopy);
+  EXPECT_EQ(times[2], 16 * kCopy + kOverhead + kSeen + kOverhead);
+}
+
 TEST(Cores, NodesOfOneHostShareThem) {
   Machine m = with_cores(1);
   m.network.latency_ps = 1;
