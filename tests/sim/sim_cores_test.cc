@@ -77,10 +77,11 @@ void late_puts(const Call& call, Builder& b) {
   }
 }
 
-std::vector<std::int64_t> times_of(void (*emit)(const Call&, Builder&), std::int64_t seen_ps) {
+std::vector<std::int64_t> times_of(void (*emit)(const Call&, Builder&), std::int64_t seen_ps,
+                                   Rank ranks = 3) {
   Machine m = with_cores(2);
   m.shared_memory.latency_ps = seen_ps;
-  return simulated(hand_job(3, 3, emit), m, sim::Options{.rank_times = true}).rank_ps;
+  return simulated(hand_job(ranks, ranks, emit), m, sim::Options{.rank_times = true}).rank_ps;
 }
 
 TEST(Cores, WhoWaitTakeTurnsInLooking) {
@@ -117,6 +118,24 @@ TEST(Cores, WhoHasEndedTakesNoTurns) {
   const auto times = times_of(late_put_to_one, kSeen);
   EXPECT_EQ(times[0], kCopy);
   EXPECT_EQ(times[2], 16 * kCopy + kOverhead + kSeen + kOverhead);
+}
+
+// Ranks 0, 2, 4 and 6 share a core.
+void late_puts_to_four(const Call& call, Builder& b) {
+  if (call.rank == 1) {
+    for (int i = 0; i < 25; ++i) b.copy(b.output({0, 8}), b.input({0, 8}));
+    for (const Rank to : {4, 0, 2, 6}) b.put(to, b.input({0, 8}));
+  } else if (call.rank % 2 == 0) {
+    b.wait(1);
+  }
+}
+
+TEST(Cores, TheNextOneLooksAfterWhoHasEnded) {
+  const auto times = times_of(late_puts_to_four, kSeen, 7);
+  EXPECT_EQ(times[4], 6 * kSwitch + kOverhead);  // its second turn; that of rank 2 was too early
+  EXPECT_EQ(times[6], times[4] + kSwitch + kOverhead);
+  EXPECT_EQ(times[0], times[6] + kSwitch + kOverhead);
+  EXPECT_EQ(times[2], times[0] + kSwitch + kOverhead);
 }
 
 TEST(Cores, NodesOfOneHostShareThem) {
