@@ -11,10 +11,10 @@ namespace carillon::shim {
 /// come to its collectives in another order.)
 ///
 /// MPICH finds the number of a new communicator in tries of all its ranks; of those that have
-/// failed in their first one, one at a time gets on. One who makes a communicator of one rank
-/// meanwhile tries again and again at once, without progress for anything else: he stands still for
-/// ever, if a copy that he would have to let get on first is under way, and another one besides. So
-/// makers of such communicators call let_copies_pass() first.
+/// failed in their first one, one at a time gets on. A rank that makes a communicator of itself
+/// alone meanwhile tries again and again at once, without progress for anything else: it stands
+/// still for ever, if a copy that it would have to let get on first is under way, and another one
+/// besides. So makers of such communicators call let_copies_pass() first.
 class CommCopy {
  public:
   /// On all ranks, between the same collectives on `original`. The host's status.

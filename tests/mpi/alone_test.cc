@@ -87,25 +87,35 @@ struct Sum {
   }
 };
 
+// Rank 0 makes something after what the others have done before this, and before what they do next.
+void make_in_between(Make make) {
+  constexpr int kTag = 9;
+  int token = world_rank();
+  if (world_rank() != 0) {
+    MPI_Send(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD);
+    MPI_Recv(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return;
+  }
+  for (int rank = 1; rank < world_size(); ++rank) {
+    MPI_Recv(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    check(token == rank, "a message before something is made");
+  }
+  make();
+  for (int rank = 1; rank < world_size(); ++rank) {
+    MPI_Send(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD);
+  }
+}
+
 // Rank 0 starts two sums, the others at first only the second one, until rank 0 has made something.
 void make_between(const char* name, Make make, int round) {
-  constexpr int kTag = 9;
   Sum first, second;
-  int token = round;
   if (world_rank() == 0) {
     first.start(round);
     second.start(round);
-    for (int rank = 1; rank < world_size(); ++rank) {
-      MPI_Recv(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    make();
-    for (int rank = 1; rank < world_size(); ++rank) {
-      MPI_Send(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD);
-    }
+    make_in_between(make);
   } else {
     second.start(round);
-    MPI_Send(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD);
-    MPI_Recv(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    make_in_between(nullptr);
     first.start(round);
   }
   first.end(round, std::string("the first sum around ") + name);
@@ -115,25 +125,16 @@ void make_between(const char* name, Make make, int round) {
 #ifndef OPEN_MPI
 // A copy that the program makes itself, to which the others come late, and a sum.
 void make_beside_copy(const char* name, Make make, int round) {
-  constexpr int kTag = 11;
   Sum sum;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Request copying = MPI_REQUEST_NULL;
-  int token = round;
   if (world_rank() == 0) {
     MPI_Comm_idup(MPI_COMM_WORLD, &made, &copying);
     sum.start(round);
-    for (int rank = 1; rank < world_size(); ++rank) {
-      MPI_Recv(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    make();
-    for (int rank = 1; rank < world_size(); ++rank) {
-      MPI_Send(&token, 1, MPI_INT, rank, kTag, MPI_COMM_WORLD);
-    }
+    make_in_between(make);
   } else {
     sum.start(round);
-    MPI_Send(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD);
-    MPI_Recv(&token, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    make_in_between(nullptr);
     MPI_Comm_idup(MPI_COMM_WORLD, &made, &copying);
   }
   MPI_Wait(&copying, MPI_STATUS_IGNORE);
