@@ -298,13 +298,12 @@ void Run::scatter(const std::byte* from, const Instruction& in, const Strand& st
 }
 
 template <typename Clock>
-bool Run::put(const Instruction& in, const Strand& strand, Clock& clock) {
+bool Run::put(const Instruction& in, Strand& strand, Clock& clock) {
   return write_message(in, strand, {number_of(in, strand), 0, in.length}, clock);
 }
 
 template <typename Clock>
-bool Run::write_message(const Instruction& in, const Strand& strand, const Part& part,
-                        Clock& clock) {
+bool Run::write_message(const Instruction& in, Strand& strand, const Part& part, Clock& clock) {
   const auto& [number, offset, length] = part;
   shm::Endpoint& endpoint = team_->endpoint();
   const ChannelUse& channel = plan_->uses[in.use];
@@ -345,8 +344,8 @@ bool Run::write_message(const Instruction& in, const Strand& strand, const Part&
 }
 
 template <typename Clock>
-bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& line,
-                      const Part& part, std::uint8_t* kind, Clock& clock) {
+bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, const Part& part,
+                      std::uint8_t* kind, Clock& clock) {
   const auto& [number, offset, length] = part;
   Engine& engine = team_->engine();
   const ChannelUse& channel = plan_->uses[in.use];
@@ -361,11 +360,14 @@ bool Run::write_large(const Instruction& in, const Strand& strand, shm::Line& li
     engine.traffic().in_place_bytes += bytes;
     *kind = shm::kReference;
     references_.push_back({in.use, number});
-  } else if (could_lend && may_lend(in, strand, channel)) {
-    ref.offset = reinterpret_cast<std::uint64_t>(source);
+  } else if (could_lend && lends(in, strand, channel, offset)) {
+    const shm::LentRef lent{reinterpret_cast<std::uint64_t>(source), bytes, bytes_behind(in, part)};
     *kind = shm::kLent;
     engine.traffic().lent_bytes += bytes;
     references_.push_back({in.use, number});
+    engine.lending().note_sent(node_rank_of_reader(channel));
+    std::memcpy(line.payload, &lent, sizeof lent);
+    return true;
   } else {
     ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
                                             .peer = reader_of(channel),
@@ -418,9 +420,11 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     return true;
   }
   if (kind == shm::kLent) {
-    shm::ChunkRef lent;
+    shm::LentRef lent;
     std::memcpy(&lent, line.payload, sizeof lent);
-    *received = {.length = static_cast<std::int64_t>(lent.length), .lent = lent.offset};
+    *received = {.length = static_cast<std::int64_t>(lent.length),
+                 .lent = lent.address,
+                 .behind = lent.behind};
     return true;
   }
   if (kind == shm::kWithdrawn) {
@@ -455,7 +459,7 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
 }
 
 // Sends (run_two_sided.cc) are written like puts.
-template bool Run::write_message(const Instruction&, const Strand&, const Part&, NoClock&);
-template bool Run::write_message(const Instruction&, const Strand&, const Part&, LapClock&);
+template bool Run::write_message(const Instruction&, Strand&, const Part&, NoClock&);
+template bool Run::write_message(const Instruction&, Strand&, const Part&, LapClock&);
 
 }  // namespace carillon

@@ -140,6 +140,7 @@ class Run {
     /// Messages of the current send or recv already moved; aggregate: its ticket, from 1 on.
     std::int64_t stream = 0;
     int read_ahead = 0;  // lent messages that have landed before their wait
+    bool lends = false;  // the current send
     bool finished = false;
   };
   struct Use {
@@ -164,6 +165,7 @@ class Run {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
     std::uint64_t lent = 0;                   // the data are still at this address of the writer's
+    std::uint64_t behind = 0;                 // and so many of the messages after this one behind
     const std::byte* exposure = nullptr;      // the data are still where this says
     bool landed = false;                      // and have been got to where they may stay
     const std::byte* announcement = nullptr;  // the data are sent when they are awaited
@@ -187,7 +189,7 @@ class Run {
   template <typename Clock>
   bool advance(Strand& strand, int polls, Clock& clock);
   template <typename Clock>
-  bool put(const Instruction& in, const Strand& strand, Clock& clock);
+  bool put(const Instruction& in, Strand& strand, Clock& clock);
   template <typename Clock>
   bool send(const Instruction& in, Strand& strand, Clock& clock);
   template <typename Clock>
@@ -198,7 +200,7 @@ class Run {
   bool receive_from_node(const Instruction& in, const Strand& strand);
   bool settle(const Result<bool>& moved);
   template <typename Clock>
-  bool write_message(const Instruction& in, const Strand& strand, const Part& part, Clock& clock);
+  bool write_message(const Instruction& in, Strand& strand, const Part& part, Clock& clock);
   template <typename Clock>
   bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
                     Clock& clock);
@@ -246,6 +248,9 @@ class Run {
   [[nodiscard]] bool lasts(const Instruction& in) const;
   [[nodiscard]] bool may_lend(const Instruction& in, const Strand& strand,
                               const ChannelUse& channel) const;
+  bool lends(const Instruction& in, Strand& strand, const ChannelUse& channel,
+             std::int64_t offset) const;
+  [[nodiscard]] std::uint64_t bytes_behind(const Instruction& in, const Part& part) const;
   [[nodiscard]] int node_rank_of_reader(const ChannelUse& channel) const;
   [[nodiscard]] bool times_taking(const Strand& strand, const std::byte* data,
                                   std::int64_t bytes) const;
@@ -253,6 +258,7 @@ class Run {
   [[nodiscard]] bool is_streamed(const Strand& strand) const {
     return strand.loop != 0 && plan_->one_way;
   }
+  [[nodiscard]] bool reduces() const;
   [[nodiscard]] shm::Taken how_taken(const Strand& strand) const;
   [[nodiscard]] const Lent* read_here(const std::byte* data) const;
   void learn_taking(const Strand& strand, const std::byte* data,
@@ -264,9 +270,11 @@ class Run {
                                             const Landing& to) const;
   int lent_after(std::uint16_t use, std::uint64_t number, const Received& received,
                  std::int64_t most);
+  std::int64_t read_with(const Instruction& in, Strand& strand, std::uint64_t number,
+                         const Landing& to, const Received& received);
   bool wait(const Instruction& in, Strand& strand, int polls);
   template <typename Clock>
-  bool write_large(const Instruction& in, const Strand& strand, shm::Line& line, const Part& part,
+  bool write_large(const Instruction& in, Strand& strand, shm::Line& line, const Part& part,
                    std::uint8_t* kind, Clock& clock);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
   void fail_unreachable(int rank, const Status& why);

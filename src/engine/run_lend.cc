@@ -14,6 +14,12 @@
 #include "engine/team.h"
 
 namespace carillon {
+namespace {
+
+// By one call of the system, in which nothing else moves on.
+constexpr std::uint64_t kMostAtOnce = 1048576;
+
+}  // namespace
 
 // Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
 bool Run::lasts(const Instruction& in) const {
@@ -24,6 +30,10 @@ bool Run::lasts(const Instruction& in) const {
 bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel) const {
   if (in.piece_count != 0) return false;
   const Engine& engine = team_->engine();
+  const bool learns = engine.settings().lend_bytes < 0;
+  if (learns && reduces() &&
+      team_->limits().node_size(team_->rank(), team_->size()) > kMostLendingReducers)
+    return false;
   shm::Endpoint& endpoint = team_->endpoint();
   bool preferred = false;  // by one
   const auto can = [&](int rank) {
@@ -42,8 +52,22 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse
   } else if (!can(channel.peer)) {
     return false;
   }
-  if (engine.settings().lend_bytes > 0) return true;
+  if (!learns) return true;
   return preferred != engine.lending().tries(node_rank_of_reader(channel));
+}
+
+// All messages of a send go one way, so that its reader may read them with the first one.
+bool Run::lends(const Instruction& in, Strand& strand, const ChannelUse& channel,
+                std::int64_t offset) const {
+  if (in.action != Action::kSend) return may_lend(in, strand, channel);
+  if (offset == 0) strand.lends = may_lend(in, strand, channel);
+  return strand.lends;
+}
+
+// How many of a send's bytes are lent after this part. They are all where they stay.
+std::uint64_t Run::bytes_behind(const Instruction& in, const Part& part) const {
+  if (in.action != Action::kSend) return 0;
+  return static_cast<std::uint64_t>(length_of(in.a, in.length) - part.offset - part.length);
 }
 
 // -1: there are several.
@@ -54,12 +78,14 @@ int Run::node_rank_of_reader(const ChannelUse& channel) const {
 
 // What the collective's readers do with most of its messages.
 shm::Taken Run::how_taken(const Strand& strand) const {
-  const Reduction& reduction = binding_.reduction;
-  const bool reduces = reduction.kernel != nullptr || reduction.user != nullptr;
   if (is_streamed(strand)) {
-    return reduces ? shm::Taken::kReducedStream : shm::Taken::kCopiedStream;
+    return reduces() ? shm::Taken::kReducedStream : shm::Taken::kCopiedStream;
   }
-  return reduces ? shm::Taken::kReduced : shm::Taken::kCopied;
+  return reduces() ? shm::Taken::kReduced : shm::Taken::kCopied;
+}
+
+bool Run::reduces() const {
+  return binding_.reduction.kernel != nullptr || binding_.reduction.user != nullptr;
 }
 
 // Bytes of a message: has it come by way of shared memory or been read in the sender's, to where it
@@ -92,15 +118,11 @@ void Run::learn_taking(const Strand& strand, const std::byte* data,
   }
 }
 
-// How many of the messages after this one land right behind it: those of a stream, but for a
-// shorter last one, and those of a loop that does nothing but take messages, so that nothing looks
-// early.
+// How many of the messages after this one land right behind it, as in a loop that does nothing but
+// take messages, so that nothing looks early; those of a recv are announced with its first.
 std::int64_t Run::landing_behind(const Instruction& in, const Strand& strand,
                                  const Landing& to) const {
   const auto length = static_cast<std::int64_t>(to.bytes.size());
-  if (in.action == Action::kRecv) {
-    return (length_of(in.dst, in.length) - to.part.offset) / length - 1;
-  }
   if (strand.loop == 0 || in.index_stride != 1 || in.a.stride != length) return 0;
   for (const Instruction* i = &plan_->code[strand.loop]; i->action != Action::kEndRepeat; ++i) {
     const bool takes = i->action == Action::kCopy || i->action == Action::kRelease || i == &in;
@@ -121,6 +143,23 @@ int Run::lent_after(std::uint16_t use, std::uint64_t number, const Received& rec
     ++after;
   }
   return after;
+}
+
+// How many bytes one call reads from there on, and which messages after this one that makes.
+std::int64_t Run::read_with(const Instruction& in, Strand& strand, std::uint64_t number,
+                            const Landing& to, const Received& received) {
+  const std::int64_t length = received.length;
+  if (in.action != Action::kRecv) {
+    strand.read_ahead = lent_after(in.use, number, received, landing_behind(in, strand, to));
+    return length * (1 + strand.read_ahead);
+  }
+  const std::int64_t room = length_of(in.dst, in.length) - to.part.offset - length;
+  const std::int64_t slot = plan_->slot_bytes;
+  std::int64_t behind = std::min(
+      room, static_cast<std::int64_t>(std::min<std::uint64_t>(received.behind, kMostAtOnce)));
+  if (behind < room) behind -= behind % slot;
+  strand.read_ahead = static_cast<int>((behind + slot - 1) / slot);
+  return length + behind;
 }
 
 // Where the message that an instruction takes is read to, if it lands nowhere.
@@ -150,11 +189,10 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     --strand.read_ahead;
     return true;
   }
-  if (received->landed) {
-    strand.read_ahead = lent_after(in.use, number, *received, landing_behind(in, strand, to));
-  }
-  if (done()) return false;  // of those, one is of another call, or withdrawn
-  const std::size_t bytes = length * static_cast<std::size_t>(1 + strand.read_ahead);
+  const std::size_t bytes =
+      received->landed ? static_cast<std::size_t>(read_with(in, strand, number, to, *received))
+                       : length;
+  if (done()) return false;  // of those after it, one is of another call, or withdrawn
   const auto begin = Lending::Clock::now();
   const Status status = team_->engine().segment().read_private(
       team_->endpoint().peer(peer).node_rank, received->lent, into, bytes);

@@ -16,6 +16,7 @@ template <typename Clock>
 bool Run::send(const Instruction& in, Strand& strand, Clock& clock) {
   const std::int64_t total = length_of(in.a, in.length);
   const std::int64_t messages = messages_of(in.a.table, total);
+  if (strand.stream == 0) strand.lends = false;
   while (strand.stream < messages) {
     const std::int64_t offset = strand.stream * plan_->slot_bytes;
     const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
@@ -79,6 +80,7 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
     ++strand.stream;
   }
   strand.stream = 0;
+  strand.read_ahead = 0;
   return true;
 }
 

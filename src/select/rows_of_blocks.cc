@@ -67,6 +67,11 @@ constexpr std::array kBlockRows = {
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "allgather.lanes"}),
     Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
+    Row{kAnywhere, 2, kAnyBytes, "allgather.flat"},
+    Row{kCrowded, kFewRanks, kAnyBytes, "allgather.flat"},
+    // Blocks that are read in the sender's memory, and still fit in the caches.
+    from_bytes(48 * kKiB, Row{kAnywhere, 12, 256 * kKiB, "allgather.linear"}),
+    from_bytes(48 * kKiB, Row{kAnywhere, kFewRanks, 128 * kKiB, "allgather.linear"}),
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kCrowded, kAnyRanks, 2 * kKiB, "allgather.bruck"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "allgather.ring"},
@@ -234,7 +239,10 @@ constexpr std::array kBlockRows = {
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise", kByModel},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
-    Row{kAnywhere, kFewRanks, kAnyBytes, "alltoall.flat"},
+    Row{kAnywhere, 2, kAnyBytes, "alltoall.flat"},
+    Row{kAnywhere, 5, 8 * kKiB, "alltoall.flat"},
+    Row{kAnywhere, kFewRanks, 1 * kKiB, "alltoall.flat"},
+    Row{kAnywhere, kFewRanks, kAnyBytes, "alltoall.pairwise"},
     // While all blocks of a rank fit in a slot, it writes them at once.
     Row{kAnywhere, 64, 1 * kKiB, "alltoall.flat"},
     Row{kAnywhere, 128, 512, "alltoall.flat"},

@@ -29,7 +29,10 @@ class Lender {
         schedule_(schedule),
         call_(call),
         lifetimes_(schedule, call),
-        one_way_(is_one_way(schedule)) {}
+        one_way_(is_one_way(schedule)),
+        reduces_(has_reduction(call.shared.collective)),
+        may_lend_(!reduces_ ||
+                  call.limits.node_size(schedule.rank, schedule.ranks) <= kMostLendingReducers) {}
 
   // The copy that a lent message spares, if this wait takes one.
   [[nodiscard]] std::optional<std::size_t> landing(std::size_t wait) const {
@@ -39,10 +42,9 @@ class Lender {
   // Of a put or send; `waited`: the message that its strand has taken last, in the same loop.
   [[nodiscard]] Lending of(std::size_t post, bool in_loop, const std::size_t* waited) const {
     const Op& op = schedule_.ops[post];
-    if (op.src_count != 1) return Lending::kNone;
+    if (op.src_count != 1 || !may_lend_) return Lending::kNone;
     const std::int64_t bytes = length_of(schedule_.src(op), call_.local.tables);
-    const machine::Taking taking{.reduces = has_reduction(call_.shared.collective),
-                                 .streamed = one_way_ && in_loop};
+    const machine::Taking taking{.reduces = reduces_, .streamed = one_way_ && in_loop};
     if (bytes < lent_from_bytes(one_way_) || !is_for_node(call_, schedule_, op.message) ||
         !machine::lending_pays(machine_, bytes, taking)) {
       return Lending::kNone;
@@ -64,7 +66,7 @@ class Lender {
   const Schedule& schedule_;
   const Call& call_;
   Lifetimes lifetimes_;
-  bool one_way_;
+  bool one_way_, reduces_, may_lend_;
 };
 
 }  // namespace

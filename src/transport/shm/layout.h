@@ -64,11 +64,18 @@ inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the write
 inline constexpr std::uint8_t kReference =
     0xFF;  ///< payload lies in the writer's heap, or a window, in place
 
-/// Where a message too long for its line lies: offset from the segment's start (kRemote, kLent: its
-/// address in this process, in the writer's; kReference: there may be Windows::is_reference).
+/// Where a message too long for its line lies: offset from the segment's start (kRemote: its
+/// address in this process; kReference: there may be Windows::is_reference).
 struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
+};
+/// kLent: where it lies in the writer's process, and how many bytes right behind it are messages
+/// after this one, lent too, and may be read with it.
+struct LentRef {
+  std::uint64_t address;
+  std::uint64_t length;
+  std::uint64_t behind;
 };
 
 inline constexpr std::uint64_t make_header(std::uint32_t number, std::uint32_t lag,
