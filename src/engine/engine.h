@@ -307,6 +307,7 @@ class Engine {
   [[nodiscard]] int wait_us(int most_us);
   void progress_lifeline();
   void leave_network();
+  void give_up_on_ended();
   bool owes_multicasts();
   void reap_teams();
   void begin_deferred();

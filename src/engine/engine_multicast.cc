@@ -20,6 +20,7 @@ namespace {
 
 constexpr auto kLeaveWithin = std::chrono::seconds(2);  // unless multicasts are owed
 constexpr auto kBetweenRepairs = std::chrono::milliseconds(1);
+constexpr int kRoundsPerLook = 64;  // at who has ended: it is a system call
 
 }  // namespace
 
@@ -121,10 +122,23 @@ bool Engine::owes_multicasts() {
   return owes;
 }
 
+// Nothing that is on its way, or waits to be, to a process that has died or left ever gets there.
+void Engine::give_up_on_ended() {
+  if (!lifeline_) return;
+  progress_lifeline();
+  for (const int process : network_->waited_for()) {
+    Status reason;
+    if (look_at(process, &reason) == Lifeline::State::kLeft) {
+      network_->give_up_on(process, reason);
+    }
+  }
+}
+
 // Others may still wait for what is on its way, and write to memory of teams that they have not
 // finished with.
 void Engine::leave_network() {
   if (!network_) return;
+  int rounds = 0;
   const auto end = std::chrono::steady_clock::now() + kLeaveWithin;
   while (network_->progress().ok()) {
     reap_teams();
@@ -132,6 +146,7 @@ void Engine::leave_network() {
       return team->spans_nodes() && team->state() == Team::State::kReady;
     });
     if (quiet && network_->idle()) return;
+    if (quiet && ++rounds % kRoundsPerLook == 0) give_up_on_ended();
     if (std::chrono::steady_clock::now() <= end) {
       sched_yield();
     } else if (owes_multicasts()) {

@@ -50,6 +50,7 @@ Result<Buffer*> Buffers::take(std::uint64_t bytes) {
       if (buffer.held || !buffer.operation.done()) continue;
       tell_owner(buffer);
       buffer.owner = nullptr;
+      buffer.process = -1;
       buffer.lends = false;
       buffer.operation.finish({});  // how it went before is no concern of who takes it
       return &buffer;
@@ -69,6 +70,7 @@ void Buffers::forget(const Pair* pair) {
     for (Buffer& buffer : ring.buffers) {
       if (buffer.owner != pair) continue;
       buffer.owner = nullptr;
+      buffer.process = pair->place().process;
       buffer.held = false;
     }
   }
@@ -81,8 +83,12 @@ bool Buffers::none(Is is) const {
   });
 }
 
-bool Buffers::idle() const {
-  return none([](const Buffer& buffer) { return !buffer.operation.done(); });
+bool Buffers::idle(const std::function<bool(int)>& gone) const {
+  return none([&](const Buffer& buffer) {
+    if (buffer.operation.done()) return false;
+    const int process = buffer.owner != nullptr ? buffer.owner->place().process : buffer.process;
+    return process < 0 || !gone(process);
+  });
 }
 
 std::vector<int> Buffers::lent_to(const std::function<bool(const Pair*)>& pairs) const {

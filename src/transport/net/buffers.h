@@ -24,6 +24,7 @@ struct Buffer {
   const wire::Registration* registration = nullptr;
   wire::Operation operation;
   Pair* owner = nullptr;  ///< hears of it if the operation fails
+  int process = -1;       ///< the owner's, when that has gone; -1: there was none
   bool held = false;      ///< also when the operation is done: somebody has yet to look at it
   bool lends = false;     ///< the operation reads memory beside this
 };
@@ -39,8 +40,8 @@ class Buffers {
   void check();
   /// The pair is about to go.
   void forget(const Pair* pair);
-  /// Is nothing under way?
-  [[nodiscard]] bool idle() const;
+  /// Is nothing under way, but to processes that are gone?
+  [[nodiscard]] bool idle(const std::function<bool(int process)>& gone) const;
   /// The processes to which the network is sending what was lent to it for these pairs.
   [[nodiscard]] std::vector<int> lent_to(const std::function<bool(const Pair*)>& pairs) const;
 

@@ -332,13 +332,34 @@ Status Network::progress() {
   return status_;
 }
 
+// Of operations whose process is not gone.
+bool Network::all_sent(const std::function<bool(int)>& gone) const {
+  bool all = buffers_.idle(gone) && placed_buffers_.idle(gone);
+  for (std::size_t i = 0; i < processes_.size() && all; ++i) {
+    const Process& other = processes_[i];
+    all = (other.request_operation.done() && other.reply_operation.done()) ||
+          gone(static_cast<int>(i));
+  }
+  return all;
+}
+
 bool Network::idle() const {
-  const auto said = [](const Process& other) {
-    return other.request_operation.done() && other.reply_operation.done();
+  const auto gone = [&](int process) {
+    return !processes_[static_cast<std::size_t>(process)].trouble.ok();
   };
   return !status_.ok() ||
-         (talking_.empty() && retries_.empty() && turning_.empty() && buffers_.idle() &&
-          placed_buffers_.idle() && std::all_of(processes_.begin(), processes_.end(), said));
+         (talking_.empty() && retries_.empty() && turning_.empty() && all_sent(gone));
+}
+
+std::vector<int> Network::waited_for() const {
+  std::vector<int> processes = talking_;
+  processes.insert(processes.end(), turning_.begin(), turning_.end());
+  for (const Pair* const pair : retries_) processes.push_back(pair->place().process);
+  static_cast<void>(all_sent([&](int process) {
+    processes.push_back(process);
+    return true;
+  }));
+  return processes;
 }
 
 // One that is told again is none.

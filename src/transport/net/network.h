@@ -194,8 +194,10 @@ class Network final : public wire::Listener {
               std::chrono::milliseconds within = std::chrono::seconds(2));
   /// Gives the process up for good, and what is under way to it: that touches no memory any more.
   void cut_off(int process, const Status& why);
-  /// Is nothing under way from here?
+  /// Is nothing under way from here, but to processes that were given up?
   [[nodiscard]] bool idle() const;
+  /// The processes for which it is not idle, or would not be; some may be named several times.
+  [[nodiscard]] std::vector<int> waited_for() const;
 
   void on_put(std::uint32_t immediate) override;
 
@@ -229,6 +231,7 @@ class Network final : public wire::Listener {
   bool send_turns(int process);
   void answer_unsent(std::uint32_t id, unsigned line);
   void forget_placed(const Pair& pair);
+  [[nodiscard]] bool all_sent(const std::function<bool(int process)>& gone) const;
 
   std::unique_ptr<wire::Wire> wire_;
   Memory memory_;
