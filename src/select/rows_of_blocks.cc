@@ -67,11 +67,6 @@ constexpr std::array kBlockRows = {
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "allgather.lanes"}),
     Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
-    Row{kAnywhere, 2, kAnyBytes, "allgather.flat"},
-    Row{kCrowded, kFewRanks, kAnyBytes, "allgather.flat"},
-    // Blocks that are read in the sender's memory, and still fit in the caches.
-    from_bytes(48 * kKiB, Row{kAnywhere, 12, 256 * kKiB, "allgather.linear"}),
-    from_bytes(48 * kKiB, Row{kAnywhere, kFewRanks, 128 * kKiB, "allgather.linear"}),
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kCrowded, kAnyRanks, 2 * kKiB, "allgather.bruck"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "allgather.ring"},

@@ -194,6 +194,51 @@ void expect_one_copy(Kind kind, bool in_heap) {
 TEST_P(UnevenBlocks, OfTheHeapAreReadWhereTheyStand) { expect_one_copy(GetParam(), true); }
 TEST_P(UnevenBlocks, OfPrivateMemoryAreReadThere) { expect_one_copy(GetParam(), false); }
 
+// The last of a block's messages may be so short that it comes in its line, when the bytes have
+// been read.
+TEST_P(UnevenBlocks, MayEndInALine) {
+  for (const int ranks : {2, 3}) {
+    Meeting world(ranks), meeting(ranks);
+    expect_processes_ok(ranks, [&](int rank) {
+      setenv("CARILLON_LEND_BYTES", "16384", 1);
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      for (const std::int64_t unit : {8193, 131073}) {
+        for (int i = 0; i < 3; ++i) {
+          exchange(team, context, {GetParam(), rank, ranks, unit}, false);
+        }
+      }
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+}
+
+// What more than two ranks of a node reduce goes through shared memory, unless asked for otherwise.
+TEST(Reduced, IsLentBetweenTwoRanksOnly) {
+  constexpr std::size_t kCount = 30000;
+  for (const int ranks : {2, 3, 4}) {
+    Meeting world(ranks), meeting(ranks);
+    expect_processes_ok(ranks, [&](int rank) {
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      const bool can_lend = lends(team, context, ranks);
+      crl_traffic_t before, after;
+      crl_context_traffic(context, &before);
+      for (int round = 0; round < 40; ++round) {
+        const auto in = values_of(rank, round, kCount);
+        std::vector<std::int64_t> out(kCount);
+        expect_ok(crl_allreduce(team, in.data(), out.data(), kCount, CRL_INT64, CRL_SUM));
+        EXPECT_EQ(out, sums_of(ranks, round, kCount));
+      }
+      crl_context_traffic(context, &after);
+      EXPECT_EQ(after.lent_bytes > before.lent_bytes, ranks == 2 && can_lend) << ranks << " ranks";
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+  }
+}
+
 // Left alone, long messages go one way and now and then the other.
 TEST_P(UnevenBlocks, GoBothWaysUntilItIsKnownWhichIsFaster) {
   constexpr int kRanks = 2;

@@ -164,6 +164,18 @@ TEST(Lending, ReadsBeforeItReduces) {
   EXPECT_EQ(times(job, m), (Times{end + kSeen, end}));
 }
 
+TEST(Lending, NotWhatThreeReduce) {
+  const auto emit = [](const Call& call, Builder& b) {
+    if (call.rank == 0) b.put(1, b.input(kAll));
+    if (call.rank == 1) b.reduce(b.output(kAll), b.input(kAll), b.slot(b.wait(0), kAll));
+  };
+  sim::Job job = bcast_job(3, emit);
+  job.call.shared = {.collective = Collective::kReduce, .ranks = 3, .count = kBytes};
+  EXPECT_EQ(times(job, lending()), times(job, paper()));
+  job.call.limits.nodes = predict::even_nodes(3, 2);
+  EXPECT_NE(times(job, lending()), times(job, paper())) << "two on the writer's node";
+}
+
 TEST(Lending, ReceivesToWhereItBelongs) {
   const auto emit = [](const Call& call, Builder& b) {
     if (call.rank == 0) b.send(1, b.output(kAll));
