@@ -195,17 +195,19 @@ TEST_P(UnevenBlocks, OfTheHeapAreReadWhereTheyStand) { expect_one_copy(GetParam(
 TEST_P(UnevenBlocks, OfPrivateMemoryAreReadThere) { expect_one_copy(GetParam(), false); }
 
 // The last of a block's messages may be so short that it comes in its line, when the bytes have
-// been read.
+// been read; and what is read at once may be no whole number of messages.
 TEST_P(UnevenBlocks, MayEndInALine) {
-  for (const int ranks : {2, 3}) {
-    Meeting world(ranks), meeting(ranks);
-    expect_processes_ok(ranks, [&](int rank) {
+  constexpr int kRanks = 3;
+  for (const char* slot_bytes : {"65536", "40000"}) {
+    Meeting world(kRanks), meeting(kRanks);
+    expect_processes_ok(kRanks, [&](int rank) {
       setenv("CARILLON_LEND_BYTES", "16384", 1);
+      setenv("CARILLON_SLOT_BYTES", slot_bytes, 1);
       crl_context_h context = make_context(world, rank);
       crl_team_h team = make_team(context, meeting.oob(rank));
       for (const std::int64_t unit : {8193, 131073}) {
         for (int i = 0; i < 3; ++i) {
-          exchange(team, context, {GetParam(), rank, ranks, unit}, false);
+          exchange(team, context, {GetParam(), rank, kRanks, unit}, false);
         }
       }
       crl_team_destroy(team);
