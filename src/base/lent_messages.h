@@ -19,9 +19,8 @@ constexpr std::int64_t lent_from_bytes(bool one_way) { return one_way ? 16384 : 
 /// More readers would wait for each other in the kernel, which shared memory serves at once.
 inline constexpr std::int32_t kMostLentReaders = 2;
 
-/// Among more ranks of a node nothing that is reduced is lent: it is read to memory of the reader's
-/// own before it is reduced, and the writer, which the next step of the collective waits for, waits
-/// for that.
+/// Among more ranks of a node nothing that is reduced is lent: it would be read to memory of the
+/// reader's own before it is reduced.
 inline constexpr std::int32_t kMostLendingReducers = 2;
 
 /// What a message takes by shared memory, from what its copy to there takes and the copy or

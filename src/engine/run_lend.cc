@@ -32,8 +32,9 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse
   const Engine& engine = team_->engine();
   const bool learns = engine.settings().lend_bytes < 0;
   if (learns && reduces() &&
-      team_->limits().node_size(team_->rank(), team_->size()) > kMostLendingReducers)
+      team_->limits().node_size(team_->rank(), team_->size()) > kMostLendingReducers) {
     return false;
+  }
   shm::Endpoint& endpoint = team_->endpoint();
   bool preferred = false;  // by one
   const auto can = [&](int rank) {

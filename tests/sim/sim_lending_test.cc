@@ -148,14 +148,19 @@ TEST(Lending, PassesOnWhatHasLanded) {
   EXPECT_EQ(times(job, lending()), times(job, paper())) << "the first one has not landed";
 }
 
-// A reduction has no place of its own for what it reads.
-TEST(Lending, ReadsBeforeItReduces) {
-  const auto emit = [](const Call& call, Builder& b) {
+// Of so many ranks rank 1 reduces what rank 0 has.
+sim::Job reduce_job(Rank ranks) {
+  sim::Job job = bcast_job(ranks, [](const Call& call, Builder& b) {
     if (call.rank == 0) b.put(1, b.input(kAll));
     if (call.rank == 1) b.reduce(b.output(kAll), b.input(kAll), b.slot(b.wait(0), kAll));
-  };
-  sim::Job job = bcast_job(2, emit);
-  job.call.shared = {.collective = Collective::kReduce, .ranks = 2, .count = kBytes};
+  });
+  job.call.shared = {.collective = Collective::kReduce, .ranks = ranks, .count = kBytes};
+  return job;
+}
+
+// A reduction has no place of its own for what it reads.
+TEST(Lending, ReadsBeforeItReduces) {
+  const sim::Job job = reduce_job(2);
   Machine m = lending();
   const std::int64_t reduced = machine::reduce_ps(m.memory, kBytes);
   // Lent if reading takes less than writing, or than the reduction if that is longer.
@@ -165,12 +170,7 @@ TEST(Lending, ReadsBeforeItReduces) {
 }
 
 TEST(Lending, NotWhatThreeReduce) {
-  const auto emit = [](const Call& call, Builder& b) {
-    if (call.rank == 0) b.put(1, b.input(kAll));
-    if (call.rank == 1) b.reduce(b.output(kAll), b.input(kAll), b.slot(b.wait(0), kAll));
-  };
-  sim::Job job = bcast_job(3, emit);
-  job.call.shared = {.collective = Collective::kReduce, .ranks = 3, .count = kBytes};
+  sim::Job job = reduce_job(3);
   EXPECT_EQ(times(job, lending()), times(job, paper()));
   job.call.limits.nodes = predict::even_nodes(3, 2);
   EXPECT_NE(times(job, lending()), times(job, paper())) << "two on the writer's node";
