@@ -20,7 +20,7 @@ namespace {
 using Values = std::vector<double>;
 
 constexpr int kCallsOfRound = 64;  // of which one surveys
-constexpr std::size_t kWays = 4, kTables = 2;
+constexpr std::size_t kWays = 5, kTables = 2;
 
 std::vector<Json> measure(const NodesBench& job, int rounds) {
   std::vector<Json> rows;

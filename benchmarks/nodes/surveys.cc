@@ -2,8 +2,8 @@
 //
 // carillon-surveys-bench: the program that `carillon bench alltoallv --surveys` starts, once on
 // each node. It forks the node's ranks. Rank 0 prints one JSON object a line: alltoallvs by
-// pairwise exchange, by two phases, with a survey in each call, and as surveys say, with tables
-// that repeat and with new ones in each call.
+// pairwise exchange, by Bruck's two phases, merged, with a survey in each call, and as surveys say,
+// with tables that repeat and with new ones in each call.
 //
 //   carillon-surveys-bench NODES RANKS_PER_NODE NODE ADDRESS PORT SIZES ROUNDS CALLS
 //
@@ -41,9 +41,9 @@ struct Way {
   const char* name;
   const char* algorithm;  // empty: as surveys say
 };
-constexpr std::array kWays = {Way{"pairwise", "alltoallv=pairwise"},
-                              Way{"two_phase", "alltoallv=bruck_two_phase"},
-                              Way{"survey", "alltoallv=survey"}, Way{"surveyed", ""}};
+constexpr std::array kWays = {
+    Way{"pairwise", "alltoallv=pairwise"}, Way{"two_phase", "alltoallv=bruck_two_phase"},
+    Way{"merged", "alltoallv=merged"}, Way{"survey", "alltoallv=survey"}, Way{"surveyed", ""}};
 
 // A way's team, plans and buffers.
 class Contestant {

@@ -95,6 +95,7 @@ void emit_alltoall_hierarchical(const Call& call, Builder& b);
 
 void emit_alltoallv_pairwise(const Call& call, Builder& b);
 void emit_alltoallv_bruck_two_phase(const Call& call, Builder& b);
+void emit_alltoallv_merged(const Call& call, Builder& b);
 void emit_alltoallv_survey(const Call& call, Builder& b);
 
 void emit_scan_chain(const Call& call, Builder& b);

@@ -193,6 +193,9 @@ constexpr std::array kAlgorithms = {
     Algorithm{"alltoallv.bruck_two_phase", "log P steps for lengths, then for short blocks; k: radix",
               kAlltoallv, emit_alltoallv_bruck_two_phase, false, kRadixOfFour, false,
               {.radix = true, .stages = true}},
+    Algorithm{"alltoallv.merged", "a node's short blocks for another one's as one; k: longest of them",
+              kAlltoallv, emit_alltoallv_merged, false, {1, 1 << 20, 1024}, false,
+              {.stages = true}},
     Algorithm{"alltoallv.survey", "all learn what the tables are like, then pairwise", kAlltoallv,
               emit_alltoallv_survey, false, {}, false, {.stages = true}},
 

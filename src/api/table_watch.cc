@@ -2,6 +2,7 @@
 #include "api/table_watch.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace carillon {
 
@@ -36,17 +37,27 @@ Result<TableWatch::Next> TableWatch::next(PlanCache& plans, const Shared& shared
   return *place;
 }
 
+namespace {
+
+std::string_view done_by(Why why) {
+  switch (why) {
+    case Why::kSurvey: return "alltoallv.survey";
+    case Why::kPays: return "alltoallv.bruck_two_phase";
+    case Why::kMerged: return "alltoallv.merged";
+    default: return "alltoallv.pairwise";
+  }
+}
+
+}  // namespace
+
 std::vector<TableWatch::Decision> TableWatch::decisions() const {
   std::vector<Decision> all;
   if (unsurveyed_.calls > 0) all.push_back(unsurveyed_);
   for (std::size_t i = 0; surveys_ && i < kWhys; ++i) {
     if (surveys_->calls()[i] == 0) continue;
     const Why why = static_cast<Why>(i);
-    all.push_back({.algorithm = find_algorithm(why == Why::kSurvey ? "alltoallv.survey"
-                                               : why == Why::kPays ? "alltoallv.bruck_two_phase"
-                                                                   : "alltoallv.pairwise"),
-                   .why = why,
-                   .calls = surveys_->calls()[i]});
+    all.push_back(
+        {.algorithm = find_algorithm(done_by(why)), .why = why, .calls = surveys_->calls()[i]});
   }
   return all;
 }

@@ -40,7 +40,7 @@ class TableWatch {
   // Of a team that is not surveyed: all calls are done alike. Its algorithm is null before.
   Decision unsurveyed_{.algorithm = nullptr, .why = Why::kUnknown, .calls = 0};
   std::optional<Surveys> surveys_;
-  std::array<Next, 3> known_;  // of pairwise, survey and bruck_two_phase, the newest first
+  std::array<Next, 4> known_;  // of the algorithms that surveys choose, the newest first
 };
 
 }  // namespace carillon

@@ -27,6 +27,7 @@ struct Team::Hello {
   ListTerms lists;
   std::uint16_t crowded = 0;
   std::uint16_t reproducible = 0;
+  std::uint32_t sockets = 0;
   std::int32_t node_rank = 0;
   std::int32_t domain = -1;  // of its node; -1: not known
   std::int32_t process = 0;
@@ -59,6 +60,9 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
   mine.multicast = offer_multicast();
   mine.in_switch = engine.switch_wish().path.empty() ? 0 : 1;
   mine.crowded = engine.crowded() ? 1 : 0;
+  if (engine.network() != nullptr) {
+    mine.sockets = engine.network()->wire().capabilities().sockets ? 1 : 0;
+  }
   mine.reproducible = engine.settings().reproducible != 0 ? 1 : 0;
   mine.lists = engine.list_terms();
   const Config& settings = engine.settings();
@@ -158,6 +162,7 @@ void Team::agree_limits(std::span<const Hello> hellos) {
   for (const Hello& hello : hellos) {
     limits_.slot_bytes = std::min(limits_.slot_bytes, hello.slot_bytes);
     limits_.crowded = limits_.crowded || hello.crowded != 0;
+    limits_.sockets = limits_.sockets || hello.sockets != 0;
     limits_.reproducible = limits_.reproducible || hello.reproducible != 0;
     lists.agree(hello.lists);
     limits_.domain_costs.cross_fs = std::min(limits_.domain_costs.cross_fs, hello.cross_fs);

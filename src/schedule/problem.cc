@@ -95,10 +95,10 @@ bool Limits::operator==(const Limits& other) const {
          large_slots == other.large_slots && multicast_bytes == other.multicast_bytes &&
          gather_entries == other.gather_entries && request_entries == other.request_entries &&
          list_costs == other.list_costs && domain_costs == other.domain_costs &&
-         crowded == other.crowded && multicast_pays == other.multicast_pays &&
-         aggregates == other.aggregates && aggregation_pays == other.aggregation_pays &&
-         reproducible == other.reproducible && are_equal(nodes, other.nodes) &&
-         are_equal(domains, other.domains);
+         crowded == other.crowded && sockets == other.sockets &&
+         multicast_pays == other.multicast_pays && aggregates == other.aggregates &&
+         aggregation_pays == other.aggregation_pays && reproducible == other.reproducible &&
+         are_equal(nodes, other.nodes) && are_equal(domains, other.domains);
 }
 
 TableFacts table_facts(std::span<const std::int64_t> send_bytes) {

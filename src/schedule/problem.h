@@ -178,6 +178,8 @@ struct Limits {
   /// More ranks than cores: fewer, larger exchanges pay. For selection; schedules do not depend
   /// on it.
   bool crowded = false;
+  /// A message between nodes goes through the kernel, which takes microseconds. For selection, too.
+  bool sockets = false;
   /// Multicast does better than what goes from node to node otherwise. For selection, too.
   bool multicast_pays = false;
   /// And so do switches.

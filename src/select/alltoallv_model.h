@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long an alltoallv between nodes takes, by formulas: alltoallv.pairwise against
-// alltoallv.bruck_two_phase, and with which radix. docs/gainaru2016.md says how good it is.
+// alltoallv.bruck_two_phase, and with which radix, and alltoallv.merged. docs/gainaru2016.md says
+// how good it is.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +29,23 @@ struct TableCosts {
   double latency = 600;
   double gap = 7, per_byte = 0.08;                   ///< the NIC's
   double near_message = 40, near_per_byte = 0.0821;  ///< CPU, on both sides of one within a node
-  /// Of bruck_two_phase, for each rank of the team: to make the schedule for new tables, and to
-  /// find the one for old ones (measured: docs/gainaru2016.md).
+  /// Of bruck_two_phase and merged, for each rank of the team: to make the schedule for new tables,
+  /// and to find the one for old ones (measured: docs/gainaru2016.md).
   double make_per_rank = 300, find_per_rank = 17;
+
+  /// Of a message by TCP: what `carillon calibrate --cluster` measures of its CPU, and a usual way.
+  [[nodiscard]] TableCosts by_sockets() const {
+    TableCosts costs = *this;
+    costs.send = 9500;
+    costs.take = 1000;
+    costs.latency = 10'000;
+    costs.per_byte = 0.8;
+    return costs;
+  }
 };
+
+/// What is done where nothing else pays.
+AlgorithmChoice pairwise_exchange();
 
 class AlltoallvModel {
  public:
@@ -39,15 +53,21 @@ class AlltoallvModel {
 
   [[nodiscard]] double pairwise_ns(const AgreedTables& tables) const;
   [[nodiscard]] double bruck_ns(Rank radix, const AgreedTables& tables) const;
+  /// Only if some node has several ranks, and there are several.
+  [[nodiscard]] double merged_ns(const AgreedTables& tables) const;
   /// The longest blocks that bruck_two_phase exchanges by Bruck in its second phase, too; -1: none.
   [[nodiscard]] std::int64_t longest_by_bruck(Rank radix) const {
     return longest_[static_cast<std::size_t>(radix)];
   }
-  /// Whether there is a radix for such blocks.
+  /// And those that merged merges by default; -1: none.
+  [[nodiscard]] std::int64_t longest_merged() const { return longest_merged_; }
+  /// Whether there is a radix for such blocks, or they are merged.
   [[nodiscard]] bool takes(std::int64_t longest_bytes) const {
-    return longest_bytes <= *std::max_element(longest_.begin(), longest_.end());
+    return longest_bytes <= longest_merged_ ||
+           longest_bytes <= *std::max_element(longest_.begin(), longest_.end());
   }
-  /// bruck_two_phase with the best radix, if it takes a tenth less than pairwise exchange.
+  /// bruck_two_phase with the best radix, or merged, if it takes a tenth less than pairwise
+  /// exchange.
   [[nodiscard]] AlgorithmChoice choose(const AgreedTables& tables) const;
 
  private:
@@ -62,6 +82,10 @@ class AlltoallvModel {
   };
   [[nodiscard]] Message message(const BruckStep& step, const Blocks& blocks) const;
   [[nodiscard]] double stage_ns(Rank radix, const Blocks& blocks) const;
+  [[nodiscard]] double bring_ns(const Blocks& blocks) const;
+  [[nodiscard]] double within_node_ns(const Blocks& blocks) const;
+  [[nodiscard]] double near_ns(double bytes) const;
+  [[nodiscard]] double plans_ns(const AgreedTables& tables) const;
   [[nodiscard]] double copy_ns(double bytes, double runs) const;
   [[nodiscard]] double nic_ns(double bytes) const { return costs_.gap + costs_.per_byte * bytes; }
 
@@ -70,7 +94,9 @@ class AlltoallvModel {
   }
 
   Rank ranks_;
-  double node_;  // ranks of a node
+  double node_;     // ranks of a node,
+  double carried_;  // and the nodes that each of them carries for
+  std::int64_t longest_merged_ = -1;
   ListCosts copies_;
   Rank ahead_;
   TableCosts costs_;

@@ -16,9 +16,12 @@ enum class Why : std::uint8_t {
   kOneNode,
   kSharedCores,
   kFewRanks,
-  // Of those whose tables are: alltoallv.survey, alltoallv.bruck_two_phase, and why it is pairwise.
+  // Of those whose tables are: alltoallv.survey, alltoallv.bruck_two_phase, alltoallv.merged, and
+  // why
+  // it is pairwise.
   kSurvey,
   kPays,
+  kMerged,
   kUnknown,
   kNoRadix,
   kLongBlocks,
@@ -38,6 +41,7 @@ constexpr const char* text_of(Why why) {
     case Why::kFewRanks: return "no surveys: two phases cannot pay for so few ranks";
     case Why::kSurvey: return "a survey of the tables";
     case Why::kPays: return "short blocks in tables that repeat";
+    case Why::kMerged: return "short blocks from node to node in tables that repeat";
     case Why::kUnknown: return "nothing known before the first survey";
     case Why::kNoRadix: return "two phases cannot be for so many ranks, or so few";
     case Why::kLongBlocks: return "a block is too long for two phases";

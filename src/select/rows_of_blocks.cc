@@ -245,7 +245,6 @@ constexpr std::array kBlockRows = {
     Row{kAnywhere, kAnyRanks, 16, "alltoall.bruck_resident"},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
 
-    Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoallv.pairwise", kByModel},
     Row{kAnywhere, kAnyRanks, kAnyBytes, "alltoallv.pairwise"},
 

@@ -69,7 +69,8 @@ std::optional<Why> why_no_surveys(const Shared& shared, const Limits& limits, co
   if (rules.surveys == SurveyPolicy::kOff) return Why::kSurveysOff;
   if (limits.one_node()) return Why::kOneNode;
   if (rules.surveys == SurveyPolicy::kOn) return std::nullopt;
-  if (limits.crowded) return Why::kSharedCores;
+  // Bruck's exchange does not pay there, but messages fewer by far do.
+  if (limits.crowded && limits.nodes->largest() == 1) return Why::kSharedCores;
   const Rule* const rule = find_rule(shared, limits, rules);
   const bool by_model = rule != nullptr && rule->by_model;
   if (!by_model || !surveys_pay(shared.ranks, limits, rules.table_costs)) return Why::kFewRanks;

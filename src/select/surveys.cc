@@ -35,12 +35,19 @@ AgreedTables agreed(std::span<const std::int64_t> learned) {
           .fresh_percent = fact(TableFact::kNote)};
 }
 
+bool is_pairwise(const AlgorithmChoice& choice) {
+  return choice.algorithm->id == "alltoallv.pairwise";
+}
+
 }  // namespace
 
 Surveys::Surveys(Rank ranks, const Limits& limits, const TableCosts& costs)
-    : ranks_(ranks), model_(ranks, limits, costs) {
+    : ranks_(ranks),
+      model_(ranks, limits, costs),
+      bruck_(find_algorithm("alltoallv.bruck_two_phase")),
+      merged_(find_algorithm("alltoallv.merged")) {
   survey_.algorithm = find_algorithm("alltoallv.survey");
-  usual_.algorithm = find_algorithm("alltoallv.pairwise");
+  usual_ = pairwise_exchange();
 }
 
 bool Surveys::is_due() const {
@@ -57,15 +64,13 @@ std::int64_t Surveys::fresh_percent(std::uint64_t tables_hash) const {
 
 // Of what the model has chosen.
 Why Surveys::reason(const AgreedTables& tables) const {
-  const auto pays = [](const AlgorithmChoice& choice) {
-    return choice.algorithm->id == "alltoallv.bruck_two_phase";
-  };
-  if (pays(usual_)) return Why::kPays;
+  if (usual_.algorithm == bruck_) return Why::kPays;
+  if (usual_.algorithm == merged_) return Why::kMerged;
   if (!model_.takes(0)) return Why::kNoRadix;
   if (!model_.takes(tables.longest_bytes)) return Why::kLongBlocks;
   AgreedTables repeated = tables;
   repeated.fresh_percent = 0;
-  return pays(model_.choose(repeated)) ? Why::kNewTables : Why::kSlower;
+  return is_pairwise(model_.choose(repeated)) ? Why::kSlower : Why::kNewTables;
 }
 
 const AlgorithmChoice& Surveys::next(const Tables& tables) {
@@ -87,20 +92,20 @@ void Surveys::learn(const AlgorithmChoice& choice, std::span<const std::int64_t>
     why_ = reason(tables);
     return;
   }
-  // bruck_two_phase: first come all ranks' longest blocks.
+  if (choice.algorithm != bruck_) return;
+  // First come all ranks' longest blocks.
   const auto longest = learned.first(std::min(learned.size(), static_cast<std::size_t>(ranks_)));
   const bool is_long = std::any_of(longest.begin(), longest.end(), [&](std::int64_t bytes) {
     return bytes > model_.longest_by_bruck(choice.params.k);
   });
   if (!is_long) return;
-  usual_ = {.algorithm = find_algorithm("alltoallv.pairwise"), .params = {}};
+  usual_ = pairwise_exchange();
   why_ = Why::kGrown;
 }
 
 bool surveys_pay(Rank ranks, const Limits& limits, const TableCosts& costs) {
   const AgreedTables least{.longest_bytes = 1, .total_bytes = ranks, .blocks = ranks};
-  return AlltoallvModel(ranks, limits, costs).choose(least).algorithm->id ==
-         "alltoallv.bruck_two_phase";
+  return !is_pairwise(AlltoallvModel(ranks, limits, costs).choose(least));
 }
 
 }  // namespace carillon

@@ -42,6 +42,7 @@ class Surveys {
 
   Rank ranks_;
   AlltoallvModel model_;
+  const Algorithm *bruck_, *merged_;
   AlgorithmChoice survey_, usual_;
   Why why_ = Why::kUnknown;  // the usual one
   std::uint64_t calls_ = 0;
@@ -53,7 +54,7 @@ class Surveys {
 };
 
 /// Whether surveys can pay on such a team: if all blocks are of a few bytes, in tables that repeat,
-/// bruck_two_phase takes less time than pairwise exchange.
+/// bruck_two_phase or merged takes less time than pairwise exchange.
 bool surveys_pay(Rank ranks, const Limits& limits, const TableCosts& costs);
 
 }  // namespace carillon

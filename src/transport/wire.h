@@ -42,6 +42,7 @@ struct Capabilities {
   /// What is posted may stay here until progress() is called. What is done has left.
   bool manual_progress = false;
   bool ordered = false;  ///< puts to one peer land in the order of posting
+  bool sockets = false;  ///< each message goes through the kernel
 };
 
 /// Where others put to and get from. Plain data: a member tells it to the others as bytes.

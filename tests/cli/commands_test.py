@@ -440,7 +440,7 @@ class Bench(CliTest):
         self.fails("--rounds", *words, "--nodes", 2, "--rounds", 0, status=2)
         answer = self.ok(*words, "--nodes", 3, "--one-machine", "--sizes", "8", "--rounds", 2,
                          "--iterations", 64, "--json").json
-        ways = ["pairwise", "two_phase", "survey", "surveyed"]
+        ways = ["pairwise", "two_phase", "merged", "survey", "surveyed"]
         self.assertEqual([(row["tables"], row["way"]) for row in answer["results"]],
                          [("same", way) for way in ways] + [("new", way) for way in ways])
         for row in answer["results"]:

@@ -258,7 +258,7 @@ TEST(Allocation, ASurveyedAlltoallvTakesNone) {
   setenv("CARILLON_CROWDED", "0", 1);
   expect_none(
       [](crl_team_h team, Buffers& b) {
-        take_bruck_for_cheap(*team->context);
+        take_two_phases_for_cheap(*team->context);
         static const std::array<std::int64_t, 3> bytes{8, 8, 8}, offsets{0, 8, 16};
         return std::vector<Call>{{"alltoallv", [=, &b] {
                                     return crl_alltoallv(team, b.in.data(), bytes.data(),

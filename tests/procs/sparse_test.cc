@@ -105,6 +105,7 @@ class Sparse : public testing::TestWithParam<Shape> {
     unsetenv("CARILLON_NODE_RANKS");
     unsetenv("CARILLON_SLOT_BYTES");
     unsetenv("CARILLON_ALGORITHM");
+    unsetenv("CARILLON_SURVEYS");
   }
   // More calls than a window has lines.
   static void run_one_by_one(crl_team_h team) {
@@ -117,6 +118,15 @@ class Sparse : public testing::TestWithParam<Shape> {
       if (call % 6 == 5) expect_sum(team, call);
     }
   }
+  // Blocks of nothing, short ones, and some that are longer than go by Bruck, or merged, or than a
+  // slot.
+  static void by_algorithm(crl_team_h team, const char* id) {
+    run_one_by_one(team);
+    Exchange last(team, sparse_patterns().back(), 0);
+    expect_ok(last.run());
+    last.expect_right();
+    EXPECT_STREQ(crl_team_last_algorithm(team), id);
+  }
 };
 
 // The first before the team is ready.
@@ -124,16 +134,15 @@ TEST_P(Sparse, OneByOne) {
   with_team([](crl_team_h team, int, Meeting&) { run_one_by_one(team); });
 }
 
-// Blocks of nothing, short ones, and some that are longer than go by Bruck, or than a slot.
 TEST_P(Sparse, InTwoPhases) {
   setenv("CARILLON_ALGORITHM", "alltoallv=bruck_two_phase", 1);
-  with_team([](crl_team_h team, int, Meeting&) {
-    run_one_by_one(team);
-    Exchange last(team, sparse_patterns().back(), 0);
-    expect_ok(last.run());
-    last.expect_right();
-    EXPECT_STREQ(crl_team_last_algorithm(team), "alltoallv.bruck_two_phase");
-  });
+  with_team(
+      [](crl_team_h team, int, Meeting&) { by_algorithm(team, "alltoallv.bruck_two_phase"); });
+}
+
+TEST_P(Sparse, Merged) {
+  setenv("CARILLON_ALGORITHM", "alltoallv=merged:k=100", 1);
+  with_team([](crl_team_h team, int, Meeting&) { by_algorithm(team, "alltoallv.merged"); });
 }
 
 TEST_P(Sparse, ManyAtOnce) {
@@ -176,7 +185,9 @@ TEST_P(Sparse, Repeated) {
 }
 
 // The others' calls end though rank 0, which has nothing for them, has yet to make its own.
+// (Whoever surveys tables asks all.)
 TEST_P(Sparse, WhoSendsNothingIsNotAwaited) {
+  setenv("CARILLON_SURVEYS", "off", 1);
   with_team([](crl_team_h team, int rank, Meeting& members) {
     const SparsePattern without_first{"all but the first", [](Rank from, Rank to, Rank) {
                                         return from > 0 && to > 0 && (from + to) % 2 == 1;

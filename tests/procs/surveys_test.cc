@@ -91,15 +91,23 @@ class Exchange {
   crl_request_h request_ = nullptr;
 };
 
-// pairwise, survey or bruck_two_phase, by its first letter; a survey's is large.
+struct Ranks {
+  const char* shape;  // CARILLON_NODE_RANKS
+  int ranks;
+  // Nodes of several ranks.
+  [[nodiscard]] bool merges() const { return std::string_view(shape) != "1"; }
+};
+
+// pairwise, survey, bruck_two_phase or merged, by its first letter; a survey's is large.
 char letter(std::string_view id) {
   return id == "alltoallv.survey" ? 'S' : id.substr(id.find('.') + 1).front();
 }
 
-// What the calls of a team go by. Both tables have been seen when the second survey is held.
-std::string expected_letters(int ranks) {
-  if (ranks <= 2) return std::string(kCalls, 'p');
-  return "pSpSbbbSbppppppSbbbb";
+// What the calls of a team go by. Both tables have been seen when the second survey is held. Merged
+// blocks end with no long one, which goes straight.
+std::string expected_letters(const Ranks& team) {
+  if (team.ranks <= 2) return std::string(kCalls, 'p');
+  return team.merges() ? "pSpSmmmSmmmmmmmSmmmm" : "pSpSbbbSbppppppSbbbb";
 }
 
 using Calls = std::function<std::string(crl_team_h team)>;
@@ -142,11 +150,6 @@ std::string several_at_once(crl_team_h team) {
   return letters;
 }
 
-struct Ranks {
-  const char* shape;  // CARILLON_NODE_RANKS
-  int ranks;
-};
-
 class SurveyedCalls : public testing::TestWithParam<Ranks> {
  protected:
   void SetUp() override {
@@ -162,7 +165,7 @@ class SurveyedCalls : public testing::TestWithParam<Ranks> {
   static void on_team(Meeting& world, Meeting& meeting, int rank, bool threaded,
                       const std::function<void(crl_team_h)>& body) {
     crl_context_h context = make_context(world, rank, threaded);
-    if (std::getenv("CARILLON_ALGORITHM") == nullptr) take_bruck_for_cheap(*context);
+    if (std::getenv("CARILLON_ALGORITHM") == nullptr) take_two_phases_for_cheap(*context);
     crl_team_h team = make_team(context, meeting.oob(rank));
     body(team);
     crl_team_destroy(team);
@@ -176,14 +179,12 @@ class SurveyedCalls : public testing::TestWithParam<Ranks> {
 };
 
 TEST_P(SurveyedCalls, AreRightOneByOne) {
-  on_processes(
-      [](crl_team_h team) { EXPECT_EQ(one_by_one(team), expected_letters(crl_team_size(team))); });
+  on_processes([](crl_team_h team) { EXPECT_EQ(one_by_one(team), expected_letters(GetParam())); });
 }
 
 TEST_P(SurveyedCalls, AreRightSeveralAtOnce) {
-  on_processes([](crl_team_h team) {
-    EXPECT_EQ(several_at_once(team), expected_letters(crl_team_size(team)));
-  });
+  on_processes(
+      [](crl_team_h team) { EXPECT_EQ(several_at_once(team), expected_letters(GetParam())); });
 }
 
 TEST_P(SurveyedCalls, AreRightOnThreads) {
@@ -193,7 +194,7 @@ TEST_P(SurveyedCalls, AreRightOnThreads) {
   expect_processes_ok(1, [&](int /*process*/) {
     run_threads(ranks, [&](int rank) {
       on_team(world, meeting, rank, true, [](crl_team_h team) {
-        EXPECT_EQ(several_at_once(team), expected_letters(crl_team_size(team)));
+        EXPECT_EQ(several_at_once(team), expected_letters(GetParam()));
       });
     });
   });
@@ -205,7 +206,7 @@ TEST_P(SurveyedCalls, MayComeBeforeTheTeam) {
   Meeting world(ranks), meeting(ranks);
   expect_processes_ok(ranks, [&](int rank) {
     crl_context_h context = make_context(world, rank);
-    take_bruck_for_cheap(*context);
+    take_two_phases_for_cheap(*context);
     const crl_oob_t oob = meeting.oob(rank);
     crl_team_h team = nullptr;
     expect_ok(crl_team_create(context, &oob, &team));
@@ -217,7 +218,7 @@ TEST_P(SurveyedCalls, MayComeBeforeTheTeam) {
     Exchange sixth(team, 6);
     expect_ok(sixth.run());
     sixth.expect_right();
-    EXPECT_EQ(letter(crl_team_last_algorithm(team)), expected_letters(ranks)[5]);
+    EXPECT_EQ(letter(crl_team_last_algorithm(team)), expected_letters(GetParam())[5]);
     crl_team_destroy(team);
     crl_context_destroy(context);
   });
@@ -256,8 +257,16 @@ TEST_P(SurveyedCalls, AreCountedWithTheirReasons) {
                                               : "two phases cannot pay for so few ranks\n"));
       return;
     }
-    // "pSpSbbbSbppppppSbbbb": the tables are new at the first survey; call 10 is the first after
-    // the long block.
+    // The tables are new at the first survey.
+    if (GetParam().merges()) {
+      EXPECT_EQ(decided(team),
+                "4 alltoallv.survey: a survey of the tables\n"
+                "14 alltoallv.merged: short blocks from node to node in tables that repeat\n"
+                "1 alltoallv.pairwise: nothing known before the first survey\n"
+                "1 alltoallv.pairwise: two phases would pay if tables repeated\n");
+      return;
+    }
+    // Call 10 is the first after the long block.
     EXPECT_EQ(decided(team),
               "4 alltoallv.survey: a survey of the tables\n"
               "8 alltoallv.bruck_two_phase: short blocks in tables that repeat\n"
@@ -274,7 +283,8 @@ TEST_P(SurveyedCalls, AreCountedWithTheirReasons) {
 // ends it for all.
 TEST(Surveyed, WhereTheSettingSaysSo) {
   constexpr int kRanks = 5;
-  const std::string shared = "20 alltoallv.pairwise: no surveys: ranks share cores\n";
+  const std::string few =
+      "20 alltoallv.pairwise: no surveys: two phases cannot pay for so few ranks\n";
   struct Case {
     const char *all, *rank_3, *letters;
     std::string decided;
@@ -284,8 +294,8 @@ TEST(Surveyed, WhereTheSettingSaysSo) {
        "4 alltoallv.survey: a survey of the tables\n"
        "1 alltoallv.pairwise: nothing known before the first survey\n"
        "15 alltoallv.pairwise: two phases would not be faster\n"},
-      {"auto", "auto", "pppppppppppppppppppp", shared},
-      {"on", "off", "pppppppppppppppppppp", shared},
+      {"auto", "auto", "pppppppppppppppppppp", few},
+      {"on", "off", "pppppppppppppppppppp", few},
       {"off", "off", "pppppppppppppppppppp",
        "20 alltoallv.pairwise: no surveys: CARILLON_SURVEYS=off\n"},
   };
@@ -322,7 +332,7 @@ TEST(Surveyed, NotOnOneNode) {
   setenv("CARILLON_CROWDED", "0", 1);
   expect_processes_ok(kRanks, [&](int rank) {
     crl_context_h context = make_context(world, rank);
-    take_bruck_for_cheap(*context);
+    take_two_phases_for_cheap(*context);
     crl_team_h team = make_team(context, meeting.oob(rank));
     EXPECT_EQ(one_by_one(team), std::string(kCalls, 'p'));
     crl_team_destroy(team);

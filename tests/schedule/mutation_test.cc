@@ -413,7 +413,8 @@ void judge_all(Subject& subject, Tally* tally) {
 // what does not fit in one.
 Limits limits_for(const Algorithm& algorithm) {
   Limits limits{.slot_bytes = algorithm.traits.stages ? 512 : 24, .inline_bytes = 8};
-  if (algorithm.has_levels() || algorithm.traits.multicast || algorithm.traits.in_switch) {
+  const Algorithm::Traits& traits = algorithm.traits;
+  if (algorithm.has_levels() || traits.multicast || traits.in_switch || traits.stages) {
     limits.nodes = test::blocked({3, 2}).nodes;
   }
   return limits;

@@ -86,6 +86,8 @@ TEST_P(AlltoallvSelection, IsNearTheBestNearlyAlways) {
       for (const Rank radix : {2, 3, 4, 6}) {
         others.push_back({find_algorithm("alltoallv.bruck_two_phase"), {.k = radix}});
       }
+      const AlgorithmChoice merged{find_algorithm("alltoallv.merged"), {}};
+      if (GetParam().ppn > 1) others.push_back(merged);
       double best_ns = picked_ns;
       AlgorithmChoice best = pick;
       for (const AlgorithmChoice& each : others) {
@@ -98,8 +100,9 @@ TEST_P(AlltoallvSelection, IsNearTheBestNearlyAlways) {
       near += picked_ns <= 1.15 * best_ns ? 1 : 0;
       if (picked_ns <= 1.15 * best_ns) continue;
       const auto modelled = [&](const AlgorithmChoice& choice) {
-        return std::to_string(choice.params.k == 0 ? model.pairwise_ns(agreed_)
-                                                   : model.bruck_ns(choice.params.k, agreed_));
+        return std::to_string(choice == merged       ? model.merged_ns(agreed_)
+                              : choice.params.k == 0 ? model.pairwise_ns(agreed_)
+                                                     : model.bruck_ns(choice.params.k, agreed_));
       };
       misses += std::to_string(ranks) + " ranks, " + std::to_string(bytes) +
                 " B: " + to_text(pick) + " takes " + std::to_string(picked_ns) +

@@ -89,7 +89,7 @@ class Team {
   int calls_ = 0;
 };
 
-// What the calls are done by: p, S (survey) and b (bruck_two_phase), one letter each.
+// What the calls are done by: p, S (survey), b (bruck_two_phase) and m (merged), one letter each.
 std::string letters(Team& team, const Lengths& lengths, int calls) {
   std::string text;
   for (int i = 0; i < calls; ++i) {
@@ -150,6 +150,42 @@ TEST(Surveys, SparseTablesGoPairwise) {
   EXPECT_EQ(letters(dense, all_up_to(kMany * 7 / 8), 9), "pSbSbbbSb");
 }
 
+// Of nodes of several ranks. A long block goes straight, and the next survey finds it.
+TEST(Surveys, ShortBlocksFromNodeToNodeAreMerged) {
+  const Limits nodes{.nodes = test::blocked(std::vector<Rank>(kMany / 8, 8)).nodes};
+  Team team(kMany, nodes);
+  const Lengths lengths = [](Rank from, Rank to, int call) {
+    const bool grows = call >= 21 && from == 5 && to == 9;
+    return grows ? std::int64_t{1025} : (from + to) % 17;
+  };
+  EXPECT_EQ(letters(team, lengths, 40), "pSmSmmmSmmmmmmmS" + std::string(15, 'm') + "Spppppppp");
+  EXPECT_EQ(team.counts(),
+            (std::vector<std::pair<Why, std::uint64_t>>{
+                {Why::kSurvey, 5}, {Why::kMerged, 26}, {Why::kUnknown, 1}, {Why::kLongBlocks, 8}}));
+  // Bruck's exchange would not take the longest one.
+  Team longer(kMany, nodes);
+  EXPECT_EQ(letters(
+                longer, [](Rank from, Rank to, int) { return from == 77 && to == 3 ? 300 : 8; }, 9),
+            "pSmSmmmSm");
+}
+
+// By TCP a message costs so much that few ranks are enough.
+TEST(Surveys, FewRanksAreEnoughBySockets) {
+  const auto by = [](bool sockets, const std::vector<Rank>& nodes, std::int64_t bytes) {
+    const Limits limits{.sockets = sockets, .nodes = test::blocked(nodes).nodes};
+    Team team(limits.nodes->ranks(), limits);
+    return letters(
+        team, [=](Rank, Rank, int) { return bytes; }, 9);
+  };
+  EXPECT_EQ(by(false, {4, 4}, 8), "pSpSpppSp");
+  EXPECT_EQ(by(true, {4, 4}, 8), "pSmSmmmSm");
+  EXPECT_EQ(by(true, {2, 2}, 8), "pSpSpppSp");
+  EXPECT_EQ(by(true, {4, 4, 4, 4}, 1024), "pSmSmmmSm");
+  EXPECT_EQ(by(true, {4, 4, 4, 4}, 1025), "pSpSpppSp");
+  EXPECT_EQ(by(false, std::vector<Rank>(24, 1), 8), "pSpSpppSp");
+  EXPECT_EQ(by(true, std::vector<Rank>(24, 1), 8), "pSbSbbbSb");
+}
+
 // Call 21 grows, which its first stage tells all: the next ones go pairwise, up to the next survey
 // that finds short ones.
 TEST(Surveys, BlocksThatGrowEndIt) {
@@ -185,6 +221,8 @@ TEST(Surveys, AreMadeWhereTheyCanPay) {
   Limits crowded = singles(kMany);
   crowded.crowded = true;
   EXPECT_EQ(why_not(crowded, kMany), Why::kSharedCores);
+  crowded.nodes = test::blocked(std::vector<Rank>(kMany / 4, 4)).nodes;
+  EXPECT_EQ(why_not(crowded, kMany), std::nullopt);
   const auto overridden = parse_rules("alltoallv=pairwise");
   ASSERT_TRUE(overridden.ok());
   EXPECT_EQ(why_not(singles(kMany), kMany, overridden.value()), Why::kOverride);

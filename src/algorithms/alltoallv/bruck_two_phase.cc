@@ -27,6 +27,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/common/bruck_lengths.h"
+#include "algorithms/common/told_lengths.h"
 
 namespace carillon {
 namespace {
@@ -102,15 +103,8 @@ class Blocks {
       return places_[number] = b_.scratch(room_.sub({used_ - bytes, bytes}));
     }
     const Rank from = wrap(call_.rank - index, call_.shared.ranks);
-    const Tables& tables = call_.local.tables;
-    const auto entry = static_cast<std::size_t>(from);
-    if (tables.recv_bytes[entry] != bytes) {
-      b_.fail(Status(Code::kMismatch, "alltoallv: rank " + std::to_string(from) + " sends " +
-                                          std::to_string(bytes) + " bytes to rank " +
-                                          std::to_string(call_.rank) + ", which receives " +
-                                          std::to_string(tables.recv_bytes[entry])));
-    }
-    return b_.output({tables.recv_offsets[entry], bytes});
+    check_told(call_, b_, from, bytes);
+    return b_.output({call_.local.tables.recv_offsets[static_cast<std::size_t>(from)], bytes});
   }
 
   const Call& call_;

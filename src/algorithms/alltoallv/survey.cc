@@ -18,12 +18,12 @@
 #include <algorithm>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/common/told_lengths.h"
 #include "algorithms/common/vrank.h"
 
 namespace carillon {
 namespace {
 
-constexpr std::int64_t kNumberBytes = sizeof(std::int64_t);
 constexpr std::int64_t kFactBytes = kTableFacts * kNumberBytes;
 
 // Those of the rank i before this one come to place i. By send and recv, as the blocks; a slot at a

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "algorithms/common/bruck.h"
+#include "algorithms/common/told_lengths.h"
 
 namespace carillon {
 
-inline constexpr std::int64_t kNumberBytes = 8;
 inline constexpr std::int64_t kLongestBytes = 256;  // of a block that goes by more than one rank
 
 /// The numbers that a rank learns in the first phase: the longest block of the rank i before it at

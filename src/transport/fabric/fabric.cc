@@ -264,6 +264,7 @@ void FabricWire::set_capabilities() {
       .registers_local = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0,
       .manual_progress = info_->domain_attr->data_progress == FI_PROGRESS_MANUAL,
       .ordered = writes_in_order(*info_),
+      .sockets = is_of_sockets(*info_),
   };
 }
 

@@ -151,6 +151,13 @@ bool writes_in_order(const fi_info& info) {
          info.ep_attr->max_order_waw_size >= info.ep_attr->max_msg_size;
 }
 
+bool is_of_sockets(const fi_info& info) {
+  std::string_view provider = info.fabric_attr->prov_name;
+  provider = provider.substr(0, provider.find(';'));  // what is layered above it
+  constexpr std::array<std::string_view, 4> kProviders{"net", "sockets", "tcp", "udp"};
+  return std::ranges::find(kProviders, provider) != kProviders.end();
+}
+
 Result<Info> choose_provider(const Library& library, const Options& options) {
   const Info hints = wishes(library);
   if (hints == nullptr) return Status(Code::kNoMemory, "out of memory for libfabric");

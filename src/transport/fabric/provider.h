@@ -32,5 +32,7 @@ Result<Info> choose_provider(const Library& library, const Options& options);
 /// Does this provider say that writes to one peer land in the order of posting, however long they
 /// are?
 bool writes_in_order(const fi_info& info);
+/// Whether it goes by sockets: the kernel has a part in each message.
+bool is_of_sockets(const fi_info& info);
 
 }  // namespace carillon::fabric
