@@ -15,7 +15,8 @@ module sw_check
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Jobs = 4,
-  parameter int unsigned TagWordCycles = 1
+  parameter int unsigned TagWordCycles = 1,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
@@ -81,6 +82,22 @@ module sw_check
   assign tag_start = state_q == StSort && state_d == StTag;
   assign soon_o = state_q == StTag && tag_soon && settled_i;
 
+  // Whether it is the packet's; with FastClock, a cycle later.
+  logic is_made, is_right;
+  if (FastClock != 0) begin : g_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        is_made <= 1'b0;
+      end else begin
+        is_made <= tag_valid && state_q == StTag && state_d == StTag;
+      end
+    end
+    always_ff @(posedge clk_i) is_right <= tag == header.tag;
+  end else begin : g_now
+    assign is_made = tag_valid;
+    assign is_right = tag == header.tag;
+  end
+
   // No packet with a tag that could be right.
   logic is_other;
   assign is_other = settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
@@ -99,17 +116,17 @@ module sw_check
         end
       end
       default: begin
-        if (is_other || (tag_valid && settled_i)) begin
+        if (is_other || (is_made && settled_i)) begin
           checked_o = 1'b1;
           state_d = StWait;
-        end else if (tag_valid) begin
+        end else if (is_made) begin
           state_d = StSort;  // the frame is longer than it says: what it is comes with its end
         end
       end
     endcase
     if (again_i) state_d = StWait;
   end
-  assign authentic_o = state_q == StTag && !is_other && tag == header.tag;
+  assign authentic_o = state_q == StTag && !is_other && is_right;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -26,6 +26,8 @@ module sw_engine
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = BurstOperandBytes,
   parameter  int unsigned TagWordCycles = 1,
+  parameter  int unsigned BeatCycles = 1,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned PortBits = $clog2(Ports),
   localparam int unsigned CountBits = $clog2(Ports + 1),
   localparam int unsigned GroupBits = $clog2(Groups)
@@ -91,6 +93,7 @@ module sw_engine
     StInit,   // a group's slots, and tables
     StSort,   // what is no packet of a known job
     StWeigh,  // its slot, and whose it is
+    StJudge,  // with FastClock: what the tag makes of that
     StRules,  // of its slot
     StIssue   // its operand is stored from now on; what is to be sent is given away
   } state_e;
@@ -177,7 +180,8 @@ module sw_engine
   );
 
   sw_judge #(
-    .Children(Children)
+    .Children(Children),
+    .FastClock(FastClock)
   ) u_judge (
     .clk_i,
     .header_i     (header),
@@ -300,7 +304,8 @@ module sw_engine
       end
       StInit: if (!slots_busy && !tables_busy_i) state_d = StIdle;
       StSort: state_d = StIssue;
-      StWeigh: if (&weighed_q && is_checked) state_d = StRules;
+      StWeigh: if (&weighed_q && is_checked) state_d = FastClock != 0 ? StJudge : StRules;
+      StJudge: state_d = StRules;
       StRules: state_d = StIssue;
       default: if (issues) state_d = takes ? first_state : StIdle;
     endcase
@@ -400,7 +405,9 @@ module sw_engine
     .Groups(Groups),
     .Slots((1 << GroupBits) * Slots),
     .OperandBytes(OperandBytes),
-    .TagWordCycles(TagWordCycles)
+    .TagWordCycles(TagWordCycles),
+    .BeatCycles(BeatCycles),
+    .FastClock(FastClock)
   ) u_sender (
     .clk_i,
     .rst_ni,

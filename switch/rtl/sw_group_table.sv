@@ -17,6 +17,7 @@
 // its index is written to TableTouched: what is read when that is taken is of all packets since the
 // last time.
 module sw_group_table
+  import sw_protocol_pkg::MaxChildren;
   import sw_switch_pkg::*;
 #(
   parameter  int unsigned Ports = 18,
@@ -67,9 +68,17 @@ module sw_group_table
 
   job_entry_t [Jobs-1:0] jobs_q;
   group_entry_t [Groups-1:0] groups_q;
+  group_entry_t written;
+  address_t written_child;
   address_t children[Groups*Children];
   assign jobs_o = jobs_q;
   assign groups_o = groups_q;
+
+  // Children that cannot be are absent in all that comes of a group: of most there are no more.
+  always_comb begin
+    written = record_i;
+    written.children &= '1 >> (MaxChildren - Children);
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -79,7 +88,7 @@ module sw_group_table
       if (table_i == TableJobs) begin
         jobs_q[JobBits'(index_i)] <= record_i[$bits(job_entry_t)-1:0];
       end
-      if (table_i == TableGroups) groups_q[GroupBits'(index_i)] <= record_i;
+      if (table_i == TableGroups) groups_q[GroupBits'(index_i)] <= written;
     end
   end
 
@@ -190,10 +199,9 @@ module sw_group_table
       table_i == TableForward || 32'(index_i) <
       (table_i == TableJobs ? Jobs : table_i == TableChildren ? Groups * Children : Groups));
 
-  group_entry_t written;
-  address_t written_child;
+  logic [MaxChildren-1:0] there_children;
+  assign there_children = record_i[MaxChildren-1:0];
   logic unused_written;
-  assign written = record_i;
   assign written_child = record_i[$bits(address_t)-1:0];
   assign unused_written = ^{written, written_child};
   group_can_be :
@@ -201,7 +209,7 @@ module sw_group_table
       write_i && table_i == TableGroups && written.valid |->
       (written.root || 32'(written.parent.port) < Ports) && $onehot(written.window) &&
       32'(written.window) <= Window && 32'(written.operand_bytes) <= OperandBytes &&
-      written.children >> Children == '0);
+      there_children >> Children == '0);
   child_can_be :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
       write_i && table_i == TableChildren |-> 32'(written_child.port) < Ports);

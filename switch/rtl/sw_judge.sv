@@ -4,15 +4,16 @@
 // (sw_slot_rules), what.
 //
 // What comes of the inputs is there two cycles after them, of authentic_i and others_authentic_i without
-// a clock. slot_o is what the slot is from now on, if action_o is ActStore or ActTakeResult; with
-// complete_o the stored contribution is the last one. Of a refusal, reason_o is why. touches_o: the
+// a clock; with FastClock, a cycle later. slot_o is what the slot is from now on, if action_o is
+// ActStore or ActTakeResult; with complete_o the stored contribution is the last one. Of a refusal, reason_o is why. touches_o: the
 // packet is one of the group's. others_i are children of whom contributions that say the same came with
 // the packet, and present_i those with an operand; joined_o: they are stored with it.
 module sw_judge
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 #(
-  parameter int unsigned Children = 16
+  parameter int unsigned Children = 16,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic         clk_i,
   input  header_t      header_i,
@@ -40,7 +41,9 @@ module sw_judge
   logic complete, complete_q, all_complete, all_complete_q, joins, joins_q, same_tag, same_tag_q;
   slot_t slot, slot_q, all_slot, all_slot_q;
 
-  sw_slot_rules u_slot_rules (
+  sw_slot_rules #(
+    .Children(Children)
+  ) u_slot_rules (
     .clk_i,
     .header_i,
     .group_i,
@@ -78,34 +81,60 @@ module sw_judge
     all_slot_q <= all_slot;
   end
 
+  typedef struct packed {
+    action_e  action;
+    counter_e counter;
+    reason_e  reason;
+    logic     complete;
+    logic     touches;
+    logic     joined;
+    slot_t    slot;
+  } verdict_t;
+
+  verdict_t verdict, said;
   always_comb begin
-    action_o = ActDrop;
-    counter_o = counter_q;
-    reason_o = reason_q;
-    complete_o = 1'b0;
-    touches_o = 1'b0;
-    joined_o = 1'b0;
+    verdict.action = ActDrop;
+    verdict.counter = counter_q;
+    verdict.reason = reason_q;
+    verdict.complete = 1'b0;
+    verdict.touches = 1'b0;
+    verdict.joined = 1'b0;
     if (!authentic_i && !has_no_tag) begin
-      counter_o = CountBadTag;
+      verdict.counter = CountBadTag;
     end else if (!group_found_i) begin
-      counter_o = CountUnknownGroup;
+      verdict.counter = CountUnknownGroup;
       if (header_i.kind == KindContribute) begin
-        action_o = ActRefuse;
-        counter_o = CountRefused;
-        reason_o = ReasonUnknownGroup;
+        verdict.action = ActRefuse;
+        verdict.counter = CountRefused;
+        verdict.reason = ReasonUnknownGroup;
       end
     end else if (header_i.kind == KindContribute ? !is_child_q : !is_parent_q) begin
-      counter_o = CountWrongSource;
+      verdict.counter = CountWrongSource;
     end else if (action_q == ActPassRefusal && !authentic_i && !same_tag_q) begin
       // A parent without the key repeats the tag of what was sent to it.
-      counter_o = CountBadTag;
+      verdict.counter = CountBadTag;
     end else begin
-      action_o = action_q;
-      joined_o = joins_q && others_authentic_i;
-      complete_o = joined_o ? all_complete_q : complete_q;
-      touches_o = header_i.kind != KindRefuse;
+      verdict.action = action_q;
+      verdict.joined = joins_q && others_authentic_i;
+      verdict.complete = verdict.joined ? all_complete_q : complete_q;
+      verdict.touches = header_i.kind != KindRefuse;
     end
   end
-  assign slot_o = joins_q && others_authentic_i ? all_slot_q : slot_q;
+  assign verdict.slot = joins_q && others_authentic_i ? all_slot_q : slot_q;
+
+  if (FastClock != 0) begin : g_later
+    verdict_t verdict_q;
+    always_ff @(posedge clk_i) verdict_q <= verdict;
+    assign said = verdict_q;
+  end else begin : g_now
+    assign said = verdict;
+  end
+  assign action_o = said.action;
+  assign counter_o = said.counter;
+  assign reason_o = said.reason;
+  assign complete_o = said.complete;
+  assign touches_o = said.touches;
+  assign joined_o = said.joined;
+  assign slot_o = said.slot;
 
 endmodule

@@ -20,6 +20,7 @@ module sw_lookup
   parameter  int unsigned ForwardEntries = 32,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = 1408,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned PortBits = $clog2(Ports)
@@ -63,7 +64,23 @@ module sw_lookup
   packet_t packet_q, packet;
   logic chooses;
 
-  assign chooses = !chosen_q && asks_i != '0 && !again_o && !busy_o;
+  // With FastClock a cycle late: those that were taken meanwhile ask no more.
+  logic [Ports-1:0] asks;
+  if (FastClock != 0) begin : g_later
+    logic [Ports-1:0] asks_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        asks_q <= '0;
+      end else begin
+        asks_q <= take_i || again_o ? '0 : asks_i;
+      end
+    end
+    assign asks = asks_q;
+  end else begin : g_now
+    assign asks = asks_i;
+  end
+
+  assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
   assign again_o = write_i && table_i inside {TableJobs, TableGroups, TableForward};
   assign ready_o = found_q;
 
@@ -72,7 +89,7 @@ module sw_lookup
   ) u_round_robin (
     .clk_i,
     .rst_ni,
-    .asks_i,
+    .asks_i(asks),
     .take_i(chooses),
     .turn_o(turn)
   );

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What comes in at a port: keeps one frame, reads its head, and says what it is. The next frame waits
-// until the reader is done with this one, but only for patience_i cycles, or without end if that is
-// all ones: then it is taken and dropped, word by word, and overrun_o is 1 for the cycle of its last.
+// until the reader is done with this one, but only for patience_i cycles (sw_patience).
 //
 // The port is an AXI4-Stream of words of 64 bits: heads of packets are whole words of these, and the
 // tag is made of such. keep is all ones but in a frame's last word, where it has the frame's last
-// bytes in front. A frame that is longer than FrameBytes is taken to its end; only its head is kept.
+// bytes in front. A frame of more than LongestFrame bytes is taken to its end; only its head is kept.
 //
 // packet_valid_o: packet_o's head is there, or all of the frame, if it has less; received_o words of it
 // can be read. likely_o, a cycle later, if the head is one of a packet. settled_o holds, with what
@@ -19,7 +18,9 @@
 module sw_parser
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
-(
+#(
+  parameter int unsigned LongestFrame = FrameBytes
+) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
   input  logic [47:0]          own_mac_i,
@@ -43,39 +44,33 @@ module sw_parser
   output logic                 overrun_o
 );
 
-  localparam word_at_t TooManyWords = word_at_t'(FrameWords + 1);
+  localparam int unsigned Words = (LongestFrame + WordBytes - 1) / WordBytes;
+  localparam int unsigned AtBits = $clog2(Words);
+  localparam word_at_t TooManyWords = word_at_t'(Words + 1);
 
-  word_t frame[FrameWords], word_q;
+  word_t frame[Words], word_q;
   word_t [HeadWords-1:0] head_q;  // the first word highest
   word_at_t at_q;  // the next word; at most TooManyWords
   bytes_t bytes_q;
   word_at_t received_q;
   logic whole_q, verdict_due_q, settled_q;
-  logic drops_q;           // the frame that is coming
-  logic [15:0] waited_q;
   word_at_t at_next;
-  logic takes, drops_last;
+  logic takes, drops;  // the frame that is coming
 
-  assign s_ready_o = !whole_q || drops_q;
-  assign takes = s_valid_i && s_ready_o && !drops_q;
-  assign drops_last = s_valid_i && drops_q && s_last_i;
-  assign overrun_o = drops_last;
+  assign s_ready_o = !whole_q || drops;
+  assign takes = s_valid_i && s_ready_o && !drops;
 
   // With a whole frame here, what is offered is the first word of the next.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      drops_q <= 1'b0;
-      waited_q <= '0;
-    end else if (drops_q) begin
-      drops_q <= !drops_last;
-      waited_q <= '0;
-    end else if (!whole_q || done_i || !s_valid_i || &patience_i) begin
-      waited_q <= '0;
-    end else begin
-      drops_q <= waited_q == patience_i;
-      waited_q <= waited_q + 1'b1;
-    end
-  end
+  sw_patience u_patience (
+    .clk_i,
+    .rst_ni,
+    .patience_i,
+    .waits_i  (s_valid_i && whole_q && !done_i),
+    .s_valid_i,
+    .s_last_i,
+    .drops_o  (drops),
+    .overrun_o
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -98,7 +93,7 @@ module sw_parser
 
   always_ff @(posedge clk_i) begin
     if (takes) begin
-      if (at_q < word_at_t'(FrameWords)) frame[at_q] <= s_data_i;
+      if (at_q < word_at_t'(Words)) frame[AtBits'(at_q)] <= s_data_i;
       for (int unsigned i = 0; i < HeadWords; ++i) begin
         if (at_q == word_at_t'(i)) head_q[HeadWords-1-i] <= swapped(s_data_i);
       end
@@ -106,10 +101,13 @@ module sw_parser
       bytes_q <= bytes_t'({at_q, 3'b0}) + bytes_t'($countones(s_keep_i));
     end
     if (read_i) begin
-      word_q <= frame[word_at_i];
+      word_q <= frame[AtBits'(word_at_i)];
       word_o <= word_q;
     end
   end
+
+  logic unused_at;
+  assign unused_at = ^word_at_i;
 
   head_t head;
   header_t header;
@@ -130,7 +128,7 @@ module sw_parser
       (head.fragment & ~DontFragment) == '0 && head.ip_protocol == ProtocolUdp &&
       head.destination_ip == own_ip_i && head.destination_port == own_udp_port_i;
 
-  assign has_lengths = bytes_q >= bytes_t'(HeadBytes) && bytes_q <= bytes_t'(FrameBytes) &&
+  assign has_lengths = bytes_q >= bytes_t'(HeadBytes) && bytes_q <= bytes_t'(LongestFrame) &&
       head.total_length == 16'(bytes_q) - 16'(EthernetBytes) &&
       head.udp_length == head.total_length - 16'(Ipv4Bytes);
 
@@ -199,7 +197,7 @@ module sw_parser
     sum_low_q <= ipv4_sum(head, 0);
     sum_high_q <= ipv4_sum(head, 5);
     if (!is_own_q) begin
-      verdict_q <= bytes_q < bytes_t'(EthernetBytes) || bytes_q > bytes_t'(FrameBytes) ?
+      verdict_q <= bytes_q < bytes_t'(EthernetBytes) || bytes_q > bytes_t'(LongestFrame) ?
           VerdictUndeliverable : VerdictForward;
     end else if (!has_lengths_q || !has_sum || !is_header_q || !has_meaning) begin
       verdict_q <= VerdictMalformed;

@@ -12,8 +12,10 @@ module sw_port
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Frames = 3,
+  parameter int unsigned LongestFrame = FrameBytes,
   parameter int unsigned Jobs = 4,
-  parameter int unsigned TagWordCycles = 1
+  parameter int unsigned TagWordCycles = 1,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
@@ -44,11 +46,7 @@ module sw_port
   output word_t                 word_o
 );
 
-  if (Frames < 2) begin : g_too_few
-    $error("a frame comes in while another one is worked off");
-  end
-
-  localparam int unsigned AtBits = $clog2(Frames);
+  localparam int unsigned AtBits = Frames > 1 ? $clog2(Frames) : 1;
   typedef logic [AtBits-1:0] at_t;
 
   function automatic at_t next_of(at_t at);
@@ -72,7 +70,9 @@ module sw_port
     logic is_out;
     assign is_out = checked_q[i];
 
-    sw_parser u_parser (
+    sw_parser #(
+      .LongestFrame(LongestFrame)
+    ) u_parser (
       .clk_i,
       .rst_ni,
       .own_mac_i,
@@ -107,7 +107,8 @@ module sw_port
 
   sw_check #(
     .Jobs(Jobs),
-    .TagWordCycles(TagWordCycles)
+    .TagWordCycles(TagWordCycles),
+    .FastClock(FastClock)
   ) u_check (
     .clk_i,
     .rst_ni,

@@ -25,4 +25,31 @@ package sw_reduce_pkg;
                                     2'(sw_protocol_pkg::TypeFloat64)});
   endfunction
 
+  // Of a node that several take turns at: its operands are chosen before, and its result kept after.
+  parameter int unsigned SharedNodeCycles = CombineCycles + 2;
+
+  // Of nodes that share one (sw_reduce_shared), those of lower levels first: a level's first one.
+  function automatic int unsigned shared_first(int unsigned ports, int unsigned level);
+    return ports - (ports >> level);
+  endfunction
+
+  // The cycles from a beat on until node i of a level is given its operands: both are there a cycle
+  // after the node below has made them, and its turn comes once in as many cycles as there are ports.
+  function automatic int unsigned shared_begin(int unsigned ports, int unsigned level,
+                                               int unsigned i);
+    int unsigned at, turn;
+    at = ((i + 1) << level) - 1;
+    for (int unsigned below = 1; below <= level; ++below) begin
+      turn = shared_first(ports, below) + ((i + 1) << (level - below)) - 1;
+      at = at + SharedNodeCycles + 1;
+      at = at + (turn + ports - at % ports) % ports;
+    end
+    return at;
+  endfunction
+
+  // From a beat to its result.
+  function automatic int unsigned shared_cycles(int unsigned ports);
+    return shared_begin(ports, $clog2(ports) - 1, 0) + SharedNodeCycles;
+  endfunction
+
 endpackage

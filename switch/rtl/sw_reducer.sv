@@ -12,10 +12,11 @@
 // Reduction: start_i, one cycle in which ready_o is 1, reduces the first words_i words (one at least) of
 // the children present_i in a slot, of whom there is one at least. Each word is read a cycle later than
 // the one before, the first in the cycle after start_i: operands that are still being stored, too, may
-// be reduced. The next one may start while results still come: written_o counts them, modulo, and
-// begun_o those of all that were started. idle_o: both are the same. What needs no sum of floats takes
+// be reduced, with FastClock if that began two cycles before. The next one may start while results
+// still come: written_o counts them, modulo, and begun_o those of all that were started. idle_o: both are the same. What needs no sum of floats takes
 // the tree's quick way, if no result of the other one is still to come. take_i comes when idle_o is 1,
-// and start_i when nothing is taken.
+// and start_i when nothing is taken. With BeatCycles as many as there are children, words are read that
+// many cycles apart, and go through one node (sw_reduce_shared) in place of a tree.
 //
 // Of two readers, seal and send, words are what lies where a frame of a slot has its word at_i,
 // behind its head, of two cycles before, of those in which read_i is 1: in others it stays. The slot
@@ -28,6 +29,8 @@ module sw_reducer
   parameter  int unsigned Children = 16,
   parameter  int unsigned Slots = 128,  // of all groups
   parameter  int unsigned OperandWords = 176,
+  parameter  int unsigned BeatCycles = 1,  // or Children
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned SlotAtBits = $clog2(Slots),
   localparam int unsigned PortBits = $clog2(Ports),
   localparam int unsigned TotalBits = WordAtBits + 1
@@ -66,8 +69,7 @@ module sw_reducer
 
   localparam int unsigned Words = Slots * OperandWords;
   localparam int unsigned AtBits = $clog2(Words);
-  localparam int unsigned TreeCycles = $clog2(Children) * CombineCycles;
-  localparam int unsigned QuickTreeCycles = $clog2(Children) * QuickCycles;
+  localparam int unsigned StoreCycles = FastClock;  // between ports and memories
   typedef logic [AtBits-1:0] at_t;
 
   function automatic at_t base_of(logic [SlotAtBits-1:0] slot_at);
@@ -78,11 +80,11 @@ module sw_reducer
   logic reads_q, read_valid_q, valid_q;
   logic starts_quick, quick_q, quick_1_q, quick_2_q;
   word_at_t left_q;  // words after this one
-  at_t read_q, result_at, slow_result_at, quick_result_at;
+  at_t read_q, result_at;
   operation_t operation_q, operation_1_q, operation_2_q;
   logic [Children-1:0] present_q, present_1_q, present_2_q;
   logic [Children-1:0][WordBits-1:0] operands;
-  logic reduced_valid, reduced_quick, unused_present;
+  logic reduced_valid, reduced_quick, writes_reduced;
   word_t reduced;
   logic [TotalBits-1:0] begun_q, written_q, slow_due_q;  // slow: words that do not come quickly
 
@@ -90,7 +92,9 @@ module sw_reducer
   for (genvar child = 0; child < Children; ++child) begin : g_child
     word_t memory[Words], operand_q;
     logic [PortBits-1:0] port_q;
-    at_t base_q;
+    at_t base_q, at;
+    logic writes;
+    word_t word;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -106,12 +110,20 @@ module sw_reducer
         port_q <= store_ports_i[child];
         base_q <= base_of(store_slot_i);
       end
-      if (storing_q[child] && writes_i[port_q]) begin
-        memory[base_q+at_t'(write_at_i[port_q])] <= words_i[port_q];
-      end
+      if (writes) memory[at] <= word;
       operand_q <= memory[read_q];
       operands[child] <= operand_q;
     end
+
+    sw_delay #(
+      .Width (1 + AtBits + WordBits),
+      .Cycles(StoreCycles)
+    ) u_store (
+      .clk_i,
+      .value_i({storing_q[child] && writes_i[port_q], base_q + at_t'(write_at_i[port_q]),
+          words_i[port_q]}),
+      .value_o({writes, at, word})
+    );
   end
 
   logic taking_q;
@@ -127,7 +139,9 @@ module sw_reducer
   assign storing_o = storing_q;
   assign busy_o = storing_q != '0 || taking_q;
 
-  assign ready_o = (!reads_q || left_q == '0) && !taking_q;
+  // The word that is read is another one from the next cycle on; and is it since this cycle.
+  logic steps, stepped;
+  assign ready_o = (!reads_q || left_q == '0) && !taking_q && steps;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       reads_q <= 1'b0;
@@ -137,11 +151,11 @@ module sw_reducer
       written_q <= '0;
       slow_due_q <= '0;
     end else begin
-      reads_q <= start_i || (reads_q && left_q != '0);
-      read_valid_q <= reads_q;
+      if (steps) reads_q <= start_i || (reads_q && left_q != '0);
+      read_valid_q <= reads_q && stepped;
       valid_q <= read_valid_q;
       if (start_i) begun_q <= begun_q + TotalBits'(reduced_words_i);
-      written_q <= written_q + TotalBits'(reduced_valid);
+      written_q <= written_q + TotalBits'(writes_reduced);
       slow_due_q <= slow_due_q + (start_i && !starts_quick ? TotalBits'(reduced_words_i) : '0) -
           TotalBits'(reduced_valid && !reduced_quick);
     end
@@ -153,7 +167,7 @@ module sw_reducer
       operation_q <= operation_i;
       quick_q <= starts_quick;
       present_q <= present_i;
-    end else begin
+    end else if (steps) begin
       read_q <= read_q + 1'b1;
       left_q <= left_q - 1'b1;
     end
@@ -164,53 +178,114 @@ module sw_reducer
       take_base_q <= base_of(slot_at_i);
     end
   end
-  assign starts_quick = is_quick(operation_i) && slow_due_q == '0;
+  assign starts_quick = BeatCycles == 1 && is_quick(operation_i) && slow_due_q == '0;
   assign begun_o = begun_q;
   assign written_o = written_q;
   assign idle_o = begun_q == written_q;
 
-  sw_reduce_tree #(
-    .Ports(Children)
-  ) u_tree (
-    .clk_i,
-    .rst_ni,
-    .valid_i    (valid_q),
-    .quick_i    (quick_2_q),
-    .operation_i(operation_2_q),
-    .present_i  (present_2_q),
-    .beats_i    (operands),
-    .valid_o    (reduced_valid),
-    .quick_o    (reduced_quick),
-    .present_o  (unused_present),
-    .beat_o     (reduced)
-  );
+  if (BeatCycles == 1) begin : g_tree
+    localparam int unsigned TreeCycles = $clog2(Children) * CombineCycles;
+    localparam int unsigned QuickTreeCycles = $clog2(Children) * QuickCycles;
+    at_t slow_result_at, quick_result_at;
+    logic unused_present;
 
-  sw_delay #(
-    .Width (AtBits),
-    .Cycles(QuickTreeCycles + 2)
-  ) u_quick_result_at (
-    .clk_i,
-    .value_i(read_q),
-    .value_o(quick_result_at)
-  );
+    assign {steps, stepped} = '1;
 
-  sw_delay #(
-    .Width (AtBits),
-    .Cycles(TreeCycles - QuickTreeCycles)
-  ) u_slow_result_at (
-    .clk_i,
-    .value_i(quick_result_at),
-    .value_o(slow_result_at)
-  );
-  assign result_at = reduced_quick ? quick_result_at : slow_result_at;
+    sw_reduce_tree #(
+      .Ports(Children)
+    ) u_tree (
+      .clk_i,
+      .rst_ni,
+      .valid_i    (valid_q),
+      .quick_i    (quick_2_q),
+      .operation_i(operation_2_q),
+      .present_i  (present_2_q),
+      .beats_i    (operands),
+      .valid_o    (reduced_valid),
+      .quick_o    (reduced_quick),
+      .present_o  (unused_present),
+      .beat_o     (reduced)
+    );
+
+    sw_delay #(
+      .Width (AtBits),
+      .Cycles(QuickTreeCycles + 2)
+    ) u_quick_result_at (
+      .clk_i,
+      .value_i(read_q),
+      .value_o(quick_result_at)
+    );
+
+    sw_delay #(
+      .Width (AtBits),
+      .Cycles(TreeCycles - QuickTreeCycles)
+    ) u_slow_result_at (
+      .clk_i,
+      .value_i(quick_result_at),
+      .value_o(slow_result_at)
+    );
+    assign result_at = reduced_quick ? quick_result_at : slow_result_at;
+  end else begin : g_shared
+    localparam int unsigned PhaseBits = $clog2(BeatCycles);
+    logic [PhaseBits-1:0] phase_q, phase_1_q, phase_2_q;
+
+    if (BeatCycles != Children) begin : g_bad_cycles
+      $error("a word takes 1 cycle, or as many as there are children");
+    end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        phase_q <= '0;
+      end else begin
+        phase_q <= steps ? '0 : phase_q + 1'b1;
+      end
+    end
+    always_ff @(posedge clk_i) {phase_1_q, phase_2_q} <= {phase_q, phase_1_q};
+    assign steps = phase_q == PhaseBits'(BeatCycles - 1);
+    assign stepped = phase_q == '0;
+
+    sw_reduce_shared #(
+      .Ports(Children)
+    ) u_shared (
+      .clk_i,
+      .rst_ni,
+      .phase_i    (phase_2_q),
+      .valid_i    (valid_q),
+      .operation_i(operation_2_q),
+      .present_i  (present_2_q),
+      .beats_i    (operands),
+      .valid_o    (reduced_valid),
+      .beat_o     (reduced)
+    );
+
+    sw_delay #(
+      .Width (AtBits),
+      .Cycles(shared_cycles(Children) + 2)
+    ) u_result_at (
+      .clk_i,
+      .value_i(read_q),
+      .value_o(result_at)
+    );
+
+    logic unused_quick;
+    assign reduced_quick = 1'b0;
+    assign unused_quick = quick_2_q;
+  end
 
   // What was made, and what a parent made.
   logic writes_sent;
   at_t sent_at;
   word_t to_send;
-  assign writes_sent = reduced_valid || (taking_q && writes_i[take_port_q]);
-  assign sent_at = reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_port_q]);
-  assign to_send = reduced_valid ? reduced : words_i[take_port_q];
+  sw_delay #(
+    .Width (2 + AtBits + WordBits),
+    .Cycles(StoreCycles)
+  ) u_sent (
+    .clk_i,
+    .value_i({reduced_valid, reduced_valid || (taking_q && writes_i[take_port_q]),
+        reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_port_q]),
+        reduced_valid ? reduced : words_i[take_port_q]}),
+    .value_o({writes_reduced, writes_sent, sent_at, to_send})
+  );
 
   // The same twice, for two readers.
   logic [1:0] sent_reads;

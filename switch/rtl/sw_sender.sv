@@ -26,6 +26,8 @@ module sw_sender
   parameter  int unsigned Slots = 128,  // of all groups
   parameter  int unsigned OperandBytes = BurstOperandBytes,
   parameter  int unsigned TagWordCycles = 1,
+  parameter  int unsigned BeatCycles = 1,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned PortBits = $clog2(Ports),
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned SlotAtBits = $clog2(Slots)
@@ -87,7 +89,7 @@ module sw_sender
 
   // To be reduced, or to be taken from a port.
   answer_t first_q;
-  logic first_valid_q, begun_q, begins, first_over;
+  logic first_valid_q, may_begin_q, begun_q, begins, first_over;
   total_t results_at_q, results_at;  // of all results, those before this one's
   logic reduce_ready, reducer_idle, reducer_busy;
   total_t begun, written;
@@ -115,7 +117,8 @@ module sw_sender
 
   logic needs_reducer, reduce_start;
   assign needs_reducer = first_q.reduces || first_q.takes;
-  assign reduce_start = first_valid_q && !begun_q && first_q.reduces && reduce_ready;
+  assign reduce_start = first_valid_q && (may_begin_q || FastClock == 0) && !begun_q &&
+      first_q.reduces && reduce_ready;
   assign take_o = first_valid_q && !begun_q && first_q.takes && reduce_ready && reducer_idle;
   assign take_port_o = first_q.port[PortBits-1:0];
   assign begins = reduce_start || take_o;
@@ -126,9 +129,11 @@ module sw_sender
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_valid_q <= 1'b0;
+      may_begin_q <= 1'b0;
       begun_q <= 1'b0;
     end else begin
       first_valid_q <= valid_i || (first_valid_q && !first_over);
+      may_begin_q <= first_valid_q && !first_over;
       begun_q <= (begun_q || begins) && !first_over;
     end
   end
@@ -149,7 +154,9 @@ module sw_sender
     .Ports(Ports),
     .Children(Children),
     .Slots(Slots),
-    .OperandWords(OperandBytes / WordBytes)
+    .OperandWords(OperandBytes / WordBytes),
+    .BeatCycles(BeatCycles),
+    .FastClock(FastClock)
   ) u_reducer (
     .clk_i,
     .rst_ni,

@@ -15,7 +15,9 @@
 module sw_slot_rules
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
-(
+#(
+  parameter int unsigned Children = 16
+) (
   input  logic         clk_i,
   input  header_t      header_i,
   input  group_entry_t group_i,
@@ -33,6 +35,8 @@ module sw_slot_rules
   output logic         all_complete_o,
   output slot_t        all_slot_o
 );
+
+  localparam logic [MaxChildren-1:0] AllBits = '1 >> (MaxChildren - Children);
 
   // What the packet is to the slot.
   typedef struct packed {
@@ -68,7 +72,7 @@ module sw_slot_rules
       slot_i.last == header_i.flags[LastFlagBit] && slot_i.op == header_i.op[2:0] &&
       slot_i.element == header_i.header_type[1:0] && slot_i.count == header_i.count &&
       slot_i.offset == header_i.offset;
-  assign child_bit = MaxChildren'(1) << header_i.child[$clog2(MaxChildren)-1:0];
+  assign child_bit = (MaxChildren'(1) << header_i.child[$clog2(MaxChildren)-1:0]) & AllBits;
   assign to.arrived_before = (slot_i.arrived & child_bit) != '0;
   assign to.completes_now = (slot_i.arrived | child_bit) == group_i.children;
   assign to.completes_next = child_bit == group_i.children;

@@ -30,7 +30,11 @@ module sw_switch
   parameter int unsigned Window = 16,
   parameter int unsigned OperandBytes = BurstOperandBytes,
   parameter int unsigned TagWordCycles = 1,
-  parameter int unsigned Frames = 3
+  parameter int unsigned Frames = 3,
+  parameter int unsigned QueueWords = 0,
+  parameter int unsigned LongestFrame = FrameBytes,
+  parameter int unsigned BeatCycles = 1,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -68,6 +72,12 @@ module sw_switch
   if (OperandBytes % 8 != 0 || OperandBytes > MaxOperandBytes) begin : g_bad_operand
     $error("operands are whole words of 64 bits, 8,192 bytes at most");
   end
+  if (Frames < 1 || (Frames == 1 && QueueWords == 0)) begin : g_bad_frames
+    $error("a frame comes in while another one is worked off");
+  end
+  if (LongestFrame < HeadBytes + OperandBytes || LongestFrame > FrameBytes) begin : g_bad_longest
+    $error("the longest frame has room for an operand");
+  end
 
   logic [Ports-1:0] soon, checked, authentic, overruns, busy_q;  // busy: the frame is the engine's
   logic [Ports-1:0] done, store, writes_word, writes_last, frame_reads;
@@ -81,25 +91,65 @@ module sw_switch
   job_entry_t [Jobs-1:0] jobs;
 
   for (genvar port = 0; port < Ports; ++port) begin : g_port
+    logic valid, ready, last, overrun;
+    word_t data;
+    logic [WordBytes-1:0] keep;
+    logic [15:0] patience;
     assign headers[port] = packets[port].head.header;
+
+    if (QueueWords == 0) begin : g_no_queue
+      assign valid = s_valid_i[port];
+      assign data = s_data_i[port];
+      assign keep = s_keep_i[port];
+      assign last = s_last_i[port];
+      assign s_ready_o[port] = ready;
+      assign patience = patience_i;
+      assign overruns[port] = overrun;
+    end else begin : g_queue
+      sw_queue #(
+        .Words(QueueWords),
+        .LongestFrame(LongestFrame)
+      ) u_queue (
+        .clk_i,
+        .rst_ni,
+        .patience_i,
+        .s_valid_i(s_valid_i[port]),
+        .s_ready_o(s_ready_o[port]),
+        .s_data_i (s_data_i[port]),
+        .s_keep_i (s_keep_i[port]),
+        .s_last_i (s_last_i[port]),
+        .overrun_o(overruns[port]),
+        .m_valid_o(valid),
+        .m_ready_i(ready),
+        .m_data_o (data),
+        .m_keep_o (keep),
+        .m_last_o (last)
+      );
+      // What waits in the queue waits without end.
+      logic unused_overrun;
+      assign patience = '1;
+      assign unused_overrun = overrun;
+    end
 
     sw_port #(
       .Frames(Frames),
+      .LongestFrame(LongestFrame),
       .Jobs(Jobs),
-      .TagWordCycles(TagWordCycles)
+      .TagWordCycles(TagWordCycles),
+      .FastClock(FastClock)
     ) u_port (
       .clk_i,
       .rst_ni,
       .own_mac_i,
       .own_ip_i,
       .own_udp_port_i,
-      .s_valid_i  (s_valid_i[port]),
-      .s_ready_o  (s_ready_o[port]),
-      .s_data_i   (s_data_i[port]),
-      .s_keep_i   (s_keep_i[port]),
-      .s_last_i   (s_last_i[port]),
-      .patience_i,
-      .overrun_o  (overruns[port]),
+      .s_valid_i  (valid),
+      .s_ready_o  (ready),
+      .s_data_i   (data),
+      .s_keep_i   (keep),
+      .s_last_i   (last),
+      .patience_i (patience),
+      .overrun_o  (overrun),
       .jobs_i     (jobs),
       .again_i    (again),
       .soon_o     (soon[port]),
@@ -138,7 +188,8 @@ module sw_switch
     .Groups(Groups),
     .ForwardEntries(ForwardEntries),
     .Window(Window),
-    .OperandBytes(OperandBytes)
+    .OperandBytes(OperandBytes),
+    .FastClock(FastClock)
   ) u_lookup (
     .clk_i,
     .rst_ni,
@@ -190,7 +241,9 @@ module sw_switch
     .Groups(Groups),
     .Window(Window),
     .OperandBytes(OperandBytes),
-    .TagWordCycles(TagWordCycles)
+    .TagWordCycles(TagWordCycles),
+    .BeatCycles(BeatCycles),
+    .FastClock(FastClock)
   ) u_engine (
     .clk_i,
     .rst_ni,

@@ -13,7 +13,11 @@ module sw_switch_registered
   parameter int unsigned Window = 4,
   parameter int unsigned OperandBytes = 1408,
   parameter int unsigned TagWordCycles = 4,
-  parameter int unsigned Frames = 2
+  parameter int unsigned Frames = 1,
+  parameter int unsigned QueueWords = 512,
+  parameter int unsigned LongestFrame = 1518,
+  parameter int unsigned BeatCycles = 4,
+  parameter int unsigned FastClock = 1
 ) (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -70,7 +74,11 @@ module sw_switch_registered
     .Window(Window),
     .OperandBytes(OperandBytes),
     .TagWordCycles(TagWordCycles),
-    .Frames(Frames)
+    .Frames(Frames),
+    .QueueWords(QueueWords),
+    .LongestFrame(LongestFrame),
+    .BeatCycles(BeatCycles),
+    .FastClock(FastClock)
   ) u_switch (
     .clk_i,
     .rst_ni,

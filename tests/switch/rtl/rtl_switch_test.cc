@@ -20,15 +20,10 @@ namespace {
 
 constexpr std::uint64_t kEnough = 5000;         // frames, so that all that is counted comes
 constexpr std::uint64_t kMostCycles = 200'000;  // without a frame that is begun or sent
-// Of an element of each child: a level of the reducer's tree takes 2 cycles, and 8 with sums of
-// floats. 42 and 60 for five children, as docs/switch-hardware.md has it.
-constexpr std::uint64_t kBlockCycles =
-    kOneBlockCycles + kHeaderTagCycles + 2 * std::bit_width(kChildren - 1);
-constexpr std::uint64_t kFloatBlockCycles = kOneBlockCycles + 8 * std::bit_width(kChildren - 1);
-// If they come at once, it is the same.
-[[maybe_unused]] constexpr std::uint64_t kBlockAtOnceCycles = kBlockCycles;
-// Of a packet of a burst: on the wire it has 186 words.
-[[maybe_unused]] constexpr std::uint64_t kBurstPacketCycles = 190;
+// Of an element of each child, whether they come at once or not: 42 and 60 for five children, as
+// docs/switch-hardware.md has it.
+constexpr std::uint64_t kBlockCycles = kOneBlockCycles + kTreeCycles;
+constexpr std::uint64_t kFloatBlockCycles = kOneBlockCycles + kFloatTreeCycles;
 constexpr std::uint32_t kLateFirst = 0xfffffffb;  // soon it begins at 0 again
 constexpr Endpoint kManager = {0x0a0000f0, 99};
 constexpr std::array<const char*, kCounters> kNames = {
@@ -252,6 +247,11 @@ class RtlSwitchTest : public testing::TestWithParam<std::uint64_t> {
     for (std::uint64_t i = 0; i < n; ++i) ASSERT_NO_FATAL_FAILURE(cycle());
   }
 
+  static void expect_block(std::uint64_t cycles, std::uint64_t expected) {
+    EXPECT_GE(cycles, expected);
+    EXPECT_LE(cycles, expected + kPhaseCycles);
+  }
+
   void cycle() {
     bench_.cycle();
     ASSERT_LT(++quiet_, kMostCycles) << "stands still";
@@ -316,7 +316,7 @@ TEST_P(RtlSwitchTest, ContributionsAtOnce) {
     }
   }
   finish();
-  EXPECT_GT(bench_.together(), rounds / 16);
+  EXPECT_GT(bench_.together(), rounds / kRoundsTogether);
 }
 
 TEST_P(RtlSwitchTest, GroupsThatAreForgotten) {
@@ -393,7 +393,7 @@ TEST_P(RtlSwitchTest, CyclesOfABlock) {
     ASSERT_NO_FATAL_FAILURE(wait_for_ports());
     const std::uint64_t begins = bench_.cycles();
     while (sent_frames_ < kChildren) ASSERT_NO_FATAL_FAILURE(cycle());
-    EXPECT_EQ(bench_.cycles() - begins, type == Type::kInt64 ? kBlockCycles : kFloatBlockCycles);
+    expect_block(bench_.cycles() - begins, type == Type::kInt64 ? kBlockCycles : kFloatBlockCycles);
     ASSERT_NO_FATAL_FAILURE(cycles(200));
   }
 }
@@ -408,7 +408,7 @@ TEST_P(RtlSwitchTest, CyclesOfABlockThatComesAtOnce) {
   const std::uint64_t begins = bench_.cycles();
   for (std::size_t i = 0; i < kChildren; ++i) EXPECT_EQ(bench_.waiting(i), 0U);
   while (sent_frames_ < kChildren) ASSERT_NO_FATAL_FAILURE(cycle());
-  EXPECT_EQ(bench_.cycles() - begins, kBlockAtOnceCycles);
+  expect_block(bench_.cycles() - begins, kBlockCycles);
 }
 
 // A message of many packets: each host sends without pauses, as far as the window lets it, and the

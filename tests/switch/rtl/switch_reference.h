@@ -49,7 +49,7 @@ class SwitchReference final : private aggregate::Output {
 
   void take(std::size_t port, const Bytes& frame) {
     if (!is_own(frame)) {
-      if (frame.size() < 14 || frame.size() > kMaxFrameBytes) {
+      if (frame.size() < 14 || frame.size() > kLongestFrame) {
         ++undeliverable_;
       } else {
         forward(port, frame);
@@ -85,8 +85,6 @@ class SwitchReference final : private aggregate::Output {
   }
 
  private:
-  static constexpr std::size_t kMaxFrameBytes = kDatagramAt + aggregate::kMaxDatagramBytes;
-
   static bool is_own(const Bytes& frame) {
     using aggregate::load_big;
     return frame.size() >= kDatagramAt && load_mac(frame.data()) == kSwitch.mac &&
@@ -98,7 +96,7 @@ class SwitchReference final : private aggregate::Output {
 
   static bool is_whole(const Bytes& frame) {
     using aggregate::load_big;
-    return frame.size() <= kMaxFrameBytes && ipv4_sum(&frame[14]) == 0xffff &&
+    return frame.size() <= kLongestFrame && ipv4_sum(&frame[14]) == 0xffff &&
            load_big<std::uint16_t>(&frame[16]) == frame.size() - 14 &&
            load_big<std::uint16_t>(&frame[kUdpAt + 4]) == frame.size() - kUdpAt;
   }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The switches that are tested, as CMakeLists.txt has them made by Verilator: a small one, with as
-// many frames as there are things to see, and with CARILLON_RTL_WIDE one with the children and the
-// window of a real one and the longest operands.
+// many frames as there are things to see; with CARILLON_RTL_WIDE one with the children and the
+// window of a real one and the longest operands; and with CARILLON_RTL_CHIP the one that is put on
+// a chip (switch/synthesis/sw_switch_registered.sv), with a port more.
 #pragma once
 
 #ifdef CARILLON_RTL_WIDE
 #include <WideSwitchRtl.h>
+#elif defined(CARILLON_RTL_CHIP)
+#include <ChipSwitchRtl.h>
 #else
 #include <SwitchRtl.h>
 #endif
@@ -18,24 +21,42 @@ namespace carillon::rtl {
 
 inline constexpr std::size_t kPorts = 7, kPortFrames = 3;
 
+// kOneBlockCycles: of an element of each child, from the last word to the last of the results, but
+// for kTreeCycles, of a quick operation and of a sum of floats, and up to kPhaseCycles more.
+// kRoundsTogether: of so many rounds of contributions at once, one is worked off at once.
+
 #ifdef CARILLON_RTL_WIDE
 using SwitchModule = WideSwitchRtl;
 inline constexpr std::size_t kChildren = 16, kGroups = 3, kWindow = 16, kOperandBytes = 8192;
-inline constexpr std::size_t kTagWordCycles = 4;
+inline constexpr std::size_t kLongestFrame = 8272;
 inline constexpr std::uint64_t kFrames = 300;  // of a test
 // Six of the children are sent to at once, then six more, and four: the frame takes 13 cycles for
 // each round, while the addresses of the next one are read. Of the tag of four cycles a word.
-inline constexpr std::uint64_t kOneBlockCycles = 107;
-// The header's words in the tag take longer than the quick way through the tree.
-inline constexpr std::uint64_t kHeaderTagCycles = 4;
+inline constexpr std::uint64_t kOneBlockCycles = 107, kPhaseCycles = 0;
+// The header's words in the tag take 4 cycles longer than the quick way through the tree.
+inline constexpr std::uint64_t kTreeCycles = 2 * 4 + 4, kFloatTreeCycles = 8 * 4;
+inline constexpr std::uint64_t kRoundsTogether = 16;
+#elif defined(CARILLON_RTL_CHIP)
+using SwitchModule = ChipSwitchRtl;
+inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
+inline constexpr std::size_t kLongestFrame = 1518;
+inline constexpr std::uint64_t kFrames = 2000;  // of a test
+// A word is reduced when its turn in four cycles comes.
+inline constexpr std::uint64_t kOneBlockCycles = 83, kPhaseCycles = 3;
+inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24;
+inline constexpr std::uint64_t kBurstPacketCycles = 927;
+// A port has its next packet ready later than with more frames.
+inline constexpr std::uint64_t kRoundsTogether = 128;
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
-inline constexpr std::size_t kTagWordCycles = 1;
+inline constexpr std::size_t kLongestFrame = 8272;
 inline constexpr std::uint64_t kFrames = 5000;
-// Without the tree of adders.
-inline constexpr std::uint64_t kOneBlockCycles = 36;
-inline constexpr std::uint64_t kHeaderTagCycles = 0;
+inline constexpr std::uint64_t kOneBlockCycles = 36, kPhaseCycles = 0;
+inline constexpr std::uint64_t kTreeCycles = 2 * 3, kFloatTreeCycles = 8 * 3;
+// Of a packet of a burst: on the wire it has 186 words.
+inline constexpr std::uint64_t kBurstPacketCycles = 190;
+inline constexpr std::uint64_t kRoundsTogether = 16;
 #endif
 
 }  // namespace carillon::rtl

@@ -291,9 +291,12 @@ class Traffic {
       case 2: store_mac(frame.data(), kSwitch.mac); break;     // an answer to a ping, say
       case 3: frame.resize(1 + random_.below(60)); break;
       case 4: frame = frame_of(from, kSwitch, Bytes(random_.below(60))); break;
-      case 5: frame.resize(one_of(4) ? 8260 + random_.below(40) : frame.size()); break;
+      case 5:
+        frame.resize(one_of(4) ? kLongestFrame - 12 + random_.below(40) : frame.size());
+        break;
       case 6:
-        frame = frame_of(from, kSwitch, Bytes(one_of(4) ? 8220 + random_.below(40) : 0));
+        frame =
+            frame_of(from, kSwitch, Bytes(one_of(4) ? kLongestFrame - 52 + random_.below(40) : 0));
         break;
       default: break;
     }
