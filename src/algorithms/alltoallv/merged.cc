@@ -25,68 +25,55 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/common/carriers.h"
+#include "algorithms/common/carried_exchange.h"
 #include "algorithms/common/told_lengths.h"
+#include "algorithms/common/vrank.h"
 
 namespace carillon {
 namespace {
 
-// One rank's part. As a carrier it knows, for each node that it carries for and in either
-// direction, a number for every pair of a sender and a receiver, sender by sender.
-class Merged {
+void emit_lengths(const Call& call, CarriedExchange& exchange, Builder& b) {
+  const std::int64_t row_bytes = call.shared.ranks * kNumberBytes;
+  const Range row = b.allocate_scratch(row_bytes);
+  const Range all = b.allocate_scratch(exchange.numbers() * kNumberBytes);
+  b.phase("lengths");
+  b.copy(b.scratch(row), b.counts({0, row_bytes}));
+  exchange.bring(
+      [&](Rank to) {
+        return b.scratch(row.sub({to * kNumberBytes, kNumberBytes}));
+      },
+      [&](std::int64_t first, std::int64_t count) {
+        return b.scratch(all.sub({first * kNumberBytes, count * kNumberBytes}));
+      });
+  b.next_stage(exchange.numbers() == 0 ? row : all);  // who learns nothing has no next stage
+}
+
+class Blocks {
  public:
-  Merged(const Call& call, Builder& b)
-      : call_(call), b_(b), tables_(call.local.tables), carriers_("alltoallv.merged", call, b) {
-    carriers_.for_nodes_of(carriers_.place(), [&](std::int32_t node) {
-      const auto receivers = static_cast<std::int64_t>(carriers_.members(node).size());
-      const std::int64_t pairs = carriers_.size() * receivers;
-      carried_.push_back({.node = node, .out = numbers_, .in = numbers_ + pairs});
-      numbers_ += 2 * pairs;
-    });
-  }
+  Blocks(const Call& call, CarriedExchange& exchange, Builder& b)
+      : call_(call), exchange_(exchange), b_(b), tables_(call.local.tables) {}
 
-  void emit_lengths() {
-    const std::int64_t row_bytes = call_.shared.ranks * kNumberBytes;
-    const Range row = b_.allocate_scratch(row_bytes);
-    const Range all = b_.allocate_scratch(numbers_ * kNumberBytes);
-    b_.phase("lengths");
-    b_.copy(b_.scratch(row), b_.counts({0, row_bytes}));
-    bring(
-        [&](Rank to) {
-          return b_.scratch(row.sub({to * kNumberBytes, kNumberBytes}));
-        },
-        [&](std::int64_t first, std::int64_t count) {
-          return b_.scratch(all.sub({first * kNumberBytes, count * kNumberBytes}));
-        });
-    b_.next_stage(carried_.empty() ? row : all);  // who learns nothing has no next stage
-  }
-
-  void emit_blocks() {
-    std::vector<std::int64_t> starts{0};
-    for (const std::int64_t bytes : call_.learned.first(static_cast<std::size_t>(numbers_))) {
-      if (bytes < 0) return b_.fail({Code::kMismatch, "alltoallv.merged: a block of no length"});
-      starts.push_back(starts.back() + (is_short(bytes) ? bytes : 0));
-    }
-    const Range room = b_.allocate_scratch(starts.back());
-    const auto carried = [&](std::int64_t first, std::int64_t count) {
-      const std::int64_t start = starts[static_cast<std::size_t>(first)];
-      const std::int64_t end = starts[static_cast<std::size_t>(first + count)];
-      return b_.scratch(room.sub({start, end - start}));
-    };
+  void emit() {
     b_.phase("blocks");
-    bring([&](Rank to) { return is_short(sent(to).length) ? b_.input(sent(to)) : Buffer{}; },
-          carried);
+    if (!place_carried()) {
+      return b_.fail({Code::kMismatch, "alltoallv.merged: a rank has said a length below 0"});
+    }
+    const auto carried = [&](std::int64_t first, std::int64_t count) {
+      const std::int64_t start = starts_[static_cast<std::size_t>(first)];
+      const std::int64_t end = starts_[static_cast<std::size_t>(first + count)];
+      return b_.scratch(room_.sub({start, end - start}));
+    };
+    const auto if_short = [&](Range range, const Buffer& buffer) {
+      return is_short(range.length) ? buffer : Buffer{};
+    };
+    exchange_.bring([&](Rank to) { return if_short(sent(to), b_.input(sent(to))); }, carried);
     check_lengths();
-    give_out(carried);
+    exchange_.give_out(
+        carried, [&](Rank from) { return if_short(received(from), b_.output(received(from))); });
     exchange_straight();
   }
 
  private:
-  struct Carried {
-    std::int32_t node;
-    std::int64_t out, in;  // the first number of what goes there, and of what comes from there
-  };
-
   [[nodiscard]] bool is_short(std::int64_t bytes) const { return bytes <= call_.params.k; }
   [[nodiscard]] Range sent(Rank to) const {
     const auto entry = static_cast<std::size_t>(to);
@@ -96,117 +83,25 @@ class Merged {
     const auto entry = static_cast<std::size_t>(from);
     return {tables_.recv_offsets[entry], tables_.recv_bytes[entry]};
   }
-
-  // Messages that may wait for one another are given by a strand of their own.
-  template <typename Give, typename Take>
-  void in_strands(Give give_all, Take take_all) {
-    b_.enter(call_, Members::all(call_.shared.ranks), b_.input({}), b_.output({}));
-    bool any_long = false;
-    give_all([&](Rank to, const BufferList& list) {
-      any_long = any_long || list.length() > call_.limits.inline_bytes;
-      if (list.length() > 0) b_.send(to, list);
-    });
-    if (any_long) b_.strand();
-    take_all();
-    b_.leave();
-  }
-  void receive(Rank from, const BufferList& list) {
-    if (list.length() > 0) b_.recv(from, list);
-  }
-  // For each place of the node what is given to who is there, and where what that gives belongs.
-  template <typename Given, typename Taken>
-  void within_node(Given given, Taken taken) {
-    const Rank size = carriers_.size(), place = carriers_.place();
-    in_strands(
-        [&](auto give_to) {
-          for (Rank distance = 1; distance < size; ++distance) {
-            const Rank to = (place + distance) % size;
-            give_to(carriers_.at(to), given(to));
-          }
-        },
-        [&] {
-          b_.copy(taken(place), given(place));
-          for (Rank distance = 1; distance < size; ++distance) {
-            const Rank from = (place - distance + size) % size;
-            receive(carriers_.at(from), taken(from));
-          }
-        });
-  }
-
-  // own(to), what this rank has for other nodes' ranks, to the carriers, and what these have to
-  // each other; at place(first, count) they have that of the numbers from the first one on.
-  template <typename Own, typename Place>
-  void bring(Own own, Place place) {
-    within_node(
-        [&](Rank carrier) {
-          BufferList list;
-          carriers_.for_nodes_of(carrier, [&](std::int32_t node) {
-            for (const Rank to : carriers_.members(node)) list.add(own(to));
-          });
-          return list;
-        },
-        [&](Rank sender) {
-          BufferList list;
-          for (const Carried& each : carried_) {
-            const auto receivers = static_cast<std::int64_t>(carriers_.members(each.node).size());
-            list.add(place(each.out + sender * receivers, receivers));
-          }
-          return list;
-        });
-    in_strands(
-        [&](auto give_to) {
-          for (const Carried& each : carried_) {
-            give_to(carriers_.partner(each.node), place(each.out, each.in - each.out));
-          }
-        },
-        [&] {
-          // What a node sends first, to the next one, is what that receives first.
-          for (auto each = carried_.rbegin(); each != carried_.rend(); ++each) {
-            receive(carriers_.partner(each->node), place(each->in, each->in - each->out));
-          }
-        });
-  }
-
-  // What the carriers have for the ranks of the node.
-  template <typename Place>
-  void give_out(Place place) {
-    within_node(
-        [&](Rank receiver) {
-          BufferList list;
-          for_senders([&](std::int64_t first, Rank) { list.add(place(first + receiver, 1)); });
-          return list;
-        },
-        [&](Rank carrier) {
-          BufferList list;
-          carriers_.for_nodes_of(carrier, [&](std::int32_t node) {
-            for (const Rank from : carriers_.members(node)) {
-              if (is_short(received(from).length)) list.add(b_.output(received(from)));
-            }
-          });
-          return list;
-        });
+  // The short blocks that this rank carries, end to end.
+  bool place_carried() {
+    starts_.push_back(0);
+    for (const std::int64_t bytes :
+         call_.learned.first(static_cast<std::size_t>(exchange_.numbers()))) {
+      if (bytes < 0) return false;
+      starts_.push_back(starts_.back() + (is_short(bytes) ? bytes : 0));
+    }
+    room_ = b_.allocate_scratch(starts_.back());
+    return true;
   }
   // Of what comes by this rank itself; by another one it comes as a message, whose length is
   // checked.
   void check_lengths() {
-    for_senders([&](std::int64_t first, Rank from) {
-      const auto number = static_cast<std::size_t>(first + carriers_.place());
+    exchange_.for_senders([&](std::int64_t first, Rank from) {
+      const auto number = static_cast<std::size_t>(first + exchange_.place());
       check_told(call_, b_, from, call_.learned[number]);
     });
   }
-  // Calls body(first, from) for all ranks elsewhere that this one carries for: the first number of
-  // what comes from them.
-  template <typename Body>
-  void for_senders(Body body) const {
-    for (const Carried& each : carried_) {
-      std::int64_t first = each.in;
-      for (const Rank from : carriers_.members(each.node)) {
-        body(first, from);
-        first += carriers_.size();
-      }
-    }
-  }
-
   // Long blocks, and those within the node.
   void exchange_straight() {
     const Rank ranks = call_.shared.ranks;
@@ -229,11 +124,11 @@ class Merged {
   }
 
   const Call& call_;
+  CarriedExchange& exchange_;
   Builder& b_;
   const Tables& tables_;
-  Carriers carriers_;
-  std::vector<Carried> carried_;
-  std::int64_t numbers_ = 0;
+  std::vector<std::int64_t> starts_;  // in room_, by number, and the end
+  Range room_;
 };
 
 }  // namespace
@@ -241,8 +136,9 @@ class Merged {
 void emit_alltoallv_merged(const Call& call, Builder& b) {
   const bool merges = !call.limits.one_node() && call.limits.nodes->largest() > 1;
   if (!merges) return emit_alltoallv_pairwise(call, b);
-  Merged merged(call, b);
-  call.stage == 0 ? merged.emit_lengths() : merged.emit_blocks();
+  CarriedExchange exchange("alltoallv.merged", call, b);
+  if (call.stage == 0) return emit_lengths(call, exchange, b);
+  Blocks(call, exchange, b).emit();
 }
 
 }  // namespace carillon
