@@ -31,7 +31,7 @@ struct Algorithm {
     bool weights = false;    ///< takes Call::weights
     bool radix = false;      ///< k is a radix: at most the number of ranks (of two and more)
     bool lists = false;      ///< takes Params::memory and Params::copy_blocks
-    bool stages = false;     ///< may have several stages: cannot be simulated
+    bool stages = false;     ///< may have several stages
     bool multicast = false;  ///< only where the team has it (Limits::multicast_bytes)
     bool in_switch = false;  ///< only where switches reduce (Limits::aggregates, Shared::in_switch)
     /// Reduces in the order of the ranks, from left to right, in any team (Limits::reproducible).
