@@ -32,7 +32,7 @@
 namespace carillon {
 namespace {
 
-void emit_lengths(const Call& call, CarriedExchange& exchange, Builder& b) {
+void emit_carried_lengths(const Call& call, CarriedExchange& exchange, Builder& b) {
   const std::int64_t row_bytes = call.shared.ranks * kNumberBytes;
   const Range row = b.allocate_scratch(row_bytes);
   const Range all = b.allocate_scratch(exchange.numbers() * kNumberBytes);
@@ -48,9 +48,9 @@ void emit_lengths(const Call& call, CarriedExchange& exchange, Builder& b) {
   b.next_stage(exchange.numbers() == 0 ? row : all);  // who learns nothing has no next stage
 }
 
-class Blocks {
+class MergedBlocks {
  public:
-  Blocks(const Call& call, CarriedExchange& exchange, Builder& b)
+  MergedBlocks(const Call& call, CarriedExchange& exchange, Builder& b)
       : call_(call), exchange_(exchange), b_(b), tables_(call.local.tables) {}
 
   void emit() {
@@ -137,8 +137,8 @@ void emit_alltoallv_merged(const Call& call, Builder& b) {
   const bool merges = !call.limits.one_node() && call.limits.nodes->largest() > 1;
   if (!merges) return emit_alltoallv_pairwise(call, b);
   CarriedExchange exchange("alltoallv.merged", call, b);
-  if (call.stage == 0) return emit_lengths(call, exchange, b);
-  Blocks(call, exchange, b).emit();
+  if (call.stage == 0) return emit_carried_lengths(call, exchange, b);
+  MergedBlocks(call, exchange, b).emit();
 }
 
 }  // namespace carillon
