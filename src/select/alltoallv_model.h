@@ -29,11 +29,12 @@ struct TableCosts {
   double latency = 600;
   double gap = 7, per_byte = 0.08;                   ///< the NIC's
   double near_message = 40, near_per_byte = 0.0821;  ///< CPU, on both sides of one within a node
-  /// Of bruck_two_phase and merged, for each rank of the team: to make the schedule for new tables,
-  /// and to find the one for old ones (measured: docs/gainaru2016.md).
+  /// Of bruck_two_phase, for each rank of the team: to make the schedule for new tables, and to
+  /// find the one for old ones (measured: docs/gainaru2016.md). Taken for merged's, too.
   double make_per_rank = 300, find_per_rank = 17;
 
-  /// Of a message by TCP: what `carillon calibrate --cluster` measures of its CPU, and a usual way.
+  /// Of a message by TCP: its CPU as `carillon calibrate --cluster` measures it; latency and rate
+  /// are estimates.
   [[nodiscard]] TableCosts by_sockets() const {
     TableCosts costs = *this;
     costs.send = 9500;
@@ -59,8 +60,6 @@ class AlltoallvModel {
   [[nodiscard]] std::int64_t longest_by_bruck(Rank radix) const {
     return longest_[static_cast<std::size_t>(radix)];
   }
-  /// And those that merged merges by default; -1: none.
-  [[nodiscard]] std::int64_t longest_merged() const { return longest_merged_; }
   /// Whether there is a radix for such blocks, or they are merged.
   [[nodiscard]] bool takes(std::int64_t longest_bytes) const {
     return longest_bytes <= longest_merged_ ||
@@ -94,9 +93,9 @@ class AlltoallvModel {
   }
 
   Rank ranks_;
-  double node_;     // ranks of a node,
-  double carried_;  // and the nodes that each of them carries for
-  std::int64_t longest_merged_ = -1;
+  double node_;                       // ranks of a node,
+  double carried_;                    // and the nodes that each of them carries for
+  std::int64_t longest_merged_ = -1;  // by merged, without a parameter; -1: none are
   ListCosts copies_;
   Rank ahead_;
   TableCosts costs_;

@@ -16,9 +16,7 @@ enum class Why : std::uint8_t {
   kOneNode,
   kSharedCores,
   kFewRanks,
-  // Of those whose tables are: alltoallv.survey, alltoallv.bruck_two_phase, alltoallv.merged, and
-  // why
-  // it is pairwise.
+  // Of those whose tables are: alltoallv.survey, .bruck_two_phase, .merged, and why it is pairwise.
   kSurvey,
   kPays,
   kMerged,

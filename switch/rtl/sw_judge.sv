@@ -5,8 +5,8 @@
 //
 // What comes of the inputs is there two cycles after them, of authentic_i and others_authentic_i without
 // a clock; with FastClock, a cycle later. slot_o is what the slot is from now on, if action_o is
-// ActStore or ActTakeResult; with complete_o the stored contribution is the last one. Of a refusal, reason_o is why. touches_o: the
-// packet is one of the group's. others_i are children of whom contributions that say the same came with
+// ActStore or ActTakeResult; with complete_o the stored contribution is the last one. Of a refusal,
+// reason_o is why. touches_o: the packet is one of the group's. others_i are children of whom contributions that say the same came with
 // the packet, and present_i those with an operand; joined_o: they are stored with it.
 module sw_judge
   import sw_protocol_pkg::*;

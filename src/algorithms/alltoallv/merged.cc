@@ -17,17 +17,16 @@
 //   node     30 40               31 41    32 42     03 13 23            04 14 24
 //
 // Cost: of N nodes of R ranks, at a carrier of C = ceil((N-1) / R) nodes: 2 C messages between
-// nodes, one of 8 R^2 bytes and one of R^2 blocks for each, in place of the (N-1) R of pairwise
-// exchange; and 3 within its node, of C R lengths or blocks. Each short block is copied three
-// times. Restrictions: none; where no node has several ranks, or there is one, it is
-// alltoallv.pairwise. Parameters: k, the longest block that is merged, in bytes. For short blocks
-// on several nodes.
+// nodes, of 8 R^2 bytes and of R^2 blocks, in place of (N-1) R of pairwise exchange; 3 within
+// its node, of C R lengths or blocks. Each short block is copied three times.
+// Restrictions: none; on one node, or on nodes of one rank, it is alltoallv.pairwise.
+// Parameters: k, the longest block that is merged, in bytes. For short blocks on several nodes.
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/common/carried_exchange.h"
+#include "algorithms/common/pairwise_tables.h"
 #include "algorithms/common/told_lengths.h"
-#include "algorithms/common/vrank.h"
 
 namespace carillon {
 namespace {
@@ -104,22 +103,20 @@ class MergedBlocks {
   }
   // Long blocks, and those within the node.
   void exchange_straight() {
-    const Rank ranks = call_.shared.ranks;
     const auto is_straight = [&](Rank peer, std::int64_t bytes) {
       return !is_short(bytes) || call_.limits.share_node(peer, call_.rank);
     };
     b_.phase("straight");
-    b_.enter(call_, Members::all(ranks), b_.input({}), b_.output({}));
-    for (Rank step = 1; step < ranks; ++step) {
-      const Rank to = wrap(std::int64_t{call_.rank} + step, ranks);
-      if (is_straight(to, sent(to).length)) b_.send(to, b_.input(sent(to)));
-    }
-    b_.strand();
-    b_.copy(b_.output(received(call_.rank)), b_.input(sent(call_.rank)));
-    for (Rank step = 1; step < ranks; ++step) {
-      const Rank from = wrap(call_.rank - step, ranks);
-      if (is_straight(from, received(from).length)) b_.recv(from, b_.output(received(from)));
-    }
+    b_.enter(call_, Members::all(call_.shared.ranks), b_.input({}), b_.output({}));
+    pairwise_steps(
+        call_, b_,
+        [&](Rank to) {
+          if (is_straight(to, sent(to).length)) b_.send(to, b_.input(sent(to)));
+        },
+        [&] { b_.copy(b_.output(received(call_.rank)), b_.input(sent(call_.rank))); },
+        [&](Rank from) {
+          if (is_straight(from, received(from).length)) b_.recv(from, b_.output(received(from)));
+        });
     b_.leave();
   }
 

@@ -10,20 +10,25 @@
 
 namespace carillon {
 
+/// Calls send(to), and in the other strand keep() and receive(from).
+template <typename Send, typename Keep, typename Receive>
+void pairwise_steps(const Call& call, Builder& b, Send send, Keep keep, Receive receive) {
+  const Rank ranks = call.shared.ranks;
+  for (const Rank step : b.steps(ranks - 1)) {
+    send(wrap(std::int64_t{call.rank} + step + 1, ranks));
+  }
+  b.strand();
+  keep();
+  for (const Rank step : b.steps(ranks - 1)) receive(wrap(call.rank - step - 1, ranks));
+}
+
 /// source(peer) goes to each peer, and target(peer) is where its block belongs.
 template <typename Source, typename Target>
 void exchange_pairwise(const Call& call, Builder& b, Source source, Target target) {
-  const Rank ranks = call.shared.ranks;
-  for (const Rank step : b.steps(ranks - 1)) {
-    const Rank to = wrap(std::int64_t{call.rank} + step + 1, ranks);
-    b.send(to, source(to));
-  }
-  b.strand();
-  b.copy(target(call.rank), source(call.rank));
-  for (const Rank step : b.steps(ranks - 1)) {
-    const Rank from = wrap(call.rank - step - 1, ranks);
-    b.recv(from, target(from));
-  }
+  pairwise_steps(
+      call, b, [&](Rank to) { b.send(to, source(to)); },
+      [&] { b.copy(target(call.rank), source(call.rank)); },
+      [&](Rank from) { b.recv(from, target(from)); });
 }
 
 /// Of blocks that tables describe.
