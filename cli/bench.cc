@@ -31,7 +31,7 @@ constexpr const char* kSurveysSizes = "8,64,256";
 constexpr int kRounds = 15;
 constexpr const char* kNodesSizes = "4,64,1K,4K,16K,64K";
 
-struct Options {
+struct BenchOptions {
   BenchJob job;
   NodesBench between_nodes;
   bool breakdown = false;
@@ -51,7 +51,7 @@ struct Options {
   bool json = false;
 };
 
-OwnProgram choose_program(const Options& options) {
+OwnProgram choose_program(const BenchOptions& options) {
   if (!options.program.empty()) return own_program_at(options.program);
   if (!options.mpi.empty())
     return require_own_program("carillon-bench", abi_from_name(options.mpi));
@@ -85,7 +85,7 @@ void show_progress(const Json& row) {
                static_cast<long long>(row["bytes"].integer()));
 }
 
-void print_table(const Options& options, const OwnProgram& program,
+void print_table(const BenchOptions& options, const OwnProgram& program,
                  const std::vector<BenchRow>& rows) {
   std::vector<std::string> headings = {"collective", ">bytes",     ">carillon us", ">native us",
                                        ">speed-up",  ">quartiles", "algorithm"};
@@ -146,7 +146,7 @@ bool differ(const Floor& before, const Floor& after) {
   return a > kFactor * b || b > kFactor * a;
 }
 
-int run_between_nodes(const Options& options) {
+int run_between_nodes(const BenchOptions& options) {
   NodesBench job = options.between_nodes;
   job.collectives = options.job.collectives;
   job.sizes = parse_sizes(options.sizes_given ? options.sizes : kNodesSizes);
@@ -155,7 +155,7 @@ int run_between_nodes(const Options& options) {
   return run_nodes_bench(std::move(job));
 }
 
-int run_of_breakdown(const Options& options) {
+int run_of_breakdown(const BenchOptions& options) {
   NodesBench job = options.between_nodes;
   job.collectives = options.job.collectives;
   if (job.collectives.size() != 1 || !job.collectives.front().starts_with("alltoall")) {
@@ -173,7 +173,7 @@ int run_of_breakdown(const Options& options) {
   return run_breakdown(std::move(job), options.algorithms);
 }
 
-int run_of_surveys(const Options& options) {
+int run_of_surveys(const BenchOptions& options) {
   if (options.job.collectives != std::vector<std::string>{"alltoallv"}) {
     throw Failure("--surveys measures alltoallv: say carillon bench alltoallv --surveys",
                   kWrongUse);
@@ -185,7 +185,7 @@ int run_of_surveys(const Options& options) {
   return run_surveys_bench(std::move(job), options.rounds > 0 ? options.rounds : kRounds);
 }
 
-void complete(BenchJob& job, const Options& options) {
+void complete(BenchJob& job, const BenchOptions& options) {
   job.sizes = parse_sizes(options.sizes);
   job.counter = options.clock == "tsc";
   job.shared = options.buffer == "shared";
@@ -198,7 +198,7 @@ void complete(BenchJob& job, const Options& options) {
   if (job.collectives.empty()) job.collectives = all_collectives(options.overlap);
 }
 
-int run_of_overlap(Options options) {
+int run_of_overlap(BenchOptions options) {
   const NodesBench& between_nodes = options.between_nodes;
   if (!between_nodes.compare.empty() || between_nodes.one_machine ||
       !between_nodes.network.empty()) {
@@ -216,7 +216,7 @@ int run_of_overlap(Options options) {
   return status;
 }
 
-int run(Options options) {
+int run(BenchOptions options) {
   require_settings();
   if (options.rounds > 0 && !options.surveys) {
     throw Failure("--rounds goes with --surveys", kWrongUse);
@@ -293,7 +293,7 @@ void define_between_nodes(Command command, NodesBench& job) {
 }  // namespace
 
 Action define_bench(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BenchOptions>();
   command.option("COLLECTIVE", options->job.collectives, "e.g. allreduce bcast; default: all")
       .comma_separated();
   command.option("-n,--ranks", options->job.ranks, "number of ranks")

@@ -15,7 +15,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr int kIterations = 200;
+constexpr int kBreakdownIterations = 200;
 
 // Those of the collective, and of each that can handle memory in several ways all of these.
 std::vector<std::string> all_ways(std::string_view collective) {
@@ -141,7 +141,7 @@ void print(const NodesBench& job, const std::vector<Json>& rows, const Json& lef
 
 int run_breakdown(NodesBench job, std::vector<std::string> names) {
   job.one_machine = job.one_machine || job.nodes == 1 || job.network.starts_with("verbs");
-  if (job.iterations == 0) job.iterations = kIterations;
+  if (job.iterations == 0) job.iterations = kBreakdownIterations;
   if (names.empty()) names = all_ways(job.collectives.front());
   require_nodes(job);
   const Busy busy;

@@ -8,14 +8,14 @@ namespace carillon::cli {
 namespace {
 
 // One way to set up an MPI.
-struct Setting {
+struct MpiSetting {
   std::string name;
   Arguments launcher_options;
   Environment environment;
 };
 
-std::vector<Setting> settings_of(const BenchJob& job, const Launcher& launcher) {
-  std::vector<Setting> settings = {{.name = "default"}};
+std::vector<MpiSetting> settings_of(const BenchJob& job, const Launcher& launcher) {
+  std::vector<MpiSetting> settings = {{.name = "default"}};
   if (!job.native_best) return settings;
   const bool oversubscribed = job.ranks > usable_cores();
   if (launcher.kind == Launcher::Kind::kOpenMpi) {
@@ -36,13 +36,6 @@ std::vector<Setting> settings_of(const BenchJob& job, const Launcher& launcher) 
     settings.push_back({"bound to cores", {"-bind-to", "core"}, {}});
   }
   return settings;
-}
-
-template <typename List>
-std::string comma_list(const List& list) {
-  std::string text;
-  for (const auto& item : list) text += fmt::format("{}{}", text.empty() ? "" : ",", item);
-  return text;
 }
 
 // Keeps of two measurements of a row what the MPI did best.
@@ -105,7 +98,7 @@ std::vector<BenchRow> collect_rows(const Arguments& command, const Environment& 
 std::vector<BenchRow> run_bench(const BenchJob& job, const OwnProgram& program,
                                 const std::function<void(const BenchRow&)>& progress) {
   std::vector<BenchRow> rows;
-  for (const Setting& setting : settings_of(job, program.launcher)) {
+  for (const MpiSetting& setting : settings_of(job, program.launcher)) {
     std::vector<BenchRow> more =
         collect_rows(program.with_carillon(job.ranks, setting.launcher_options, arguments_of(job)),
                      setting.environment, expected_rows(job), progress);

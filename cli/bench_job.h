@@ -4,6 +4,8 @@
 // rows.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -27,6 +29,11 @@ struct BenchJob {
 };
 
 using BenchRow = Json;
+
+template <typename List>
+std::string comma_list(const List& list) {
+  return fmt::format("{}", fmt::join(list, ","));
+}
 
 /// Runs a command that prints rows (JSON objects with "collective", a line each) and returns them;
 /// `progress` gets each as it comes. Fails if it says why it cannot, or ends otherwise than with

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "bench_job.h"
 #include "cluster/busy.h"
 #include "cluster/cluster.h"
 #include "support/failure.h"
@@ -17,7 +18,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr int kIterations = 300;
+constexpr int kNodesIterations = 300;
 constexpr const char* kPort = "7711";  // of the cluster's own node 0: nobody else is there
 
 struct Rows {
@@ -46,11 +47,6 @@ void check(const NodesBench& job) {
     }
   }
   require_nodes(job);
-}
-
-template <typename List>
-std::string comma_list(const List& list) {
-  return fmt::format("{}", fmt::join(list, ","));
 }
 
 Arguments command_of(const NodesBench& job) {
@@ -208,7 +204,7 @@ void require_nodes(const NodesBench& job) {
 int run_nodes_bench(NodesBench job) {
   // The virtual cluster's wires are of Ethernet.
   job.one_machine = job.one_machine || job.network.starts_with("verbs");
-  if (job.iterations == 0) job.iterations = kIterations;
+  if (job.iterations == 0) job.iterations = kNodesIterations;
   if (job.collectives.empty()) job.collectives = {"bcast", "allreduce"};
   check(job);
   const Busy busy;

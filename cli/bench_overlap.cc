@@ -45,7 +45,7 @@ std::vector<std::pair<std::string, Environment>> settings_of(const OwnProgram& p
   return settings;
 }
 
-std::string text_of(const std::vector<BenchRow>& rows) {
+std::string table_of(const std::vector<BenchRow>& rows) {
   Table table({"collective", ">bytes", "by", ">start us", ">alone us", ">computation us",
                ">both us", ">both / longer", ">overlap %", ">cores busy %"});
   for (const BenchRow& row : rows) {
@@ -86,7 +86,7 @@ void print(const OverlapBench& bench, const OwnProgram& program, const std::vect
               bench.nodes > 0 ? fmt::format(" on {} nodes", bench.nodes).c_str() : "",
               bench.rate.empty() ? "" : fmt::format(" with wires of {}", bench.rate).c_str(),
               program.launcher.version.c_str(), bench.job.shared ? "shared" : "private", cores,
-              oversubscribed ? ", fewer than ranks" : "", busy.percent(), text_of(rows).c_str());
+              oversubscribed ? ", fewer than ranks" : "", busy.percent(), table_of(rows).c_str());
 }
 
 }  // namespace

@@ -20,7 +20,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::string output, title;
   bool cluster = false, json = false;
 };
@@ -32,7 +32,7 @@ std::string today() {
   return fmt::format("{}-{:02}-{:02}", day.tm_year + 1900, day.tm_mon + 1, day.tm_mday);
 }
 
-int measure(const Options& options, const std::vector<pid_t>& cluster) {
+int measure(const CalibrateOptions& options, const std::vector<pid_t>& cluster) {
   if (options.title.find_first_of("\"\\\n") != std::string::npos) {
     fail("--title: quotation marks and backslashes cannot be in a title");
   }
@@ -61,7 +61,7 @@ int measure(const Options& options, const std::vector<pid_t>& cluster) {
   return 0;
 }
 
-int run(const Options& options) {
+int run(const CalibrateOptions& options) {
   require_settings();
   const auto body = [&](const std::vector<pid_t>& cluster) { return measure(options, cluster); };
   return options.cluster ? on_cluster(2, body) : body({});
@@ -70,7 +70,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_calibrate(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CalibrateOptions>();
   command.option("--output,-o", options->output, "the file to write; default: stdout");
   command.option("--title", options->title, "what the machine is");
   command.flag("--cluster", options->cluster,

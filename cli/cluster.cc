@@ -19,7 +19,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct ClusterOptions {
   int nodes = 0;
   int ranks_per_node = 1;
   std::string shape, rate, burst;
@@ -35,7 +35,7 @@ struct Options {
   std::vector<pid_t> processes;  // of rsh
 };
 
-Cluster cluster_of(const Options& options) {
+Cluster cluster_of(const ClusterOptions& options) {
   Cluster cluster{.json = options.json};
   if (!options.shape.empty()) {
     cluster.shape = parse_shape(options.shape);
@@ -115,7 +115,7 @@ Environment launcher_environment(const Shape& shape) {
 }
 
 // What no packet filter can do to TCP: the ranks do it to themselves.
-void add_faults(const Options& options) {
+void add_faults(const ClusterOptions& options) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   const char* const given = std::getenv("CARILLON_FAULT");
   std::string faults = given == nullptr ? "" : given;
@@ -131,7 +131,7 @@ void add_faults(const Options& options) {
 
 // The commands of the switches, on the front and on the leaves, if there are any. The ranks are
 // told of the front's; where there are leaves, run_remote_shell tells each node.
-std::vector<Beside> switches_of(const Options& options) {
+std::vector<Beside> switches_of(const ClusterOptions& options) {
   if (options.switch_key.empty()) return {};
   require_engine(options.switch_engine);
   const std::string key = std::filesystem::absolute(options.switch_key).string();
@@ -156,7 +156,7 @@ std::vector<Beside> switches_of(const Options& options) {
   return all;
 }
 
-int run(const Options& options, const Arguments& program) {
+int run(const ClusterOptions& options, const Arguments& program) {
   add_faults(options);
   const std::vector<Beside> in_switch = switches_of(options);
   require_settings();
@@ -190,13 +190,13 @@ int run(const Options& options, const Arguments& program) {
                          .beside = in_switch});
 }
 
-int exec(const Options& options, const Arguments& program) {
+int exec(const ClusterOptions& options, const Arguments& program) {
   const Cluster cluster = cluster_of(options);
   require_program(program[0]);
   return run_on_cluster(cluster, {.command = program, .on_every_node = true});
 }
 
-void add_cluster_options(Command command, Options* options) {
+void add_cluster_options(Command command, ClusterOptions* options) {
   command.option("--nodes", options->nodes, "number of nodes").in_range(1, kMaxNodes);
   const Option rate =
       command.option("--rate", options->rate,
@@ -215,7 +215,7 @@ void add_cluster_options(Command command, Options* options) {
   command.flag("--json", options->json, "the summary at the end of stderr as JSON");
 }
 
-void define_cluster_run(Command command, const std::shared_ptr<Options>& options) {
+void define_cluster_run(Command command, const std::shared_ptr<ClusterOptions>& options) {
   add_cluster_options(command, options.get());
   const Option ranks =
       command.option("--ppn", options->ranks_per_node, "ranks on each node; default: 1")
@@ -266,7 +266,7 @@ void define_cluster_run(Command command, const std::shared_ptr<Options>& options
 }  // namespace
 
 Action define_cluster(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ClusterOptions>();
   command.require_subcommand();
   const Command of_run = command.subcommand("run", "run an MPI program on a virtual cluster");
   define_cluster_run(of_run, options);

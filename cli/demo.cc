@@ -21,7 +21,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct DemoOptions {
   int ranks = 4;
   std::string mpi;
   bool json = false;
@@ -86,7 +86,7 @@ Json rows_of(const std::vector<Line>& native, const std::vector<Line>& with) {
   return rows;
 }
 
-void print(const Options& options, const OwnProgram& program, const Json& rows) {
+void print(const DemoOptions& options, const OwnProgram& program, const Json& rows) {
   std::printf("%d ranks of %s with %s: its own MPI alone, then with carillon\n\n", options.ranks,
               program.file.filename().c_str(), program.launcher.version.c_str());
   Table table({"collective", ">bytes", ">native us", ">carillon us", ">speed-up", "answers"});
@@ -100,7 +100,7 @@ void print(const Options& options, const OwnProgram& program, const Json& rows) 
 }
 
 // Answers equal and calls taken?
-bool show_one(const Options& options, const OwnProgram& program, Json* all) {
+bool show_one(const DemoOptions& options, const OwnProgram& program, Json* all) {
   const std::vector<Line> native = run_program_once(program.alone(options.ranks, {}), {});
   const StatsFile stats;
   const std::vector<Line> with = run_program_once(program.with_carillon(options.ranks, {}, {}),
@@ -124,7 +124,7 @@ bool show_one(const Options& options, const OwnProgram& program, Json* all) {
   return problem.empty();
 }
 
-int run(const Options& options) {
+int run(const DemoOptions& options) {
   require_settings();
   const std::vector<OwnProgram> programs =
       options.mpi.empty()
@@ -150,7 +150,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_demo(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DemoOptions>();
   command.option("-n,--ranks", options->ranks, "number of ranks")
       .in_range(1, kMaxRanksStarted)
       .with_default();

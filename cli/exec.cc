@@ -13,7 +13,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct ExecOptions {
   bool stats = false, json = false, check = false, shared_heap = false;
   std::string mpi, trace, record;
 };
@@ -33,7 +33,7 @@ bool is_first_rank() {
   return true;
 }
 
-int run(const Options& options, const Arguments& program) {
+int run(const ExecOptions& options, const Arguments& program) {
   require_settings();
   if (is_first_rank()) warn_of_unknown_settings();
   require_program(program[0]);
@@ -50,7 +50,7 @@ int run(const Options& options, const Arguments& program) {
 }  // namespace
 
 Action define_exec(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExecOptions>();
   command.flag("--stats", options->stats, kStatsHelp);
   command.flag("--json", options->json, kStatsJsonHelp);
   command.flag("--check", options->check, kCheckHelp);

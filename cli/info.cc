@@ -23,7 +23,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   bool config = false;
   bool json = false;
 };
@@ -146,7 +146,7 @@ void print_mpis() {
   std::printf("%s", table.text().c_str());
 }
 
-int run(const Options& options) {
+int run(const InfoOptions& options) {
   const long memory_mib = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   if (options.json) {
     Json json;
@@ -180,7 +180,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_info(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InfoOptions>();
   command.flag("--config", options->config, "only the settings");
   command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };

@@ -13,12 +13,12 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct ListOptions {
   std::vector<std::string> collectives;
   bool json = false;
 };
 
-bool wanted(const Options& options, const Algorithm& algorithm) {
+bool wanted(const ListOptions& options, const Algorithm& algorithm) {
   if (options.collectives.empty()) return true;
   for (const std::string& name : options.collectives) {
     if (name == collective_name(algorithm.collective)) return true;
@@ -53,7 +53,7 @@ Json lists() {
           {"copies", {{"values", {"runs", "blocks"}}, {"default", "runs"}}}};
 }
 
-void print_json(const Options& options) {
+void print_json(const ListOptions& options) {
   Json list = Json::array();
   for (const Algorithm& algorithm : algorithms()) {
     if (!wanted(options, algorithm)) continue;
@@ -76,7 +76,7 @@ void print_json(const Options& options) {
   std::printf("%s\n", Json{{"algorithms", list}}.dump(2).c_str());
 }
 
-int run(const Options& options) {
+int run(const ListOptions& options) {
   for (const std::string& name : options.collectives) {
     Collective collective{};
     if (collective_from_name(name, &collective)) continue;
@@ -105,7 +105,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_list(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ListOptions>();
   command.option("COLLECTIVE", options->collectives, "only those of these collectives");
   command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };

@@ -118,7 +118,7 @@ struct Chosen {
   Action action;
 };
 
-int run(Arguments arguments) {
+int run_command(Arguments arguments) {
   CommandLine line("carillon",
                    "carillon: the collectives of an MPI program, faster, without touching it",
                    std::string("carillon ") + crl_version());
@@ -159,7 +159,7 @@ int run(Arguments arguments) {
 
 int main(int argc, char** argv) {
   try {
-    return carillon::cli::run({argv + 1, argv + argc});
+    return carillon::cli::run_command({argv + 1, argv + argc});
   } catch (const carillon::cli::Failure& failure) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s\n", failure.what());

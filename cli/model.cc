@@ -15,11 +15,12 @@
 #include "support/json.h"
 #include "support/sheet_json.h"
 #include "support/table.h"
+#include "support/units.h"
 
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct ModelOptions {
   std::string collective, algorithm;
   std::string machine = "edr";
   Rank ranks = 16;
@@ -27,8 +28,6 @@ struct Options {
   std::int64_t slot_bytes = 0;  // 0: the library's
   bool best_k = false, list = false, numbers = false, json = false;
 };
-
-constexpr double kPsPerUs = 1e6;
 
 void list_machines(bool as_json) {
   Json list = Json::array();
@@ -70,7 +69,7 @@ struct Row {
   std::int64_t time_ps = 0;
 };
 
-Row evaluate(const Options& options, const machine::Machine& machine, AlgorithmChoice choice) {
+Row evaluate(const ModelOptions& options, const machine::Machine& machine, AlgorithmChoice choice) {
   const machine::ModelCall call = predict::model_call(
       {.choice = choice,
        .ranks = options.ranks,
@@ -100,7 +99,7 @@ Row evaluate(const Options& options, const machine::Machine& machine, AlgorithmC
   return row;
 }
 
-std::vector<Row> evaluate_all(const Options& options, const machine::Machine& machine) {
+std::vector<Row> evaluate_all(const ModelOptions& options, const machine::Machine& machine) {
   if (!options.algorithm.empty()) {
     const AlgorithmChoice choice =
         value_or_fail(predict::algorithm_of(options.collective, options.algorithm));
@@ -120,7 +119,7 @@ std::vector<Row> evaluate_all(const Options& options, const machine::Machine& ma
   return rows;
 }
 
-void print_times(const Options& options, const std::vector<Row>& rows) {
+void print_times(const ModelOptions& options, const std::vector<Row>& rows) {
   if (options.json) {
     Json list = Json::array();
     for (const Row& row : rows) {
@@ -153,7 +152,7 @@ void print_times(const Options& options, const std::vector<Row>& rows) {
   std::printf("%s", table.text().c_str());
 }
 
-int run(const Options& options) {
+int run(const ModelOptions& options) {
   if (options.list) {
     list_machines(options.json);
     return 0;
@@ -173,7 +172,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_model(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ModelOptions>();
   command.option("COLLECTIVE", options->collective, "bcast, allreduce, ...");
   command.option("--algorithm,-a", options->algorithm,
                  "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; default: all that "

@@ -24,7 +24,7 @@ using predict::Paper;
 using predict::Reproduced;
 using predict::Reproduction;
 
-struct Options {
+struct ReproduceOptions {
   std::string paper;
   bool json = false;
 };
@@ -278,21 +278,21 @@ void print_candidates(const Paper& paper, const Reproduction& reproduction) {
   }
 }
 
-void show_progress(std::size_t done, std::size_t of) {
+void show_done(std::size_t done, std::size_t of) {
   if (isatty(STDERR_FILENO) == 0) return;
   std::fprintf(stderr, "\r\033[K");
   if (of == 0) std::fprintf(stderr, "%zu programs", done);
   if (done < of) std::fprintf(stderr, "%zu of %zu combinations and variants", done, of);
 }
 
-int run(const Options& options) {
+int run(const ReproduceOptions& options) {
   if (options.paper.empty()) {
     list_papers(options.json);
     return 0;
   }
   const Paper paper = value_or_fail(predict::load_paper(options.paper));
-  const Reproduction reproduction = value_or_fail(predict::reproduce(paper, show_progress));
-  show_progress(1, 1);  // clears the line
+  const Reproduction reproduction = value_or_fail(predict::reproduce(paper, show_done));
+  show_done(1, 1);  // clears the line
   if (!paper.candidates.empty()) {
     (options.json ? print_candidates_json : print_candidates)(paper, reproduction);
   } else if (options.json) {
@@ -306,7 +306,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_reproduce(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReproduceOptions>();
   command.option("PAPER", options->paper,
                  "one of them, or the path of a file like theirs; default: list them");
   command.flag("--json", options->json, "print JSON");

@@ -18,7 +18,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct LaunchOptions {
   int ranks = 0;
   bool stats = false, json = false, check = false, shared_heap = false;
   bool dry_run = false;
@@ -26,7 +26,7 @@ struct Options {
   std::string launcher_options;
 };
 
-int run(const Options& options, const Arguments& program) {
+int run(const LaunchOptions& options, const Arguments& program) {
   require_settings();
   refuse_inside_launcher("carillon run");
   require_program(program[0]);
@@ -65,7 +65,7 @@ int run(const Options& options, const Arguments& program) {
 }  // namespace
 
 Action define_run(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<LaunchOptions>();
   command.option("-n,--ranks", options->ranks, "number of ranks; default: one per core")
       .in_range(1, kMaxRanksStarted);
   command.flag("--stats", options->stats, kStatsHelp);

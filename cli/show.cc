@@ -19,7 +19,7 @@
 namespace carillon::cli {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string id;
   Rank ranks = 4, rank = 0, root = 0;
   std::int64_t bytes = 8;
@@ -30,12 +30,12 @@ struct Options {
   bool json = false;
 };
 
-constexpr Rank kMaxRanks = 1 << 20;
+constexpr Rank kMostRanksShown = 1 << 20;
 constexpr Rank kMaxDrawn = 256;  // more do not fit on any page
 
 // What all ranks of the call have in common.
 struct Example {
-  Example(const Options& options, const AlgorithmChoice& chosen)
+  Example(const ShowOptions& options, const AlgorithmChoice& chosen)
       : choice(chosen),
         shared{.collective = chosen.algorithm->collective,
                .ranks = options.ranks,
@@ -44,7 +44,7 @@ struct Example {
                .element_bytes = 1},
         tables(shared, options.bytes) {
     if (!options.nodes.empty()) {
-      limits.nodes = parse_nodes(options.nodes, kMaxRanks).nodes(options.ranks);
+      limits.nodes = parse_nodes(options.nodes, kMostRanksShown).nodes(options.ranks);
       limits.slot_bytes = predict::slot_bytes(*limits.nodes);
     }
     if (options.slot_bytes > 0) limits.slot_bytes = options.slot_bytes;
@@ -53,11 +53,11 @@ struct Example {
       shared.element_bytes = 8;
     }
   }
-  [[nodiscard]] Local local(const Options& options, Rank rank) const {
+  [[nodiscard]] Local local(const ShowOptions& options, Rank rank) const {
     return {.in_place = options.in_place && in_place_allowed(shared, rank),
             .tables = tables.view()};
   }
-  [[nodiscard]] Call call(const Options& options, Rank rank) const {
+  [[nodiscard]] Call call(const ShowOptions& options, Rank rank) const {
     return {.shared = shared,
             .local = local(options, rank),
             .rank = rank,
@@ -72,8 +72,8 @@ struct Example {
 };
 
 // --nodes may say how many ranks there are.
-void fix_ranks(bool given, Options* options) {
-  const Rank ranks = parse_nodes(options->nodes, kMaxRanks).ranks();
+void fix_ranks(bool given, ShowOptions* options) {
+  const Rank ranks = parse_nodes(options->nodes, kMostRanksShown).ranks();
   if (ranks > 0 && given && options->ranks != ranks) {
     fail("--nodes {} has {} ranks, --ranks says {}; leave one out", options->nodes, ranks,
          options->ranks);
@@ -81,7 +81,7 @@ void fix_ranks(bool given, Options* options) {
   if (ranks > 0) options->ranks = ranks;
 }
 
-std::string drawing(const Options& options, const Example& example) {
+std::string drawing(const ShowOptions& options, const Example& example) {
   if (options.ranks > kMaxDrawn) fail("at most {} ranks can be drawn", kMaxDrawn);
   TeamCall team{.shared = example.shared, .limits = example.limits, .locals = {}};
   for (Rank rank = 0; rank < options.ranks; ++rank) {
@@ -92,7 +92,7 @@ std::string drawing(const Options& options, const Example& example) {
   }));
 }
 
-int run(const Options& options) {
+int run(const ShowOptions& options) {
   const Example example(options, value_or_fail(parse_choice(options.id)));
   const Algorithm& algorithm = *example.choice.algorithm;
   if (options.rank >= options.ranks) {
@@ -126,11 +126,11 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_show(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ShowOptions>();
   command.option("ID", options->id, "an algorithm and its parameters, e.g. allreduce.degree_k:k=4")
       .required();
   const Option ranks = command.option("--ranks,-n", options->ranks, "ranks of the team");
-  ranks.in_range(1, kMaxRanks).with_default();
+  ranks.in_range(1, kMostRanksShown).with_default();
   command.option("--rank,-r", options->rank, "whose part to show")
       .in_range(0, 1 << 20)
       .with_default();

@@ -24,14 +24,15 @@
 #include "support/failure.h"
 #include "support/options.h"
 #include "support/sim_call.h"
+#include "support/units.h"
 #include "transport/aggregate/one_switch.h"
 
 namespace carillon::cli {
 namespace {
 
-constexpr Rank kMaxRanks = 1 << 20;
+constexpr Rank kMostRanksSimulated = 1 << 20;
 
-struct Options {
+struct SimOptions {
   std::string collective, nodes, timeline;
   std::string machine = "edr";
   bool validate = false;
@@ -128,11 +129,11 @@ double cpu_seconds(const rusage& usage) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-Limits limits_of(const Options& options, const machine::Machine& machine, Rank ranks) {
+Limits limits_of(const SimOptions& options, const machine::Machine& machine, Rank ranks) {
   Limits limits;
   limits.aggregates = machine.in_switch.ports > 0;
   if (!options.nodes.empty()) {
-    const NodesOption nodes = parse_nodes(options.nodes, kMaxRanks);
+    const NodesOption nodes = parse_nodes(options.nodes, kMostRanksSimulated);
     if (nodes.ranks() > 0 && nodes.ranks() != ranks) {
       fail("--nodes {} has {} ranks, not {}", options.nodes, nodes.ranks(), ranks);
     }
@@ -159,7 +160,7 @@ Limits limits_of(const Options& options, const machine::Machine& machine, Rank r
   return limits;
 }
 
-AlgorithmChoice choose(const Options& options, const Shared& shared, const Limits& limits) {
+AlgorithmChoice choose(const SimOptions& options, const Shared& shared, const Limits& limits) {
   if (options.algorithms.empty()) return select(shared, limits, default_rules());
   if (options.algorithms.size() > 1) fail("-a is given more than once: a call has one algorithm");
   return value_or_fail(predict::algorithm_of(options.collective, options.algorithms.front()));
@@ -180,7 +181,7 @@ std::vector<std::int64_t> parse_steps(const std::string& word, const std::string
   return steps;
 }
 
-std::vector<SimRow> rows_of(const Options& options) {
+std::vector<SimRow> rows_of(const SimOptions& options) {
   std::vector<std::int64_t> ranks{options.ranks};
   std::vector<std::int64_t> bytes{options.bytes};
   for (const std::string& word : options.sweep) {
@@ -194,8 +195,8 @@ std::vector<SimRow> rows_of(const Options& options) {
   }
   std::vector<SimRow> rows;
   for (const std::int64_t p : ranks) {
-    if (p < 1 || p > kMaxRanks)
-      fail("--sweep: {} ranks; from 1 to {} can be simulated", p, kMaxRanks);
+    if (p < 1 || p > kMostRanksSimulated)
+      fail("--sweep: {} ranks; from 1 to {} can be simulated", p, kMostRanksSimulated);
     for (const std::int64_t n : bytes) {
       rows.push_back({.ranks = static_cast<Rank>(p), .bytes = n});
     }
@@ -204,8 +205,8 @@ std::vector<SimRow> rows_of(const Options& options) {
 }
 
 // When each rank begins: a file of so many microseconds for each.
-std::vector<std::int64_t> starts_of(const Options& options, Rank ranks) {
-  constexpr double kMostUs = 1e9, kPsPerUs = 1e6;
+std::vector<std::int64_t> starts_of(const SimOptions& options, Rank ranks) {
+  constexpr double kMostUs = 1e9;
   std::vector<std::int64_t> starts_ps;
   if (options.starts.empty()) return starts_ps;
   std::istringstream text(value_or_fail(read_whole_file(options.starts)));
@@ -225,7 +226,7 @@ std::vector<std::int64_t> starts_of(const Options& options, Rank ranks) {
 }
 
 // False: interrupted.
-bool fill(const Options& options, const machine::Machine& machine, Collective collective,
+bool fill(const SimOptions& options, const machine::Machine& machine, Collective collective,
           Progress* progress, Timeline* timeline, SimRow* row) {
   const double cpu_before = cpu_seconds(usage_so_far());
   const Stopwatch watch;
@@ -255,7 +256,7 @@ bool fill(const Options& options, const machine::Machine& machine, Collective co
   return true;
 }
 
-std::vector<Rank> program_sizes(const Options& options) {
+std::vector<Rank> program_sizes(const SimOptions& options) {
   std::vector<Rank> sizes;
   if (options.sweep.empty()) return sizes;
   if (options.sweep.size() > 1 || !options.sweep.front().starts_with("ranks=")) {
@@ -265,7 +266,7 @@ std::vector<Rank> program_sizes(const Options& options) {
   return sizes;
 }
 
-int run_program(const Options& options) {
+int run_program(const SimOptions& options) {
   using Form = ProgramRequest::Form;
   const machine::Machine machine = value_or_fail(machine::load(options.machine));
   Progress progress(1);
@@ -295,7 +296,7 @@ int run_program(const Options& options) {
   return complete ? 0 : 128 + g_interrupted;
 }
 
-int run(const Options& options) {
+int run(const SimOptions& options) {
   if (!options.program.file.empty()) return run_program(options);
   if (options.validate) return validate(options.validation);
   if (options.collective.empty())
@@ -346,7 +347,7 @@ int run(const Options& options) {
   return 128 + g_interrupted;
 }
 
-void define_validation(Command command, const std::shared_ptr<Options>& options) {
+void define_validation(Command command, const std::shared_ptr<SimOptions>& options) {
   ValidateOptions* const validation = &options->validation;
   const Option validate =
       command.flag("--validate", options->validate,
@@ -371,10 +372,10 @@ void define_validation(Command command, const std::shared_ptr<Options>& options)
   });
 }
 
-void define_placement(Command command, Option program, const std::shared_ptr<Options>& options) {
+void define_placement(Command command, Option program, const std::shared_ptr<SimOptions>& options) {
   const Option ppn =
       command.option("--ppn", options->ppn, "ranks per node; default: the machine's");
-  ppn.in_range(1, kMaxRanks);
+  ppn.in_range(1, kMostRanksSimulated);
   command
       .option("--nodes", options->nodes,
               "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin)")
@@ -382,7 +383,7 @@ void define_placement(Command command, Option program, const std::shared_ptr<Opt
   command
       .option("--domains", options->domains,
               "NUMA domains of each node, which its ranks are in one after another")
-      .in_range(1, kMaxRanks)
+      .in_range(1, kMostRanksSimulated)
       .excludes(program)
       .with_default();
 }
@@ -390,7 +391,7 @@ void define_placement(Command command, Option program, const std::shared_ptr<Opt
 }  // namespace
 
 Action define_sim(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SimOptions>();
   const Option collective = command.option("COLLECTIVE", options->collective, "e.g. allreduce");
   const Option file = command.option("--program", options->program.file,
                                      "simulate a whole program: one that carillon run --record has "
@@ -406,7 +407,7 @@ Action define_sim(Command command) {
       .integer(
           "--ranks,-n", [options](Rank ranks) { options->ranks = options->program.ranks = ranks; },
           "ranks of the team; default: 16, or the program's")
-      .in_range(1, kMaxRanks);
+      .in_range(1, kMostRanksSimulated);
   command
       .option("--compute-scale", options->program.compute_scale,
               "computations of the program take so many times as long")
@@ -431,7 +432,7 @@ Action define_sim(Command command) {
       .with_default();
   define_placement(command, file, options);
   const Option root = command.option("--root", options->root, "the root, where there is one");
-  root.in_range(0, kMaxRanks);
+  root.in_range(0, kMostRanksSimulated);
   command
       .option("--gather-entries", options->gather_entries,
               "longest list that a put to another node takes without a copy; 1: none")

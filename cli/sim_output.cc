@@ -9,14 +9,12 @@
 
 #include "support/failure.h"
 #include "support/table.h"
+#include "support/units.h"
 
 namespace carillon::cli {
 namespace {
 
-constexpr double kPsPerUs = 1e6;
 constexpr std::size_t kPathShown = 60;
-
-double us(std::int64_t ps) { return static_cast<double>(ps) / kPsPerUs; }
 
 double per_rank_us(const SimRow& row, sim::SumPs sum_ps) {
   return static_cast<double>(sum_ps) / kPsPerUs / row.ranks;

@@ -18,17 +18,14 @@
 #include "support/failure.h"
 #include "support/json.h"
 #include "support/table.h"
+#include "support/units.h"
 
 namespace carillon::cli {
 namespace {
 
 using sim::ReplayReport;
 
-constexpr double kPsPerUs = 1e6;
 constexpr std::size_t kRanksShown = 32;
-
-double us(double ps) { return ps / kPsPerUs; }
-double us(std::int64_t ps) { return us(static_cast<double>(ps)); }
 
 // The program's calls, by algorithms that -a or the built-in rules choose.
 class Chooser {

@@ -21,6 +21,7 @@
 #include "support/options.h"
 #include "support/switch_engine.h"
 #include "support/table.h"
+#include "support/units.h"
 #ifdef CARILLON_WITH_SWITCH_RTL
 #include "switch/tree/doubling.h"
 #include "switch/tree/tree.h"
@@ -39,7 +40,7 @@ constexpr const char* kNone = "none";
 constexpr const char* kWrites = "writes";
 constexpr const char* kMpi = "mpi";
 
-struct Options {
+struct SwitchTreeOptions {
   std::vector<std::uint32_t> nodes = {2, 16, 256, 4096};
   std::string bytes = "8";
   std::string op = "sum", type = "int64";
@@ -54,7 +55,7 @@ struct Options {
 
 #ifdef CARILLON_WITH_SWITCH_RTL
 
-constexpr double kPsPerNs = 1e3, kPsPerUs = 1e6;
+constexpr double kPsPerNs = 1e3;
 
 template <class T>
 T named(const char* what, const std::string& name, T last) {
@@ -65,7 +66,7 @@ T named(const char* what, const std::string& name, T last) {
   fail("switches have no {} {}", what, name);
 }
 
-tree::Message message_of(const Options& options, std::int64_t bytes) {
+tree::Message message_of(const SwitchTreeOptions& options, std::int64_t bytes) {
   tree::Message message = {named("operation", options.op, aggregate::Op::kXor),
                            named("type", options.type, aggregate::Type::kFloat64), 0};
   const auto element = static_cast<std::int64_t>(message.element_bytes());
@@ -80,7 +81,7 @@ tree::Message message_of(const Options& options, std::int64_t bytes) {
   return message;
 }
 
-machine::Machine machine_of(const Options& options) {
+machine::Machine machine_of(const SwitchTreeOptions& options) {
   machine::Machine machine = value_or_fail(machine::load(options.machine));
   machine::InSwitch& s = machine.in_switch;
   const std::map<std::string, std::int64_t*> numbers = {{"cycle-ns", &s.cycle_ps},
@@ -108,7 +109,7 @@ struct ByHosts {
 
 class Report {
  public:
-  Report(const Options& options, const machine::Machine& machine)
+  Report(const SwitchTreeOptions& options, const machine::Machine& machine)
       : options_(options), machine_(machine) {}
 
   /// `hosts`: what hosts take by themselves, if that was asked for.
@@ -214,7 +215,7 @@ class Report {
     return static_cast<double>(cycles * machine_.in_switch.cycle_ps) / kPsPerUs;
   }
 
-  const Options& options_;
+  const SwitchTreeOptions& options_;
   const machine::Machine& machine_;
   Json rows_ = Json::array();
   Table table_{{">nodes", ">bytes", ">levels", ">cycles", ">us", "up, cycles", "down",
@@ -222,13 +223,13 @@ class Report {
   std::map<std::int64_t, Span> span_;
 };
 
-int threads_of(const Options& options) {
+int threads_of(const SwitchTreeOptions& options) {
   return options.threads > 0 ? options.threads : usable_cores();
 }
 
 class Hosts {
  public:
-  Hosts(const Options& options, const machine::Machine& machine)
+  Hosts(const SwitchTreeOptions& options, const machine::Machine& machine)
       : options_(options), machine_(machine) {
     if (options.against != kNone) timing_ = value_or_fail(tree::measure_forwarding());
   }
@@ -252,12 +253,12 @@ class Hosts {
   }
 
  private:
-  const Options& options_;
+  const SwitchTreeOptions& options_;
   const machine::Machine& machine_;
   tree::ForwardTiming timing_;
 };
 
-int run(const Options& options) {
+int run(const SwitchTreeOptions& options) {
   const machine::Machine machine = machine_of(options);
   const Hosts hosts(options, machine);
   Report report(options, machine);
@@ -280,7 +281,7 @@ int run(const Options& options) {
 
 #else
 
-int run(const Options&) {
+int run(const SwitchTreeOptions&) {
   fail("switch-tree is not part of this build: it was made without Verilator");
 }
 
@@ -289,7 +290,7 @@ int run(const Options&) {
 }  // namespace
 
 Action define_switch_tree(Command command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SwitchTreeOptions>();
   command.option("--nodes,-n", options->nodes, "of each tree, as 2,16,256")
       .comma_separated()
       .in_range(2, 4096)

@@ -32,7 +32,7 @@ namespace {
 
 using aggregate::Endpoint, aggregate::Engine, aggregate::Server, aggregate::SwitchConfig;
 
-struct Options {
+struct SwitchdOptions {
   std::string listen = "0.0.0.0";
   std::string key_file;
   std::string new_key;
@@ -70,7 +70,7 @@ void write_key(const std::string& file) {
 }
 
 // Of packets that get through where it listens, if nobody says how long they may be.
-std::uint16_t operand_bytes_of(const Options& options, const Endpoint& at) {
+std::uint16_t operand_bytes_of(const SwitchdOptions& options, const Endpoint& at) {
   constexpr std::uint16_t kWord = 8;
   if (options.operand_bytes % kWord != 0) {
     fail("--operand-bytes {} is no multiple of {}", options.operand_bytes, kWord);
@@ -139,7 +139,7 @@ UniqueFd take_signals() {
   return fd;
 }
 
-int run(const Options& options) {
+int run(const SwitchdOptions& options) {
   if (!options.new_key.empty()) {
     write_key(options.new_key);
     return 0;
@@ -175,7 +175,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_switchd(Command command) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SwitchdOptions>();
   command
       .option("--listen", options->listen,
               fmt::format("IPv4 address, and :PORT if it is not {}; port 0: any that is free",

@@ -25,7 +25,7 @@
 namespace carillon::cli {
 namespace {
 
-constexpr int kMaxRanks = 1024;  // the proof looks at all ranks at once
+constexpr int kMostRanksProven = 1024;  // the proof looks at all ranks at once
 constexpr int kMaxJobs = 1024;
 constexpr Rank kAllRootsUpTo = 16;
 constexpr std::int32_t kElementBytes = 8;
@@ -33,7 +33,7 @@ constexpr std::int32_t kElementBytes = 8;
 const Limits kSmallSlots{.slot_bytes = 64, .inline_bytes = 16};
 const Limits kRealSlots{};
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> ids;
   std::string ranks = "1-16";
   std::string nodes;
@@ -121,9 +121,9 @@ struct Place {
 };
 
 // What --nodes says or, if nothing: one node, and some deals of the ranks to several.
-std::vector<Place> places_of(const Options& options, Rank ranks) {
+std::vector<Place> places_of(const VerifyOptions& options, Rank ranks) {
   std::vector<NodesOption> deals;
-  if (!options.nodes.empty()) deals.push_back(parse_nodes(options.nodes, kMaxRanks));
+  if (!options.nodes.empty()) deals.push_back(parse_nodes(options.nodes, kMostRanksProven));
   if (options.nodes.empty() && ranks >= 2) deals.push_back({.sizes = {1, ranks - 1}});
   if (options.nodes.empty() && ranks >= 3) {
     deals.push_back({.round_robin = 2});
@@ -170,7 +170,7 @@ void for_each_case(const AlgorithmChoice& choice, Rank ranks, const std::vector<
 }
 
 // What is named, or all of a collective that is named; all, if nothing is.
-std::vector<AlgorithmChoice> choices_of(const Options& options) {
+std::vector<AlgorithmChoice> choices_of(const VerifyOptions& options) {
   std::vector<AlgorithmChoice> choices;
   const auto add_all = [&](std::optional<Collective> of) {
     for (const Algorithm& algorithm : algorithms()) {
@@ -204,7 +204,7 @@ struct Part {
   std::vector<Json> failed;
 };
 
-void prove_part(const Options& options, Part& part, Prover& prover) {
+void prove_part(const VerifyOptions& options, Part& part, Prover& prover) {
   show_progress(part.choice->algorithm->id, part.ranks);
   const auto one = [&](const Case& c) {
     const Status status = prove(c, prover);
@@ -222,7 +222,7 @@ void prove_part(const Options& options, Part& part, Prover& prover) {
 
 // Each of --jobs threads takes the next part that nobody has taken; of several threads the longest
 // parts first, so that none is left with one at the end.
-void prove_all(const Options& options, std::vector<Part>& parts) {
+void prove_all(const VerifyOptions& options, std::vector<Part>& parts) {
   std::vector<Part*> order;
   order.reserve(parts.size());
   for (Part& part : parts) order.push_back(&part);
@@ -242,11 +242,11 @@ void prove_all(const Options& options, std::vector<Part>& parts) {
   show_progress("", 0);
 }
 
-int run(const Options& options) {
+int run(const VerifyOptions& options) {
   const std::vector<AlgorithmChoice> choices = choices_of(options);
-  RankRange range = parse_ranks(options.ranks, kMaxRanks);
+  RankRange range = parse_ranks(options.ranks, kMostRanksProven);
   if (!options.nodes.empty()) {
-    const Rank ranks = parse_nodes(options.nodes, kMaxRanks).ranks();
+    const Rank ranks = parse_nodes(options.nodes, kMostRanksProven).ranks();
     if (ranks > 0) range = {ranks, ranks};
   }
   std::vector<Part> parts;
@@ -277,7 +277,7 @@ int run(const Options& options) {
 }  // namespace
 
 Action define_verify(Command command) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyOptions>();
   command.option(
       "ID", options->ids,
       "algorithms, e.g. bcast.chain allreduce.degree_k:k=4, or collectives; default: all");

@@ -8,13 +8,13 @@ namespace fft3d {
 
 namespace {
 
-struct Row {
+struct FigureRow {
   Figure figure;
   const char* name;
   const char* title;
 };
 
-constexpr Row kRows[] = {
+constexpr FigureRow kRows[] = {
     {kTotal, "total", "total"},
     {kForward, "forward", "  forward"},
     {kBackward, "backward", "  backward"},
@@ -67,7 +67,7 @@ std::string title(const Options& options) {
 
 std::string seconds_of(const Figures& figures, const MethodResult& method, const Options& options) {
   std::string text;
-  for (const Row& row : kRows) {
+  for (const FigureRow& row : kRows) {
     if (!is_shown(options, method, row.figure)) continue;
     text +=
         format("%s\"%s_us\": %.3f", text.empty() ? "" : ", ", row.name, figures[row.figure] * 1e6);
@@ -83,7 +83,7 @@ std::string text_report(const Options& options, const Result& result) {
   text += format("\n%-16s", "milliseconds");
   for (size_t i = 0; i < result.methods.size(); ++i) text += format("%14s%14s", "slowest", "mean");
   text += '\n';
-  for (const Row& figure : kRows) {
+  for (const FigureRow& figure : kRows) {
     std::string line = format("%-16s", figure.title);
     bool shown = false;
     for (const MethodResult& row : result.methods) {

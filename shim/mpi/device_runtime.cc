@@ -144,16 +144,16 @@ class Hip final : public DeviceRuntime {
   unsigned device_ = 0;
 };
 
-struct Kind {
+struct Vendor {
   std::string_view library;  // its name begins so
   std::unique_ptr<DeviceRuntime> (*of)(void* library);
 };
-constexpr std::array kKinds = {Kind{"libcuda.so", Cuda::of}, Kind{"libamdhip64.so", Hip::of}};
+constexpr std::array kVendors = {Vendor{"libcuda.so", Cuda::of}, Vendor{"libamdhip64.so", Hip::of}};
 
 // What has been found is used without the lock, and stays.
 struct Found {
   std::mutex mutex;
-  std::array<std::atomic<const DeviceRuntime*>, kKinds.size()> runtimes = {};
+  std::array<std::atomic<const DeviceRuntime*>, kVendors.size()> runtimes = {};
 };
 Found& found() {
   static Found& all = *new Found();
@@ -163,9 +163,9 @@ Found& found() {
 void look_at(const std::string& path, void* handle) {
   std::string_view name(path);
   name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
-  for (std::size_t i = 0; i < kKinds.size(); ++i) {
-    if (!name.starts_with(kKinds[i].library) || found().runtimes[i].load() != nullptr) continue;
-    if (const DeviceRuntime* const runtime = kKinds[i].of(handle).release()) {
+  for (std::size_t i = 0; i < kVendors.size(); ++i) {
+    if (!name.starts_with(kVendors[i].library) || found().runtimes[i].load() != nullptr) continue;
+    if (const DeviceRuntime* const runtime = kVendors[i].of(handle).release()) {
       // For good, whatever the program does with it.
       dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
       found().runtimes[i].store(runtime, std::memory_order_release);
@@ -174,17 +174,17 @@ void look_at(const std::string& path, void* handle) {
   }
 }
 
-struct Names {
+struct LoadedNames {
   std::vector<std::string> all;
   unsigned long long loads = 0;  // of libraries, so far
 };
 
 // The loader lets nobody change the list meanwhile.
-Names names_of_libraries() {
-  Names names;
+LoadedNames names_of_libraries() {
+  LoadedNames names;
   const auto add = [](dl_phdr_info* info, std::size_t /*size*/, void* to) {
-    static_cast<Names*>(to)->all.emplace_back(info->dlpi_name);
-    static_cast<Names*>(to)->loads = info->dlpi_adds;
+    static_cast<LoadedNames*>(to)->all.emplace_back(info->dlpi_name);
+    static_cast<LoadedNames*>(to)->loads = info->dlpi_adds;
     return 0;
   };
   dl_iterate_phdr(add, &names);
@@ -193,7 +193,7 @@ Names names_of_libraries() {
 
 // The last one of those that can be opened (not the program itself, nor the kernel's) is held. Each
 // is while it is looked at.
-void look_through(const Names& names) {
+void look_through(const LoadedNames& names) {
   void* held = nullptr;
   for (const std::string& name : names.all) {
     void* const handle = name.empty() ? nullptr : dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -210,10 +210,10 @@ void look_through(const Names& names) {
 
 void look_through_libraries() {
   const std::lock_guard lock(found().mutex);
-  Names names = names_of_libraries();
+  LoadedNames names = names_of_libraries();
   for (;;) {
     look_through(names);
-    Names now = names_of_libraries();
+    LoadedNames now = names_of_libraries();
     if (now.loads == names.loads) return;
     names = std::move(now);
   }

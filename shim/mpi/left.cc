@@ -6,18 +6,18 @@
 namespace carillon::shim {
 namespace {
 
-int copy_mark(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* value, void* copied,
+int copy_left(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* value, void* copied,
               int* flag) {
   *static_cast<void**>(copied) = value;
   *flag = 1;
   return MPI_SUCCESS;
 }
 
-int delete_mark(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+int delete_left(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
   return MPI_SUCCESS;
 }
 
-constinit CommKey g_left_key(copy_mark, delete_mark);
+constinit CommKey g_left_key(copy_left, delete_left);
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace {
 
 // How a row's carillon type is found. Fortran's default types have sizes that are options of its
 // compiler, so those rows go by the size the host reports.
-enum class Form : std::uint8_t {
+enum class TypeForm : std::uint8_t {
   kSigned,
   kUnsigned,
   kFortranInteger,
@@ -33,21 +33,21 @@ enum class Form : std::uint8_t {
 
 struct Row {
   MPI_Datatype handle;
-  Form form;
+  TypeForm form;
 };
 
-TypeClass class_of(Form form) {
+TypeClass class_of(TypeForm form) {
   switch (form) {
-    case Form::kSigned:
-    case Form::kUnsigned: return kInteger;
-    case Form::kFortranInteger: return kFortranInteger;
-    case Form::kReal:
-    case Form::kLongDouble: return kFloating;
-    case Form::kBool:
-    case Form::kLogical: return kLogical;
-    case Form::kComplex:
-    case Form::kLongComplex: return kComplex;
-    case Form::kByte: return kByte;
+    case TypeForm::kSigned:
+    case TypeForm::kUnsigned: return kInteger;
+    case TypeForm::kFortranInteger: return kFortranInteger;
+    case TypeForm::kReal:
+    case TypeForm::kLongDouble: return kFloating;
+    case TypeForm::kBool:
+    case TypeForm::kLogical: return kLogical;
+    case TypeForm::kComplex:
+    case TypeForm::kLongComplex: return kComplex;
+    case TypeForm::kByte: return kByte;
     default: return kPair;
   }
 }
@@ -60,138 +60,139 @@ std::optional<crl_dtype_t> by_size(std::int64_t size, crl_dtype_t first, std::in
   return std::nullopt;
 }
 
-std::optional<crl_dtype_t> dtype_of(Form form, std::int64_t size) {
+std::optional<crl_dtype_t> dtype_of(TypeForm form, std::int64_t size) {
   switch (form) {
-    case Form::kSigned:
-    case Form::kFortranInteger: return by_size(size, CRL_INT8, 1, 4);
-    case Form::kUnsigned: return by_size(size, CRL_UINT8, 1, 4);
-    case Form::kByte: return CRL_UINT8;
-    case Form::kReal: return by_size(size, CRL_FLOAT32, 4, 2);
-    case Form::kLongDouble: return CRL_LONG_DOUBLE;
-    case Form::kBool: return CRL_BOOL;
-    case Form::kLogical: return std::nullopt;  // what is true is Fortran's, and the host's, affair
-    case Form::kComplex: return by_size(size, CRL_COMPLEX_FLOAT32, 8, 2);
-    case Form::kLongComplex: return CRL_COMPLEX_LONG_DOUBLE;
-    case Form::kPairOfIntegers:
+    case TypeForm::kSigned:
+    case TypeForm::kFortranInteger: return by_size(size, CRL_INT8, 1, 4);
+    case TypeForm::kUnsigned: return by_size(size, CRL_UINT8, 1, 4);
+    case TypeForm::kByte: return CRL_UINT8;
+    case TypeForm::kReal: return by_size(size, CRL_FLOAT32, 4, 2);
+    case TypeForm::kLongDouble: return CRL_LONG_DOUBLE;
+    case TypeForm::kBool: return CRL_BOOL;
+    case TypeForm::kLogical:
+      return std::nullopt;  // what is true is Fortran's, and the host's, affair
+    case TypeForm::kComplex: return by_size(size, CRL_COMPLEX_FLOAT32, 8, 2);
+    case TypeForm::kLongComplex: return CRL_COMPLEX_LONG_DOUBLE;
+    case TypeForm::kPairOfIntegers:
       return size == 8 ? std::optional<crl_dtype_t>(CRL_INT_INT) : std::nullopt;
-    case Form::kPairOfReals: return by_size(size, CRL_FLOAT32_FLOAT32, 8, 2);
-    case Form::kFloatInt: return CRL_FLOAT32_INT;
-    case Form::kDoubleInt: return CRL_FLOAT64_INT;
-    case Form::kLongInt: return CRL_LONG_INT;
-    case Form::kShortInt: return CRL_SHORT_INT;
-    case Form::kLongDoubleInt: return CRL_LONG_DOUBLE_INT;
+    case TypeForm::kPairOfReals: return by_size(size, CRL_FLOAT32_FLOAT32, 8, 2);
+    case TypeForm::kFloatInt: return CRL_FLOAT32_INT;
+    case TypeForm::kDoubleInt: return CRL_FLOAT64_INT;
+    case TypeForm::kLongInt: return CRL_LONG_INT;
+    case TypeForm::kShortInt: return CRL_SHORT_INT;
+    case TypeForm::kLongDoubleInt: return CRL_LONG_DOUBLE_INT;
   }
   return std::nullopt;
 }
 
 std::vector<Row> c_rows() {
   const auto integer = [](auto value) {
-    return std::is_signed_v<decltype(value)> ? Form::kSigned : Form::kUnsigned;
+    return std::is_signed_v<decltype(value)> ? TypeForm::kSigned : TypeForm::kUnsigned;
   };
   return {
-      {MPI_SIGNED_CHAR, Form::kSigned},
-      {MPI_UNSIGNED_CHAR, Form::kUnsigned},
-      {MPI_SHORT, Form::kSigned},
-      {MPI_UNSIGNED_SHORT, Form::kUnsigned},
-      {MPI_INT, Form::kSigned},
-      {MPI_UNSIGNED, Form::kUnsigned},
-      {MPI_LONG, Form::kSigned},
-      {MPI_UNSIGNED_LONG, Form::kUnsigned},
-      {MPI_LONG_LONG, Form::kSigned},
-      {MPI_UNSIGNED_LONG_LONG, Form::kUnsigned},
-      {MPI_INT8_T, Form::kSigned},
-      {MPI_UINT8_T, Form::kUnsigned},
-      {MPI_INT16_T, Form::kSigned},
-      {MPI_UINT16_T, Form::kUnsigned},
-      {MPI_INT32_T, Form::kSigned},
-      {MPI_UINT32_T, Form::kUnsigned},
-      {MPI_INT64_T, Form::kSigned},
-      {MPI_UINT64_T, Form::kUnsigned},
+      {MPI_SIGNED_CHAR, TypeForm::kSigned},
+      {MPI_UNSIGNED_CHAR, TypeForm::kUnsigned},
+      {MPI_SHORT, TypeForm::kSigned},
+      {MPI_UNSIGNED_SHORT, TypeForm::kUnsigned},
+      {MPI_INT, TypeForm::kSigned},
+      {MPI_UNSIGNED, TypeForm::kUnsigned},
+      {MPI_LONG, TypeForm::kSigned},
+      {MPI_UNSIGNED_LONG, TypeForm::kUnsigned},
+      {MPI_LONG_LONG, TypeForm::kSigned},
+      {MPI_UNSIGNED_LONG_LONG, TypeForm::kUnsigned},
+      {MPI_INT8_T, TypeForm::kSigned},
+      {MPI_UINT8_T, TypeForm::kUnsigned},
+      {MPI_INT16_T, TypeForm::kSigned},
+      {MPI_UINT16_T, TypeForm::kUnsigned},
+      {MPI_INT32_T, TypeForm::kSigned},
+      {MPI_UINT32_T, TypeForm::kUnsigned},
+      {MPI_INT64_T, TypeForm::kSigned},
+      {MPI_UINT64_T, TypeForm::kUnsigned},
       {MPI_AINT, integer(MPI_Aint{})},
       {MPI_OFFSET, integer(MPI_Offset{})},
       {MPI_COUNT, integer(MPI_Count{})},
-      {MPI_FLOAT, Form::kReal},
-      {MPI_DOUBLE, Form::kReal},
-      {MPI_LONG_DOUBLE, Form::kLongDouble},
-      {MPI_C_BOOL, Form::kBool},
-      {MPI_BYTE, Form::kByte},
-      {MPI_C_FLOAT_COMPLEX, Form::kComplex},
-      {MPI_C_DOUBLE_COMPLEX, Form::kComplex},
-      {MPI_C_LONG_DOUBLE_COMPLEX, Form::kLongComplex},
-      {MPI_CXX_BOOL, Form::kBool},
-      {MPI_CXX_FLOAT_COMPLEX, Form::kComplex},
-      {MPI_CXX_DOUBLE_COMPLEX, Form::kComplex},
-      {MPI_CXX_LONG_DOUBLE_COMPLEX, Form::kLongComplex},
-      {MPI_FLOAT_INT, Form::kFloatInt},
-      {MPI_DOUBLE_INT, Form::kDoubleInt},
-      {MPI_LONG_INT, Form::kLongInt},
-      {MPI_2INT, Form::kPairOfIntegers},
-      {MPI_SHORT_INT, Form::kShortInt},
-      {MPI_LONG_DOUBLE_INT, Form::kLongDoubleInt},
+      {MPI_FLOAT, TypeForm::kReal},
+      {MPI_DOUBLE, TypeForm::kReal},
+      {MPI_LONG_DOUBLE, TypeForm::kLongDouble},
+      {MPI_C_BOOL, TypeForm::kBool},
+      {MPI_BYTE, TypeForm::kByte},
+      {MPI_C_FLOAT_COMPLEX, TypeForm::kComplex},
+      {MPI_C_DOUBLE_COMPLEX, TypeForm::kComplex},
+      {MPI_C_LONG_DOUBLE_COMPLEX, TypeForm::kLongComplex},
+      {MPI_CXX_BOOL, TypeForm::kBool},
+      {MPI_CXX_FLOAT_COMPLEX, TypeForm::kComplex},
+      {MPI_CXX_DOUBLE_COMPLEX, TypeForm::kComplex},
+      {MPI_CXX_LONG_DOUBLE_COMPLEX, TypeForm::kLongComplex},
+      {MPI_FLOAT_INT, TypeForm::kFloatInt},
+      {MPI_DOUBLE_INT, TypeForm::kDoubleInt},
+      {MPI_LONG_INT, TypeForm::kLongInt},
+      {MPI_2INT, TypeForm::kPairOfIntegers},
+      {MPI_SHORT_INT, TypeForm::kShortInt},
+      {MPI_LONG_DOUBLE_INT, TypeForm::kLongDoubleInt},
   };
 }
 
 std::vector<Row> fortran_rows() {
   std::vector<Row> rows = {
-      {MPI_INTEGER, Form::kFortranInteger},
-      {MPI_REAL, Form::kReal},
-      {MPI_DOUBLE_PRECISION, Form::kReal},
-      {MPI_COMPLEX, Form::kComplex},
-      {MPI_DOUBLE_COMPLEX, Form::kComplex},
-      {MPI_LOGICAL, Form::kLogical},
-      {MPI_2INTEGER, Form::kPairOfIntegers},
-      {MPI_2REAL, Form::kPairOfReals},
-      {MPI_2DOUBLE_PRECISION, Form::kPairOfReals},
+      {MPI_INTEGER, TypeForm::kFortranInteger},
+      {MPI_REAL, TypeForm::kReal},
+      {MPI_DOUBLE_PRECISION, TypeForm::kReal},
+      {MPI_COMPLEX, TypeForm::kComplex},
+      {MPI_DOUBLE_COMPLEX, TypeForm::kComplex},
+      {MPI_LOGICAL, TypeForm::kLogical},
+      {MPI_2INTEGER, TypeForm::kPairOfIntegers},
+      {MPI_2REAL, TypeForm::kPairOfReals},
+      {MPI_2DOUBLE_PRECISION, TypeForm::kPairOfReals},
 #ifdef MPI_INTEGER1
-      {MPI_INTEGER1, Form::kFortranInteger},
+      {MPI_INTEGER1, TypeForm::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER2
-      {MPI_INTEGER2, Form::kFortranInteger},
+      {MPI_INTEGER2, TypeForm::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER4
-      {MPI_INTEGER4, Form::kFortranInteger},
+      {MPI_INTEGER4, TypeForm::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER8
-      {MPI_INTEGER8, Form::kFortranInteger},
+      {MPI_INTEGER8, TypeForm::kFortranInteger},
 #endif
 #ifdef MPI_INTEGER16
-      {MPI_INTEGER16, Form::kFortranInteger},
+      {MPI_INTEGER16, TypeForm::kFortranInteger},
 #endif
 #ifdef MPI_REAL2
-      {MPI_REAL2, Form::kReal},
+      {MPI_REAL2, TypeForm::kReal},
 #endif
 #ifdef MPI_REAL4
-      {MPI_REAL4, Form::kReal},
+      {MPI_REAL4, TypeForm::kReal},
 #endif
 #ifdef MPI_REAL8
-      {MPI_REAL8, Form::kReal},
+      {MPI_REAL8, TypeForm::kReal},
 #endif
 #ifdef MPI_REAL16
-      {MPI_REAL16, Form::kReal},
+      {MPI_REAL16, TypeForm::kReal},
 #endif
 #ifdef MPI_COMPLEX4
-      {MPI_COMPLEX4, Form::kComplex},
+      {MPI_COMPLEX4, TypeForm::kComplex},
 #endif
 #ifdef MPI_COMPLEX8
-      {MPI_COMPLEX8, Form::kComplex},
+      {MPI_COMPLEX8, TypeForm::kComplex},
 #endif
 #ifdef MPI_COMPLEX16
-      {MPI_COMPLEX16, Form::kComplex},
+      {MPI_COMPLEX16, TypeForm::kComplex},
 #endif
 #ifdef MPI_COMPLEX32
-      {MPI_COMPLEX32, Form::kComplex},
+      {MPI_COMPLEX32, TypeForm::kComplex},
 #endif
 #ifdef MPI_LOGICAL1
-      {MPI_LOGICAL1, Form::kLogical},
+      {MPI_LOGICAL1, TypeForm::kLogical},
 #endif
 #ifdef MPI_LOGICAL2
-      {MPI_LOGICAL2, Form::kLogical},
+      {MPI_LOGICAL2, TypeForm::kLogical},
 #endif
 #ifdef MPI_LOGICAL4
-      {MPI_LOGICAL4, Form::kLogical},
+      {MPI_LOGICAL4, TypeForm::kLogical},
 #endif
 #ifdef MPI_LOGICAL8
-      {MPI_LOGICAL8, Form::kLogical},
+      {MPI_LOGICAL8, TypeForm::kLogical},
 #endif
   };
   return rows;

@@ -56,7 +56,7 @@ std::int64_t ns(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-void give_up(const std::string& error) {
+void stop_recording(const std::string& error) {
   g_recorder->error = error;
   observe_no_more(kRecording);
 }
@@ -68,7 +68,7 @@ void keep(const Event& event) {
   if (recorder.spill == nullptr) recorder.spill = std::tmpfile();
   if (recorder.spill == nullptr ||
       std::fwrite(recorder.events.data(), sizeof(Event), kInMemory, recorder.spill) != kInMemory) {
-    give_up("there is no room for its events in the folder of temporary files");
+    stop_recording("there is no room for its events in the folder of temporary files");
   }
   recorder.events.clear();
 }
@@ -255,7 +255,7 @@ bool may_record() {
   if (!is_observed_by(kRecording)) return false;
   if (recorder.thread == std::thread::id()) recorder.thread = std::this_thread::get_id();
   if (recorder.thread == std::this_thread::get_id()) return true;
-  give_up("it calls collectives from several threads");
+  stop_recording("it calls collectives from several threads");
   return false;
 }
 
@@ -394,7 +394,7 @@ void finish_recording() {
   observe_no_more(kRecording);
   keep({.compute_ns = ns(Clock::now() - recorder.free_since), .call = kOther + kCalls});
   if (recorder.spill != nullptr && std::fseek(recorder.spill, 0, SEEK_SET) != 0) {
-    give_up("its events cannot be read again");
+    stop_recording("its events cannot be read again");
   }
   const Merge merge{recorder.comm, recorder.rank, recorder.size, recorder.file};
   std::vector<std::string> names;

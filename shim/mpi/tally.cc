@@ -26,7 +26,7 @@ struct Named {
 };
 
 // By communicator, call, why it was left, and algorithm.
-using Key = std::tuple<int, std::size_t, Reason, std::string>;
+using TallyKey = std::tuple<int, std::size_t, Reason, std::string>;
 
 struct Sum {
   std::uint64_t calls = 0;
@@ -38,7 +38,7 @@ struct Tallies {
   std::mutex mutex;
   std::vector<Named> communicators;  // in the order of their first calls
   int anonymous = 0;                 // of them
-  std::map<Key, Sum> sums;
+  std::map<TallyKey, Sum> sums;
 };
 
 Tallies& tallies() {
@@ -96,7 +96,7 @@ int find_place(MPI_Comm comm, Communicator& communicator) {
   return place;
 }
 
-void add(const Key& key, const CallBytes& bytes, TallyTime time) {
+void add(const TallyKey& key, const CallBytes& bytes, TallyTime time) {
   Tallies& all = tallies();
   const std::lock_guard lock(all.mutex);
   Sum& sum = all.sums[key];
@@ -114,7 +114,7 @@ bool is_empty(Collective collective, const CallBytes& bytes) {
   return by_bytes && bytes.in == 0 && bytes.out == 0;
 }
 
-std::string how_of(const Key& key) {
+std::string how_of(const TallyKey& key) {
   const auto& [communicator, call, left, algorithm] = key;
   if (left != Reason::kNone) return std::string("left: ") + text_of(left);
   return algorithm.empty() ? "nothing to move" : algorithm;
@@ -129,7 +129,7 @@ std::string quoted(const std::string& text) {
   return all + '"';
 }
 
-std::int64_t ns(TallyTime time) {
+std::int64_t ns_of(TallyTime time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
@@ -187,7 +187,7 @@ std::string tally_text() {
     std::snprintf(line, sizeof(line), "    %-28s%10llu%14lld%14lld%12.3f  %s\n",
                   call_name(std::get<1>(key)).c_str(), static_cast<unsigned long long>(sum.calls),
                   static_cast<long long>(sum.bytes.in), static_cast<long long>(sum.bytes.out),
-                  static_cast<double>(ns(sum.time)) / kNsPerMs, how_of(key).c_str());
+                  static_cast<double>(ns_of(sum.time)) / kNsPerMs, how_of(key).c_str());
     text += line;
   }
   return text;
@@ -204,7 +204,7 @@ std::string tally_json(const char* separator) {
     text += R"({"communicator":)" + quoted(on.name) + R"(,"ranks":)" + std::to_string(on.ranks) +
             R"(,"collective":")" + call_name(call) + R"(","calls":)" + std::to_string(sum.calls) +
             R"(,"bytes_in":)" + std::to_string(sum.bytes.in) + R"(,"bytes_out":)" +
-            std::to_string(sum.bytes.out) + R"(,"time_ns":)" + std::to_string(ns(sum.time)) +
+            std::to_string(sum.bytes.out) + R"(,"time_ns":)" + std::to_string(ns_of(sum.time)) +
             R"(,"algorithm":)" + (algorithm.empty() ? "null" : quoted(algorithm)) + R"(,"left":)" +
             (left == Reason::kNone ? "null" : quoted(text_of(left))) + "}";
   }
