@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make          build everything into build/
-# make run      set up, build, and do the main job: a program with its own MPI, then with carillon
+# make run      set up, build what is not for tests, and do the main job: a program with its own MPI,
+#               then with carillon
 # make test     set up, build, test; e.g. make test CTEST="-L fast"
 # make lint     style, and clang-tidy
 # make format   clang-format every source file, in place
-.PHONY: all setup build run test format lint clean
+.PHONY: all setup configure build programs run test format lint clean
 
 CTEST ?=
 
@@ -14,11 +15,16 @@ all: build
 setup:
 	@scripts/setup
 
-build: setup
+configure: setup
 	@test -f build/build.ninja || cmake --preset release
+
+build: configure
 	@cmake --build build
 
-run: build
+programs: configure
+	@cmake --build build --target programs
+
+run: programs
 	@scripts/demo
 
 test: build
@@ -32,4 +38,4 @@ lint: build
 	@scripts/lint
 
 clean:
-	@rm -rf build build-asan build-tsan build-debug
+	@rm -rf build build-asan build-tsan build-debug build-dev

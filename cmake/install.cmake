@@ -5,6 +5,7 @@ include_guard()
 include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/carillon)
+add_dependencies(programs carillon carillon_static)
 install(TARGETS carillon carillon_static EXPORT carillon-config)
 install(DIRECTORY include/carillon TYPE INCLUDE)
 install(EXPORT carillon-config NAMESPACE carillon:: DESTINATION ${config_dir})
