@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # CARILLON_TOGETHER: the files of a folder are compiled as one, so that headers, which are half of the time
-# of a usual file, are read less often. Who changes a file waits longer then, and clangd wants commands of
-# single files: the presets dev and debug have it off.
+# of a usual file, are read less often; the tests share a precompiled header. Who changes a file waits
+# longer then, and clangd wants commands of single files: the presets dev and debug have it off.
 include_guard()
 
 option(CARILLON_TOGETHER "Compile the files of a folder as one: quicker, if nothing has been built" ON)

@@ -310,9 +310,10 @@ TEST(Broken, Deadlocks) {
 TEST(Broken, DeadlockAtTheGuaranteedMinimum) {
   std::string text;
   for (const char* const ranks : {"01", "10"}) {
-    text += std::string("schedule ranks 2 rank ") + ranks[0] + " scratch 0\n";
-    text += std::string("repeat 3 {\nput ") + ranks[1] + " #0 by 1 input[0+8 by 8]\n}\n";
-    text += std::string("repeat 3 {\nwait ") + ranks[1] + " #0 by 1\n";
+    const std::string own(1, ranks[0]), other(1, ranks[1]);
+    text += "schedule ranks 2 rank " + own + " scratch 0\n";
+    text += "repeat 3 {\nput " + other + " #0 by 1 input[0+8 by 8]\n}\n";
+    text += "repeat 3 {\nwait " + other + " #0 by 1\n";
     text += ranks[0] == '0' ? "reduce output[0+8 by 8] = input[0+8 by 8] slot(1 #0 by 1)[0+8]\n}\n"
                             : "reduce output[0+8 by 8] = slot(0 #0 by 1)[0+8] input[0+8 by 8]\n}\n";
   }

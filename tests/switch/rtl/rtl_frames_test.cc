@@ -122,7 +122,7 @@ TEST_F(RtlFramesTest, VerdictOf) {
 // long as it is said, and are gone then. None is sent in part.
 TEST_F(RtlFramesTest, WithoutRoom) {
   constexpr std::uint16_t kPatience = 40;
-  const Bytes control = bytes_of(std::string(kMacs) + "88b5" + std::string(400, 'a'));
+  const Bytes control = bytes_of(std::string(kMacs).append("88b5").append(400, 'a'));
   Bytes later = control;
   later.back() = std::byte{1};
   bench_.set_patience(kPatience);
