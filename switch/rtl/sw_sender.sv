@@ -8,8 +8,8 @@
 // answer_i is taken in a cycle in which valid_i and ready_o are 1. Of operands that are reduced, the
 // last one is being stored since then (sw_reducer). slot_busy_o: what is sent, or will be, of slot
 // slot_at_i is under way: of such a slot nothing may be given, nor stored. idle_o: nothing is. take_o, one
-// cycle, begins to store the operand of port take_port_o as what is sent (sw_reducer). Frames of others
-// are read while their port's frame_reads_o is 1: word_i is the word frame_at_o of two cycles before,
+// cycle, begins to store the operand of inlet take_inlet_o as what is sent (sw_reducer). Frames of others
+// are read while their inlet's frame_reads_o is 1: word_i is the word frame_at_o of two cycles before,
 // of those in which frame_read_o is 1; frame_done_o, one cycle, is the end.
 //
 // Frames leave by AXI4-Streams as sw_parser's, to several at once, but to those behind the same port
@@ -21,6 +21,7 @@ module sw_sender
   import sw_switch_pkg::*;
 #(
   parameter  int unsigned Ports = 18,
+  parameter  int unsigned Inlets = Ports,
   parameter  int unsigned Children = 16,
   parameter  int unsigned Groups = 4,
   parameter  int unsigned Slots = 128,  // of all groups
@@ -29,6 +30,7 @@ module sw_sender
   parameter  int unsigned BeatCycles = 1,
   parameter  int unsigned FastClock = 0,
   localparam int unsigned PortBits = $clog2(Ports),
+  localparam int unsigned InletBits = Inlets > 1 ? $clog2(Inlets) : 1,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned SlotAtBits = $clog2(Slots)
 ) (
@@ -44,19 +46,19 @@ module sw_sender
   output logic                  slot_busy_o,
   output logic                  idle_o,
   // Operands, as sw_reducer has them.
-  input  logic [Ports-1:0]      writes_i,
-  input  logic [Ports-1:0]      last_i,
-  input  word_at_t [Ports-1:0]  write_at_i,
-  input  word_t [Ports-1:0]     words_i,
+  input  logic [Inlets-1:0]      writes_i,
+  input  logic [Inlets-1:0]      last_i,
+  input  word_at_t [Inlets-1:0]  write_at_i,
+  input  word_t [Inlets-1:0]     words_i,
   input  logic [Children-1:0]   store_i,
-  input  logic [Children-1:0][PortBits-1:0] store_ports_i,
+  input  logic [Children-1:0][InletBits-1:0] store_inlets_i,
   output logic [Children-1:0]   storing_o,
   output logic                  take_o,
-  output logic [PortBits-1:0]   take_port_o,
-  output logic [Ports-1:0]      frame_reads_o,
+  output logic [InletBits-1:0]   take_inlet_o,
+  output logic [Inlets-1:0]      frame_reads_o,
   output logic                  frame_read_o,
   output word_at_t              frame_at_o,
-  output logic [Ports-1:0]      frame_done_o,
+  output logic [Inlets-1:0]      frame_done_o,
   output logic                  write_tag_o,
   output logic [SlotAtBits-1:0] tag_at_o,
   output logic [63:0]           tag_o,
@@ -120,7 +122,7 @@ module sw_sender
   assign reduce_start = first_valid_q && (may_begin_q || FastClock == 0) && !begun_q &&
       first_q.reduces && reduce_ready;
   assign take_o = first_valid_q && !begun_q && first_q.takes && reduce_ready && reducer_idle;
-  assign take_port_o = first_q.port[PortBits-1:0];
+  assign take_inlet_o = first_q.inlet[InletBits-1:0];
   assign begins = reduce_start || take_o;
   assign first_over = first_valid_q && (begun_q || begins || !needs_reducer) &&
       !second_valid_q;
@@ -151,7 +153,7 @@ module sw_sender
   assign operation.element = first_q.element;
 
   sw_reducer #(
-    .Ports(Ports),
+    .Inlets(Inlets),
     .Children(Children),
     .Slots(Slots),
     .OperandWords(OperandBytes / WordBytes),
@@ -165,12 +167,12 @@ module sw_sender
     .write_at_i,
     .words_i,
     .store_i,
-    .store_ports_i,
+    .store_inlets_i,
     .store_slot_i   (slot_at_i),
     .storing_o,
     .busy_o         (reducer_busy),
     .take_i         (take_o),
-    .take_port_i    (take_port_o),
+    .take_inlet_i    (take_inlet_o),
     .start_i        (reduce_start),
     .ready_o        (reduce_ready),
     .slot_at_i      (first_q.slot_at[SlotAtBits-1:0]),
@@ -325,10 +327,10 @@ module sw_sender
 
   assign frame_read_o = send_read;
   assign frame_at_o = send_at;
-  assign frame_word = words_i[third_q.port[PortBits-1:0]];
+  assign frame_word = words_i[third_q.inlet[InletBits-1:0]];
   assign sent_word = raw ? frame_word : send_word;
-  assign frame_reads_o = Ports'(third_valid_q && raw) << third_q.port;
-  assign frame_done_o = Ports'(send_done && raw && is_last_round_q) << third_q.port;
+  assign frame_reads_o = Inlets'(third_valid_q && raw) << third_q.inlet;
+  assign frame_done_o = Inlets'(send_done && raw && is_last_round_q) << third_q.inlet;
 
   sw_builder u_builder (
     .clk_i,
