@@ -152,7 +152,18 @@ module sw_engine
   logic [SlotAtBits-1:0] tag_at;
   logic [63:0] tag;
   logic [Children-1:0] storing, child_bit, present_bit;
-  assign control_ready_o = state_q == StIdle && sender_idle;
+  if (FastClock != 0) begin : g_ready_later
+    // Idle it stays, since nothing is taken while a record waits.
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        control_ready_o <= 1'b0;
+      end else begin
+        control_ready_o <= control_valid_i && !control_ready_o && state_q == StIdle && sender_idle;
+      end
+    end
+  end else begin : g_ready_now
+    assign control_ready_o = state_q == StIdle && sender_idle;
+  end
   assign writes = control_valid_i && control_ready_o;
 
   logic init;
@@ -288,7 +299,9 @@ module sw_engine
   // One after the other, if no table is to be written.
   logic takes;
   state_e first_state;
-  assign takes = found_valid_i && !control_valid_i && (state_q == StIdle || issues);
+  // With FastClock a cycle later: what is taken does not depend on what others are ready for.
+  assign takes = found_valid_i && !control_valid_i &&
+      (state_q == StIdle || (FastClock == 0 && issues));
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
   assign issues = state_q == StIssue && (!answers_q || sender_ready) &&
       (stores_q & storing) == '0;
@@ -371,7 +384,7 @@ module sw_engine
   end
 
   always_ff @(posedge clk_i) begin
-    if (takes) found_q <= found_i;
+    if (FastClock != 0 ? state_q == StIdle : takes) found_q <= found_i;
     // What is known of a slot is known when what was to be sent of it has been sent.
     if (state_q != StWeigh || slot_busy) begin
       weighed_q <= '0;

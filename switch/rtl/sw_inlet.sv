@@ -156,7 +156,7 @@ module sw_inlet
     end
   end
   always_ff @(posedge clk_i) begin
-    if (checks) authentic_q[check_q] <= is_authentic;
+    if (!checked_q[check_q]) authentic_q[check_q] <= is_authentic;  // what it is when that is known stays
     if (s_valid_i && s_ready_o && s_last_i && !overrun_o) from_q[in_q] <= s_from_i;
   end
 

@@ -85,9 +85,9 @@ module sw_sender
   typedef logic [TotalBits-1:0] total_t;
 
   // From the last word of a tag on: the word of its length, the end, and 1 (sw_siphash). From where a
-  // frame is given to be sent: sw_builder offers its first word 3 cycles later.
+  // frame is given to be sent: sw_builder reads its first word 2 cycles later.
   localparam int unsigned TagEndCycles = 4 * TagWordCycles + 1;
-  localparam bit StartsEarly = TagEndCycles < TagWordAt + 3;
+  localparam bit StartsEarly = TagEndCycles < TagWordAt + 2;
 
   // To be reduced, or to be taken from a port.
   answer_t first_q;
@@ -140,7 +140,8 @@ module sw_sender
     end
   end
   always_ff @(posedge clk_i) begin
-    if (valid_i) first_q <= answer_i;
+    // What is there in the cycle in which it becomes valid stays.
+    if (!first_valid_q) first_q <= answer_i;
     results_at_q <= results_at;
   end
 
@@ -287,7 +288,7 @@ module sw_sender
     end
   end
   always_ff @(posedge clk_i) begin
-    if (first_over) begin
+    if (!second_valid_q) begin
       second_q <= first_q;
       second_results_at_q <= results_at;
       targets_q <= first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0];
@@ -295,19 +296,20 @@ module sw_sender
       if (tag_valid) second_q.header.tag <= tag;
       if (looks) targets_q[target] <= 1'b0;
     end
-    if (looks) address_q <= address;
-    if (gives) begin
+    if (!waits_for_round) address_q <= address;
+    if (!third_valid_q) begin
       third_q <= second_q;
       to_q <= round_q;
       is_last_round_q <= is_last_round;
     end
-    if (tag_valid && (gives || third_lacks_tag_q)) third_q.header.tag <= tag;
+    if (third_lacks_tag_q || (!third_valid_q && !sealed_q)) third_q.header.tag <= tag;
   end
 
   logic raw, word_valid, word_taken;
   logic [Ports-1:0] taken;
   word_t word, built;
-  word_at_t word_at, built_at;
+  logic [$bits(own_e)-1:0] own;
+  own_e built_own;
   logic [WordBytes-1:0] built_keep;
   logic built_valid, built_ready, built_last, unused_done;
   logic [19:0] ipv4_sum_so_far;
@@ -344,7 +346,7 @@ module sw_sender
     .word_i     (sent_word),
     .m_valid_o  (built_valid),
     .m_ready_i  (built_ready),
-    .m_word_at_o(built_at),
+    .m_own_o    (built_own),
     .m_data_o   (built),
     .m_keep_o   (built_keep),
     .m_last_o   (built_last),
@@ -352,16 +354,16 @@ module sw_sender
   );
 
   sw_skid #(
-    .Width(WordBits + WordAtBits + WordBytes + 1)
+    .Width(WordBits + $bits(own_e) + WordBytes + 1)
   ) u_skid (
     .clk_i,
     .rst_ni,
     .valid_i(built_valid),
     .ready_o(built_ready),
-    .value_i({built, built_at, built_keep, built_last}),
+    .value_i({built, built_own, built_keep, built_last}),
     .valid_o(word_valid),
     .ready_i(word_taken),
-    .value_o({word, word_at, m_keep_o, m_last_o})
+    .value_o({word, own, m_keep_o, m_last_o})
   );
   assign send_done = word_valid && word_taken && m_last_o;
 
@@ -371,13 +373,12 @@ module sw_sender
       .rst_ni,
       .choose_i (chooses && address_q.port == 8'(port)),
       .address_i(address_q),
-      .first_i  (gathers_first && first_there_i[port]),
+      .first_i  (!second_valid_q),
       .first_address_i(first_i[port]),
-      .start_i  (gives),
-      .raw_i    (raw),
+      .next_one_i(!third_valid_q),
       .sum_i    (ipv4_sum_so_far),
       .valid_i  (word_valid && to_q[port]),
-      .word_at_i(word_at),
+      .own_i    (own_e'(own)),
       .data_i   (word),
       .next_i   (word_taken),
       .taken_o  (taken[port]),
@@ -390,7 +391,7 @@ module sw_sender
 
   tag_is_there_in_time :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
-      third_lacks_tag_q && !raw |-> !built_valid || built_at < word_at_t'(TagWordAt));
+      third_lacks_tag_q && !raw |-> send_at <= word_at_t'(TagWordAt));
 
   logic unused_bits;
   assign unused_bits = ^{first_q, second_q, third_q, first_i};

@@ -8,7 +8,8 @@
 // of the stream whose last word was taken before, and the next stream may begin. A word takes
 // WordCycles cycles for its two rounds: 1, 2, or 4, with half a round a cycle, for the fastest clock.
 // The tag follows 3 * WordCycles + 1 cycles after the last word is taken, and a word later, if that
-// has 8 bytes: the length is in a word of its own then. clear_i, one cycle, in which no word is taken,
+// has 8 bytes: the length is in a word of its own then. With WordCycles 4, where a word waits until the
+// one before is in, it is one cycle more. clear_i, one cycle, in which no word is taken,
 // ends a stream without a tag; the next may begin a cycle later.
 module sw_siphash #(
   parameter int unsigned WordCycles = 2
@@ -62,7 +63,16 @@ module sw_siphash #(
     return to;
   endfunction
 
+  // The word that comes next: bytes that do not count are 0.
+  typedef struct packed {
+    logic [63:0] word;
+    logic [3:0]  bytes;
+    logic        last;
+  } entry_t;
+
   state_e state_q, state_d;
+  entry_t entry, next;
+  logic next_valid, next_ready, begins_anew;
   logic [2:0] cycle_q, cycle_d;  // of the word, or of the end
   mix_t mix_q, mix_d;
   logic first_q, first_d;            // the next word is a stream's first
@@ -76,6 +86,30 @@ module sw_siphash #(
   for (genvar i = 0; i < 8; ++i) begin : g_kept
     assign kept[8*i+:8] = bytes_i > 4'(i) ? word_i[8*i+:8] : '0;
   end
+  assign entry = '{word: kept, bytes: bytes_i, last: last_i};
+
+  if (WordCycles == 4) begin : g_waits
+    entry_t entry_q;
+    logic entry_valid_q, over_q;  // over: of this stream no word is missing
+    assign ready_o = !entry_valid_q && !over_q;
+    assign next = entry_q;
+    assign next_valid = entry_valid_q;
+    assign begins_anew = first_q && !entry_valid_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {entry_valid_q, over_q} <= '0;
+      end else begin
+        entry_valid_q <= (entry_valid_q ? !next_ready : valid_i && ready_o) && !clear_i;
+        over_q <= ((valid_i && ready_o && last_i) || over_q) && !clear_i && !tag_valid_d;
+      end
+    end
+    always_ff @(posedge clk_i) if (!entry_valid_q) entry_q <= entry;
+  end else begin : g_goes_on
+    assign ready_o = next_ready;
+    assign next = entry;
+    assign next_valid = valid_i;
+    assign begins_anew = first_q;
+  end
 
   mix_t initial_mix;
   assign initial_mix.a = key_i[63:0] ^ 64'h736f6d6570736575;
@@ -86,8 +120,8 @@ module sw_siphash #(
   logic takes, begins, ends, at_end_q;
   assign begins = state_q == StMix && cycle_q == '0;
   assign ends = state_q == StMix && at_end_q;
-  assign ready_o = state_q == StIdle || (ends && !last_q && !length_due_q);
-  assign takes = valid_i && ready_o;
+  assign next_ready = state_q == StIdle || (ends && !last_q && !length_due_q);
+  assign takes = next_valid && next_ready;
 
   // A word goes into the mix before its first round and after its second; the first final round has
   // its constant in front.
@@ -113,7 +147,7 @@ module sw_siphash #(
     tag_valid_d = 1'b0;
     mix_d = mixed;
     // Whether a word comes or not: none is in the mix yet.
-    if (state_q == StIdle) mix_d = first_q ? initial_mix : mix_q;
+    if (state_q == StIdle) mix_d = begins_anew ? initial_mix : mix_q;
 
     if (ends) begin
       state_d = last_q ? StFinal : length_due_q ? StMix : StIdle;
@@ -131,10 +165,10 @@ module sw_siphash #(
       state_d = StMix;
       cycle_d = '0;
       first_d = 1'b0;
-      length_d = (first_q ? '0 : length_q) + 8'(bytes_i);
-      last_d = last_i && bytes_i != 4'd8;
-      length_due_d = last_i && bytes_i == 4'd8;
-      word_d = last_d ? {length_d, kept[55:0]} : kept;
+      length_d = (first_q ? '0 : length_q) + 8'(next.bytes);
+      last_d = next.last && next.bytes != 4'd8;
+      length_due_d = next.last && next.bytes == 4'd8;
+      word_d = last_d ? {length_d, next.word[55:0]} : next.word;
     end
 
     if (clear_i) begin

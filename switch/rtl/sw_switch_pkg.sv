@@ -172,6 +172,14 @@ package sw_switch_pkg;
     ToChildren
   } to_e;
 
+  // Of a frame that leaves by several ports, a word of which each has parts of its own.
+  typedef enum logic [1:0] {
+    OwnNothing,
+    OwnMac,
+    OwnChecksum,  // IPv4's, and the first half of an address of it
+    OwnIpAndPort  // and the second half
+  } own_e;
+
   // What is to be sent, and what comes before that.
   typedef struct packed {
     to_e                    to;

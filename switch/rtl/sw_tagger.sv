@@ -48,7 +48,7 @@ module sw_tagger
   // The word with the tag itself is left out.
   assign last = in_head ? head_at_q == HeadAtBits'(TaggedWords - 1) && payload_bytes_i == '0 :
       rest_q <= bytes_t'(WordBytes);
-  assign takes = runs_q && ready && (in_head || valid_q);
+  assign takes = runs_q && ready && !clear_i && (in_head || valid_q);
 
   always_comb begin
     word = word_i;

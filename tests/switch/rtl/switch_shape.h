@@ -23,7 +23,7 @@ inline constexpr std::size_t kPorts = 7, kPortFrames = 3;
 
 // kOneBlockCycles: of an element of each child, from the last word to the last of the results, but
 // for kTreeCycles, of a quick operation and of a sum of floats, and up to kPhaseCycles more.
-// kRoundsTogether: of so many rounds of contributions at once, one is worked off at once.
+// kRoundsTogether: of so many rounds of contributions at once, one is worked off at once; 0: none.
 
 #ifdef CARILLON_RTL_WIDE
 using SwitchModule = WideSwitchRtl;
@@ -45,8 +45,7 @@ inline constexpr std::uint64_t kFrames = 2000;  // of a test
 inline constexpr std::uint64_t kOneBlockCycles = 83, kPhaseCycles = 3;
 inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24;
 inline constexpr std::uint64_t kBurstPacketCycles = 927;
-// A port has its next packet ready later than with more frames.
-inline constexpr std::uint64_t kRoundsTogether = 128;
+inline constexpr std::uint64_t kRoundsTogether = 0;
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
