@@ -48,6 +48,7 @@ module sw_check
   assign header = packet_i.head.header;
 
   logic [Jobs-1:0] hits_q;
+  logic is_known;
   logic [127:0] key;
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Jobs; ++i) begin
@@ -84,16 +85,18 @@ module sw_check
 
   // Whether it is the packet's, and whether it is no packet with a tag that could be right; with FastClock,
   // a cycle later, as are a tag's start and an end without one.
-  logic is_made, is_right, is_other;
+  logic is_made, is_right, is_other, is_there;  // there: what is known is of this packet
   if (FastClock != 0) begin : g_later
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        {is_made, starts, clears, is_other} <= '0;
+        {is_made, starts, clears, is_other, is_known, is_there} <= '0;
       end else begin
         is_made <= tag_valid && state_q == StTag && state_d == StTag;
         starts <= tag_start;
         clears <= state_q == StTag && state_d != StTag;
         is_other <= settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
+        is_known <= hits_q != '0;
+        is_there <= state_q == StWait && packet_valid_i && !again_i;
       end
     end
     always_ff @(posedge clk_i) is_right <= tag == header.tag;
@@ -102,6 +105,8 @@ module sw_check
     assign starts = tag_start;
     assign clears = state_q == StTag && state_d != StTag;
     assign is_other = settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
+    assign is_known = hits_q != '0;
+    assign is_there = 1'b1;
     assign is_right = tag == header.tag;
   end
 
@@ -109,12 +114,12 @@ module sw_check
     state_d = state_q;
     checked_o = 1'b0;
     unique case (state_q)
-      StWait: if (packet_valid_i) state_d = StSort;
+      StWait: if (packet_valid_i && is_there) state_d = StSort;
       StSort: begin
         if (is_other) begin
           checked_o = 1'b1;
           state_d = StWait;
-        end else if (hits_q != '0 && (likely_i || settled_i)) begin
+        end else if (is_known && (likely_i || settled_i)) begin
           state_d = StTag;
         end
       end

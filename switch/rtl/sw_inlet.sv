@@ -165,12 +165,16 @@ module sw_inlet
   assign last_o = write_at_q == last_at_q;
   assign store_read = !valid_q || stores_q;
 
+  // Of one frame alone, the next is not checked in the cycle after this one's end.
+  logic ends;
+  assign ends = !checked_o || (Frames > 1 && done);
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {stores_q, read_valid_q, valid_q} <= '0;
     end else begin
       stores_q <= store_i || (stores_q && !last_o);
-      if (!checked_o || done) begin
+      if (ends) begin
         {read_valid_q, valid_q} <= '0;
       end else if (store_read) begin
         {read_valid_q, valid_q} <= {1'b1, read_valid_q};
@@ -178,7 +182,7 @@ module sw_inlet
     end
   end
   always_ff @(posedge clk_i) begin
-    if (!checked_o || done) begin
+    if (ends) begin
       store_at_q <= word_at_t'(HeadWords);
     end else if (store_read) begin
       store_at_q <= store_at_q + 1'b1;

@@ -29,7 +29,6 @@ module sw_sender
   parameter  int unsigned TagWordCycles = 1,
   parameter  int unsigned BeatCycles = 1,
   parameter  int unsigned FastClock = 0,
-  localparam int unsigned PortBits = $clog2(Ports),
   localparam int unsigned InletBits = Inlets > 1 ? $clog2(Inlets) : 1,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned SlotAtBits = $clog2(Slots)
@@ -91,14 +90,14 @@ module sw_sender
 
   // To be reduced, or to be taken from a port.
   answer_t first_q;
-  logic first_valid_q, may_begin_q, begun_q, begins, first_over;
+  logic first_valid_q, first_free_q, may_begin_q, begun_q, begins, first_over;
   total_t results_at_q, results_at;  // of all results, those before this one's
   logic reduce_ready, reducer_idle, reducer_busy;
   total_t begun, written;
 
   // To be sealed; and who gets it is looked for.
   answer_t second_q;
-  logic second_valid_q, enters_q, sealed_q, second_over, gives;
+  logic second_valid_q, second_free_q, enters_q, sealed_q, second_over, gives;
   logic hashes_q, is_nearly_sealed;
   total_t second_results_at_q;
   logic [Targets-1:0] targets_q;
@@ -106,7 +105,7 @@ module sw_sender
 
   // To be sent.
   answer_t third_q;
-  logic third_valid_q, start_q, is_last_round_q;
+  logic third_valid_q, third_free_q, start_q, is_last_round_q;
   logic third_lacks_tag_q;
   logic [Ports-1:0] to_q;
 
@@ -116,6 +115,13 @@ module sw_sender
       (first_valid_q && first_q.has_slot && first_q.slot_at[SlotAtBits-1:0] == slot_at_i) ||
       (second_valid_q && second_q.has_slot && second_q.slot_at[SlotAtBits-1:0] == slot_at_i) ||
       (third_valid_q && third_q.has_slot && third_q.slot_at[SlotAtBits-1:0] == slot_at_i);
+
+  // What is there in the cycle in which a place becomes valid stays. Free, a place is not valid: it is a
+  // register of its own, since what it enables is wide.
+  logic first_valid, second_valid, third_valid, send_done;
+  assign first_valid = valid_i || (first_valid_q && !first_over);
+  assign second_valid = first_over || (second_valid_q && !second_over);
+  assign third_valid = gives || (third_valid_q && !send_done);
 
   logic needs_reducer, reduce_start;
   assign needs_reducer = first_q.reduces || first_q.takes;
@@ -131,17 +137,18 @@ module sw_sender
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_valid_q <= 1'b0;
+      first_free_q <= 1'b1;
       may_begin_q <= 1'b0;
       begun_q <= 1'b0;
     end else begin
-      first_valid_q <= valid_i || (first_valid_q && !first_over);
+      first_valid_q <= first_valid;
+      first_free_q <= !first_valid;
       may_begin_q <= first_valid_q && !first_over;
       begun_q <= (begun_q || begins) && !first_over;
     end
   end
   always_ff @(posedge clk_i) begin
-    // What is there in the cycle in which it becomes valid stays.
-    if (!first_valid_q) first_q <= answer_i;
+    if (first_free_q) first_q <= answer_i;
     results_at_q <= results_at;
   end
 
@@ -226,9 +233,10 @@ module sw_sender
   // Those that get it: of all children the first one behind each port at once; others one a cycle, to
   // the first one behind a port that has one already.
   address_t address, address_q;
+  logic [Ports-1:0] address_port_q;  // its port; none, if it is not there
   logic address_valid_q, looks;
   logic [TargetBits-1:0] target;
-  logic gathers_first, leads_nowhere, waits_for_round, gathered, chooses, send_done;
+  logic gathers_first, leads_nowhere, waits_for_round, gathered, chooses;
   assign target = TargetBits'(lowest_of(MaxPorts'(targets_q)));
   assign target_o = 16'(target);
   assign target_group_at_o = second_q.group_at[GroupBits-1:0];
@@ -240,8 +248,8 @@ module sw_sender
       default:    address = '{port: 8'(target), default: '0};
     endcase
   end
-  assign leads_nowhere = 32'(address_q.port) >= Ports;
-  assign waits_for_round = address_valid_q && !leads_nowhere && round_q[PortBits'(address_q.port)];
+  assign leads_nowhere = address_port_q == '0;
+  assign waits_for_round = address_valid_q && (round_q & address_port_q) != '0;
   assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
   assign gathered = waits_for_round || (targets_q == '0 && !address_valid_q);
   assign chooses = address_valid_q && !leads_nowhere && !waits_for_round;
@@ -259,6 +267,7 @@ module sw_sender
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       second_valid_q <= 1'b0;
+      second_free_q <= 1'b1;
       enters_q <= 1'b0;
       sealed_q <= 1'b0;
       hashes_q <= 1'b0;
@@ -266,9 +275,11 @@ module sw_sender
       address_valid_q <= 1'b0;
       round_q <= '0;
       third_valid_q <= 1'b0;
+      third_free_q <= 1'b1;
       start_q <= 1'b0;
     end else begin
-      second_valid_q <= first_over || (second_valid_q && !second_over);
+      second_valid_q <= second_valid;
+      second_free_q <= !second_valid;
       enters_q <= first_over;
       if (first_over) begin
         sealed_q <= !first_q.seals;
@@ -281,14 +292,15 @@ module sw_sender
       if (gathers_first) begin
         round_q <= first_there_i;
       end else begin
-        round_q <= gives ? '0 : round_q | (Ports'(chooses) << address_q.port);
+        round_q <= gives ? '0 : round_q | (chooses ? address_port_q : '0);
       end
-      third_valid_q <= gives || (third_valid_q && !send_done);
+      third_valid_q <= third_valid;
+      third_free_q <= !third_valid;
       start_q <= gives;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (!second_valid_q) begin
+    if (second_free_q) begin
       second_q <= first_q;
       second_results_at_q <= results_at;
       targets_q <= first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0];
@@ -296,13 +308,16 @@ module sw_sender
       if (tag_valid) second_q.header.tag <= tag;
       if (looks) targets_q[target] <= 1'b0;
     end
-    if (!waits_for_round) address_q <= address;
-    if (!third_valid_q) begin
+    if (!waits_for_round) begin
+      address_q <= address;
+      for (int unsigned i = 0; i < Ports; ++i) address_port_q[i] <= address.port == 8'(i);
+    end
+    if (third_free_q) begin
       third_q <= second_q;
       to_q <= round_q;
       is_last_round_q <= is_last_round;
     end
-    if (third_lacks_tag_q || (!third_valid_q && !sealed_q)) third_q.header.tag <= tag;
+    if (third_lacks_tag_q || (third_free_q && !sealed_q)) third_q.header.tag <= tag;
   end
 
   logic raw, word_valid, word_taken;
@@ -371,11 +386,11 @@ module sw_sender
     sw_outlet u_outlet (
       .clk_i,
       .rst_ni,
-      .choose_i (chooses && address_q.port == 8'(port)),
+      .choose_i (address_valid_q && address_port_q[port] && !round_q[port]),
       .address_i(address_q),
-      .first_i  (!second_valid_q),
+      .first_i  (second_free_q),
       .first_address_i(first_i[port]),
-      .next_one_i(!third_valid_q),
+      .next_one_i(third_free_q),
       .sum_i    (ipv4_sum_so_far),
       .valid_i  (word_valid && to_q[port]),
       .own_i    (own_e'(own)),

@@ -117,9 +117,19 @@ module sw_siphash #(
   assign initial_mix.c = key_i[63:0] ^ 64'h6c7967656e657261;
   assign initial_mix.to_c = key_i[127:64] ^ 64'h7465646279746573;
 
-  logic takes, begins, ends, at_end_q;
-  assign begins = state_q == StMix && cycle_q == '0;
-  assign ends = state_q == StMix && at_end_q;
+  // Where it is, for what is wide: before a word's first round, after its last, before the end's first, and
+  // in a round's second half.
+  logic takes, begins, ends, finishes, is_second;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      {begins, ends, finishes} <= '0;
+    end else begin
+      begins <= state_d == StMix && cycle_d == '0;
+      ends <= state_d == StMix && cycle_d == 3'(WordCycles - 1);
+      finishes <= state_d == StFinal && cycle_d == '0;
+    end
+  end
+  always_ff @(posedge clk_i) is_second <= cycle_d[0];
   assign next_ready = state_q == StIdle || (ends && !last_q && !length_due_q);
   assign takes = next_valid && next_ready;
 
@@ -129,9 +139,9 @@ module sw_siphash #(
   always_comb begin
     mixed = mix_q;
     if (begins) mixed.to_c = mixed.to_c ^ word_q;
-    if (state_q == StFinal && cycle_q == '0) mixed.c = mixed.c ^ 64'hff;
+    if (finishes) mixed.c = mixed.c ^ 64'hff;
     for (int unsigned i = 0; i < HalvesPerCycle; ++i) begin
-      mixed = half_mixed(mixed, HalvesPerCycle == 1 ? cycle_q[0] : i % 2 == 1);
+      mixed = half_mixed(mixed, HalvesPerCycle == 1 ? is_second : i % 2 == 1);
     end
     if (ends) mixed.a = mixed.a ^ word_q;
   end
@@ -192,7 +202,6 @@ module sw_siphash #(
 
   always_ff @(posedge clk_i) begin
     cycle_q <= cycle_d;
-    at_end_q <= cycle_d == 3'(WordCycles - 1);
     mix_q <= mix_d;
     last_q <= last_d;
     length_due_q <= length_due_d;

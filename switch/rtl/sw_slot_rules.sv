@@ -112,7 +112,8 @@ module sw_slot_rules
     action_o = ActDrop;
     counter_o = CountStale;
     reason_o = ReasonNone;
-    slot_o = slot_i;
+    // Of what is not stored nor taken, slot_o is of no interest.
+    slot_o = begins ? begun : slot_i;
 
     unique case (header_i.kind)
       KindContribute: begin
@@ -124,7 +125,6 @@ module sw_slot_rules
           reason_o = ReasonTooLarge;
         end else if (to_q.is_next && has_result) begin
           action_o = ActStore;
-          slot_o = begun;
         end else if (!to_q.is_now) begin
           counter_o = to_q.is_past ? CountStale : CountPremature;
         end else if (slot_i.state == SlotBeforeFirst) begin
@@ -169,7 +169,7 @@ module sw_slot_rules
       default: ;
     endcase
 
-    if (action_o == ActStore) begin
+    if (header_i.kind == KindContribute) begin
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;
     end
