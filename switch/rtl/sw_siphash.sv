@@ -117,21 +117,26 @@ module sw_siphash #(
   assign initial_mix.c = key_i[63:0] ^ 64'h6c7967656e657261;
   assign initial_mix.to_c = key_i[127:64] ^ 64'h7465646279746573;
 
-  // Where it is, for what is wide: before a word's first round, after its last, before the end's first, and
-  // in a round's second half.
-  logic takes, begins, ends, finishes, is_second;
+  // A word is over with its last cycle; in that, or if there is none, the next may come.
+  logic at_end_q, is_over, next_may_come, takes;
+  assign is_over = state_q == StMix && at_end_q;
+  assign next_may_come = is_over || state_q == StIdle;
+  assign next_ready = state_q == StIdle || (is_over && !last_q && !length_due_q);
+  assign takes = next_valid && next_ready;
+
+  // The same for what is wide: a cycle is before a word's first round, after its last, before the first one
+  // of the end, and in a round's second half.
+  logic begins, ends, finishes, is_second;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {begins, ends, finishes} <= '0;
     end else begin
-      begins <= state_d == StMix && cycle_d == '0;
+      begins <= state_d == StMix && next_may_come;
       ends <= state_d == StMix && cycle_d == 3'(WordCycles - 1);
-      finishes <= state_d == StFinal && cycle_d == '0;
+      finishes <= is_over && last_q;
     end
   end
   always_ff @(posedge clk_i) is_second <= cycle_d[0];
-  assign next_ready = state_q == StIdle || (ends && !last_q && !length_due_q);
-  assign takes = next_valid && next_ready;
 
   // A word goes into the mix before its first round and after its second; the first final round has
   // its constant in front.
@@ -146,46 +151,44 @@ module sw_siphash #(
     if (ends) mixed.a = mixed.a ^ word_q;
   end
 
+  assign cycle_d = next_may_come ? '0 : cycle_q + 3'd1;
   always_comb begin
     state_d = state_q;
-    cycle_d = cycle_q + 3'd1;
     first_d = first_q;
     last_d = last_q;
     length_due_d = length_due_q;
-    length_d = length_q;
-    word_d = word_q;
     tag_valid_d = 1'b0;
     mix_d = mixed;
     // Whether a word comes or not: none is in the mix yet.
     if (state_q == StIdle) mix_d = begins_anew ? initial_mix : mix_q;
 
-    if (ends) begin
+    if (is_over) begin
       state_d = last_q ? StFinal : length_due_q ? StMix : StIdle;
-      cycle_d = '0;
       last_d = 1'b1;
       length_due_d = 1'b0;
-      word_d = {length_q, 56'h0};
     end else if (state_q == StFinal && cycle_q == 3'(FinalCycles - 1)) begin
       state_d = StIdle;
       first_d = 1'b1;
       tag_valid_d = 1'b1;
     end
-
     if (takes) begin
       state_d = StMix;
-      cycle_d = '0;
       first_d = 1'b0;
-      length_d = (first_q ? '0 : length_q) + 8'(next.bytes);
       last_d = next.last && next.bytes != 4'd8;
       length_due_d = next.last && next.bytes == 4'd8;
-      word_d = last_d ? {length_d, next.word[55:0]} : next.word;
     end
-
     if (clear_i) begin
       state_d = StIdle;
       first_d = 1'b1;
       tag_valid_d = 1'b0;
     end
+  end
+
+  // If no word is taken then, what is there is never mixed.
+  always_comb begin
+    length_d = (first_q ? '0 : length_q) + 8'(next.bytes);
+    word_d = next.last && next.bytes != 4'd8 ? {length_d, next.word[55:0]} : next.word;
+    if (is_over && length_due_q) word_d = {length_q, 56'h0};
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -205,8 +208,9 @@ module sw_siphash #(
     mix_q <= mix_d;
     last_q <= last_d;
     length_due_q <= length_due_d;
-    length_q <= length_d;
-    word_q <= word_d;
+    if (takes) length_q <= length_d;
+    if (next_may_come) word_q <= word_d;
+    at_end_q <= cycle_d == 3'(WordCycles - 1);
   end
 
   assign tag_valid_o = tag_valid_q;
