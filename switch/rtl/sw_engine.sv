@@ -100,6 +100,7 @@ module sw_engine
   } state_e;
 
   state_e state_q, state_d;
+  logic is_busy_q;  // not StIdle: for what is wide
 
   // The packet, and what the tables know of it.
   found_t found_q;
@@ -378,13 +379,15 @@ module sw_engine
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
+      is_busy_q <= 1'b0;
     end else begin
       state_q <= state_d;
+      is_busy_q <= state_d != StIdle;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (FastClock != 0 ? state_q == StIdle : takes) found_q <= found_i;
+    if (FastClock != 0 ? !is_busy_q : takes) found_q <= found_i;
     // What is known of a slot is known when what was to be sent of it has been sent.
     if (state_q != StWeigh || slot_busy) begin
       weighed_q <= '0;

@@ -4,7 +4,8 @@
 // beside it, which has checked what it writes; read by what a packet's header names. Job 0 has the
 // administrator's key.
 //
-// A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets.
+// A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets. With
+// FastClock table_i and index_i are what they were in the cycle before.
 // Records lie in the low bits of record_i. What has been found is there a cycle later, a child without
 // a clock. A group that is written anew keeps its children until those are written, too.
 //
@@ -26,6 +27,7 @@ module sw_group_table
   parameter  int unsigned Children = 16,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = 1408,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned JobBits = $clog2(Jobs),
@@ -74,6 +76,21 @@ module sw_group_table
   assign jobs_o = jobs_q;
   assign groups_o = groups_q;
 
+  // Which entry is meant; with FastClock as it was a cycle before the write.
+  logic [Jobs-1:0] is_job, names_job;
+  logic [Groups-1:0] is_group, names_group;
+  for (genvar i = 0; i < Jobs; ++i) begin : g_job
+    assign names_job[i] = table_i == TableJobs && JobBits'(index_i) == JobBits'(i);
+  end
+  for (genvar i = 0; i < Groups; ++i) begin : g_group
+    assign names_group[i] = table_i == TableGroups && GroupBits'(index_i) == GroupBits'(i);
+  end
+  if (FastClock != 0) begin : g_earlier
+    always_ff @(posedge clk_i) {is_job, is_group} <= {names_job, names_group};
+  end else begin : g_now
+    assign {is_job, is_group} = {names_job, names_group};
+  end
+
   // Children that cannot be are absent in all that comes of a group: of most there are no more.
   always_comb begin
     written = record_i;
@@ -85,10 +102,10 @@ module sw_group_table
       for (int unsigned i = 0; i < Jobs; ++i) jobs_q[i].valid <= 1'b0;
       for (int unsigned i = 0; i < Groups; ++i) groups_q[i].valid <= 1'b0;
     end else if (write_i) begin
-      if (table_i == TableJobs) begin
-        jobs_q[JobBits'(index_i)] <= record_i[$bits(job_entry_t)-1:0];
+      for (int unsigned i = 0; i < Jobs; ++i) begin
+        if (is_job[i]) jobs_q[i] <= record_i[$bits(job_entry_t)-1:0];
       end
-      if (table_i == TableGroups) groups_q[GroupBits'(index_i)] <= written;
+      for (int unsigned i = 0; i < Groups; ++i) if (is_group[i]) groups_q[i] <= written;
     end
   end
 

@@ -135,7 +135,8 @@ module sw_lookup
     .Groups(Groups),
     .Children(Children),
     .Window(Window),
-    .OperandBytes(OperandBytes)
+    .OperandBytes(OperandBytes),
+    .FastClock(FastClock)
   ) u_group_table (
     .clk_i,
     .rst_ni,
@@ -227,7 +228,8 @@ module sw_lookup
 
   sw_forward_table #(
     .Ports(Ports),
-    .Entries(ForwardEntries)
+    .Entries(ForwardEntries),
+    .FastClock(FastClock)
   ) u_forward_table (
     .clk_i,
     .rst_ni,

@@ -107,6 +107,7 @@ module sw_sender
   answer_t third_q;
   logic third_valid_q, third_free_q, start_q, is_last_round_q;
   logic third_lacks_tag_q;
+  bytes_t frame_bytes_q;
   logic [Ports-1:0] to_q;
 
   assign ready_o = !first_valid_q;
@@ -204,7 +205,11 @@ module sw_sender
   logic tag_valid, tag_runs, unused_soon;
   logic [63:0] tag;
   total_t results;
-  assign results = written - second_results_at_q;
+  if (FastClock != 0) begin : g_results_later
+    always_ff @(posedge clk_i) results <= written - second_results_at_q;
+  end else begin : g_results_now
+    assign results = written - second_results_at_q;
+  end
 
   sw_tagger #(
     .WordCycles(TagWordCycles)
@@ -245,7 +250,10 @@ module sw_sender
       ToSource:   address = second_q.source;
       ToParent:   address = second_q.parent;
       ToChildren: address = target_i;
-      default:    address = '{port: 8'(target), default: '0};
+      default: begin  // no more than a port
+        address = second_q.source;
+        address.port = 8'(target);
+      end
     endcase
   end
   assign leads_nowhere = address_port_q == '0;
@@ -314,6 +322,7 @@ module sw_sender
     end
     if (third_free_q) begin
       third_q <= second_q;
+      frame_bytes_q <= second_q.bytes + (second_q.to == ToPorts ? '0 : bytes_t'(HeadBytes));
       to_q <= round_q;
       is_last_round_q <= is_last_round;
     end
@@ -355,7 +364,7 @@ module sw_sender
     .start_i    (start_q),
     .raw_i      (raw),
     .head_i     (head),
-    .bytes_i    (raw ? third_q.bytes : bytes_t'(HeadBytes) + third_q.bytes),
+    .bytes_i    (frame_bytes_q),
     .read_o     (send_read),
     .word_at_o  (send_at),
     .word_i     (sent_word),

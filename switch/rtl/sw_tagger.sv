@@ -60,7 +60,8 @@ module sw_tagger
   end
   assign rest_d = start_i ? payload_bytes_i : rest_q - bytes_t'(WordBytes);
   assign word_at_o = asked_q;
-  assign read_o = !valid_q || (takes && !in_head);
+  // With a word in four cycles there is time to read the next one after this one is taken.
+  assign read_o = !valid_q || (WordCycles != 4 && takes && !in_head);
   assign runs_o = runs_q;
 
   // With a word a cycle it is soon there when two are missing.
@@ -94,6 +95,8 @@ module sw_tagger
     end else if (read_o) begin
       read_valid_q <= runs_q && there_i;
       valid_q <= read_valid_q;
+    end else if (takes && !in_head) begin
+      valid_q <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin

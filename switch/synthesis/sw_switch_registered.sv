@@ -12,7 +12,7 @@ module sw_switch_registered
   parameter int unsigned Groups = 2,
   parameter int unsigned ForwardEntries = 8,
   parameter int unsigned Window = 4,
-  parameter int unsigned OperandBytes = 1408,
+  parameter int unsigned OperandBytes = 1024,
   parameter int unsigned TagWordCycles = 4,
   parameter int unsigned Frames = 1,
   parameter int unsigned QueueWords = 512,

@@ -38,7 +38,7 @@ inline constexpr std::uint64_t kTreeCycles = 2 * 4 + 4, kFloatTreeCycles = 8 * 4
 inline constexpr std::uint64_t kRoundsTogether = 16;
 #elif defined(CARILLON_RTL_CHIP)
 using SwitchModule = ChipSwitchRtl;
-inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
+inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBytes = 1024;
 inline constexpr std::size_t kLongestFrame = 1518;
 inline constexpr std::uint64_t kFrames = 2000;  // of a test
 // A word is reduced when its turn in four cycles comes.
