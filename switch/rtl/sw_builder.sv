@@ -33,6 +33,7 @@ module sw_builder
 
   word_t [HeadWords-1:0] head;  // the first word highest
   word_at_t asked_q, read_q;  // words: asked for, being read
+  logic [HeadWords-1:0] is_head_q;  // read_q, one bit each
   own_e own, own_q;
   logic runs_q, read_valid_q, valid_q;
   bytes_t rest;  // bytes from the word on that is being read
@@ -57,17 +58,14 @@ module sw_builder
   always_comb begin
     head_word = '0;
     for (int unsigned i = 0; i < HeadWords; ++i) begin
-      if (read_q == word_at_t'(i)) head_word |= swapped(head[HeadWords-1-i]);
+      if (is_head_q[i]) head_word |= swapped(head[HeadWords-1-i]);
     end
     for (int unsigned i = 0; i < WordBytes; ++i) keep[i] = rest > bytes_t'(i);
     own = OwnNothing;
     if (!raw_i) begin
-      unique case (read_q)
-        word_at_t'(0): own = OwnMac;
-        word_at_t'(3): own = OwnChecksum;
-        word_at_t'(4): own = OwnIpAndPort;
-        default: ;
-      endcase
+      if (is_head_q[0]) own = OwnMac;
+      if (is_head_q[3]) own = OwnChecksum;
+      if (is_head_q[4]) own = OwnIpAndPort;
     end
   end
 
@@ -93,9 +91,10 @@ module sw_builder
   always_ff @(posedge clk_i) begin
     if (read_o) begin
       read_q <= asked_q;
+      for (int unsigned i = 0; i < HeadWords; ++i) is_head_q[i] <= asked_q == word_at_t'(i);
       own_q <= own;
       head_word_q <= head_word;
-      in_head_q <= !raw_i && read_q < word_at_t'(HeadWords);
+      in_head_q <= !raw_i && is_head_q != '0;
       keep_q <= keep;
       last_q <= rest <= bytes_t'(WordBytes);
     end

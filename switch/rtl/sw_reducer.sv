@@ -80,6 +80,7 @@ module sw_reducer
   logic reads_q, read_valid_q, valid_q;
   logic starts_quick, quick_q, quick_1_q, quick_2_q;
   word_at_t left_q;  // words after this one
+  logic is_last_q;   // none
   at_t read_q, result_at;
   operation_t operation_q, operation_1_q, operation_2_q;
   logic [Children-1:0] present_q, present_1_q, present_2_q;
@@ -141,7 +142,7 @@ module sw_reducer
 
   // The word that is read is another one from the next cycle on; and is it since this cycle.
   logic steps, stepped;
-  assign ready_o = (!reads_q || left_q == '0) && !taking_q && steps;
+  assign ready_o = (!reads_q || is_last_q) && !taking_q && steps;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       reads_q <= 1'b0;
@@ -151,7 +152,7 @@ module sw_reducer
       written_q <= '0;
       slow_due_q <= '0;
     end else begin
-      if (steps) reads_q <= start_i || (reads_q && left_q != '0);
+      if (steps) reads_q <= start_i || (reads_q && !is_last_q);
       read_valid_q <= reads_q && stepped;
       valid_q <= read_valid_q;
       if (start_i) begun_q <= begun_q + TotalBits'(reduced_words_i);
@@ -164,12 +165,14 @@ module sw_reducer
     if (start_i) begin
       read_q <= base_of(slot_at_i);
       left_q <= reduced_words_i - 1'b1;
+      is_last_q <= reduced_words_i == word_at_t'(1);
       operation_q <= operation_i;
       quick_q <= starts_quick;
       present_q <= present_i;
     end else if (steps) begin
       read_q <= read_q + 1'b1;
       left_q <= left_q - 1'b1;
+      is_last_q <= left_q == word_at_t'(1);
     end
     {operation_1_q, present_1_q, quick_1_q} <= {operation_q, present_q, quick_q};
     {operation_2_q, present_2_q, quick_2_q} <= {operation_1_q, present_1_q, quick_1_q};
@@ -181,7 +184,12 @@ module sw_reducer
   assign starts_quick = BeatCycles == 1 && is_quick(operation_i) && slow_due_q == '0;
   assign begun_o = begun_q;
   assign written_o = written_q;
-  assign idle_o = begun_q == written_q;
+  if (FastClock != 0) begin : g_idle_later
+    // Who starts something sees a cycle later that it is not idle any more, and does not look before.
+    always_ff @(posedge clk_i) idle_o <= begun_q == written_q;
+  end else begin : g_idle_now
+    assign idle_o = begun_q == written_q;
+  end
 
   if (BeatCycles == 1) begin : g_tree
     localparam int unsigned TreeCycles = $clog2(Children) * CombineCycles;

@@ -108,6 +108,7 @@ module sw_sender
   logic third_valid_q, third_free_q, start_q, is_last_round_q;
   logic third_lacks_tag_q;
   bytes_t frame_bytes_q;
+  logic [Inlets-1:0] third_from_q, frame_done;
   logic [Ports-1:0] to_q;
 
   assign ready_o = !first_valid_q;
@@ -153,7 +154,7 @@ module sw_sender
     results_at_q <= results_at;
   end
 
-  word_t seal_word, send_word, sent_word, frame_word;
+  word_t seal_word, send_word, sent_word;
   word_at_t seal_at, send_at;
   logic seal_read, send_read;
 
@@ -240,9 +241,24 @@ module sw_sender
   address_t address, address_q;
   logic [Ports-1:0] address_port_q;  // its port; none, if it is not there
   logic address_valid_q, looks;
-  logic [TargetBits-1:0] target;
-  logic gathers_first, leads_nowhere, waits_for_round, gathered, chooses;
-  assign target = TargetBits'(lowest_of(MaxPorts'(targets_q)));
+  logic [TargetBits-1:0] target, lowest;
+  logic target_valid;  // and is not looked up yet
+  logic gathers_first, leads_nowhere, waits_for_round, is_last_round, gathered, chooses;
+  assign lowest = TargetBits'(lowest_of(MaxPorts'(targets_q)));
+  assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
+  if (FastClock != 0) begin : g_target_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        target_valid <= 1'b0;
+      end else begin
+        target_valid <= looks || (target_valid && waits_for_round);
+      end
+    end
+    always_ff @(posedge clk_i) if (!waits_for_round) target <= lowest;
+  end else begin : g_target_now
+    assign target = lowest;
+    assign target_valid = looks;
+  end
   assign target_o = 16'(target);
   assign target_group_at_o = second_q.group_at[GroupBits-1:0];
   always_comb begin
@@ -258,16 +274,14 @@ module sw_sender
   end
   assign leads_nowhere = address_port_q == '0;
   assign waits_for_round = address_valid_q && (round_q & address_port_q) != '0;
-  assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
-  assign gathered = waits_for_round || (targets_q == '0 && !address_valid_q);
+  assign gathered = waits_for_round || is_last_round;
   assign chooses = address_valid_q && !leads_nowhere && !waits_for_round;
   assign lost_o = address_valid_q && leads_nowhere;
   assign gathers_first = first_over && first_q.all;
   assign first_group_at_o = first_q.group_at[GroupBits-1:0];
 
   // A round is given to be sent, or there is none.
-  logic is_last_round;
-  assign is_last_round = targets_q == '0 && !address_valid_q;
+  assign is_last_round = targets_q == '0 && !address_valid_q && !(FastClock != 0 && target_valid);
   assign is_nearly_sealed = sealed_q || (StartsEarly && hashes_q && !tag_runs);
   assign gives = second_valid_q && is_nearly_sealed && gathered && round_q != '0 && !third_valid_q;
   assign second_over = second_valid_q && sealed_q && is_last_round && (gives || round_q == '0);
@@ -296,7 +310,7 @@ module sw_sender
       end
       hashes_q <= enters_q ? second_q.seals : hashes_q && !tag_valid;
       third_lacks_tag_q <= (gives ? !sealed_q : third_lacks_tag_q) && !tag_valid;
-      address_valid_q <= looks || waits_for_round;
+      address_valid_q <= target_valid || waits_for_round;
       if (gathers_first) begin
         round_q <= first_there_i;
       end else begin
@@ -314,7 +328,7 @@ module sw_sender
       targets_q <= first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0];
     end else begin
       if (tag_valid) second_q.header.tag <= tag;
-      if (looks) targets_q[target] <= 1'b0;
+      if (looks) targets_q[lowest] <= 1'b0;
     end
     if (!waits_for_round) begin
       address_q <= address;
@@ -323,6 +337,7 @@ module sw_sender
     if (third_free_q) begin
       third_q <= second_q;
       frame_bytes_q <= second_q.bytes + (second_q.to == ToPorts ? '0 : bytes_t'(HeadBytes));
+      third_from_q <= Inlets'(second_q.to == ToPorts) << second_q.inlet;
       to_q <= round_q;
       is_last_round_q <= is_last_round;
     end
@@ -353,10 +368,24 @@ module sw_sender
 
   assign frame_read_o = send_read;
   assign frame_at_o = send_at;
-  assign frame_word = words_i[third_q.inlet[InletBits-1:0]];
-  assign sent_word = raw ? frame_word : send_word;
-  assign frame_reads_o = Inlets'(third_valid_q && raw) << third_q.inlet;
-  assign frame_done_o = Inlets'(send_done && raw && is_last_round_q) << third_q.inlet;
+  // Where a frame of somebody else's lies; else nowhere.
+  always_comb begin
+    sent_word = raw ? '0 : send_word;
+    for (int unsigned i = 0; i < Inlets; ++i) if (third_from_q[i]) sent_word |= words_i[i];
+  end
+  assign frame_reads_o = third_valid_q ? third_from_q : '0;
+  assign frame_done = send_done && is_last_round_q ? third_from_q : '0;
+  if (FastClock != 0) begin : g_done_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        frame_done_o <= '0;
+      end else begin
+        frame_done_o <= frame_done;
+      end
+    end
+  end else begin : g_done_now
+    assign frame_done_o = frame_done;
+  end
 
   sw_builder u_builder (
     .clk_i,

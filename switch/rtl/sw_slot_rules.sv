@@ -84,7 +84,11 @@ module sw_slot_rules
   assign to.from_our_parents_child = header_i.child == group_i.parent_child ||
       header_i.child == 16'(AllChildren);
 
-  always_ff @(posedge clk_i) to_q <= to;
+  logic begins;  // of what is stored: not is_now, for what is wide
+  always_ff @(posedge clk_i) begin
+    to_q <= to;
+    begins <= ahead != '0;
+  end
 
   // A slot that is taken anew.
   slot_t begun;
@@ -104,8 +108,7 @@ module sw_slot_rules
   assign complete_state = group_i.root ? SlotResult : SlotSentUp;
   assign same_tag_o = to_q.same_tag;
 
-  logic has_result, begins;
-  assign begins = !to_q.is_now;  // of what is stored
+  logic has_result;
   assign has_result = slot_i.state inside {SlotResult, SlotBeforeFirst};
 
   always_comb begin
