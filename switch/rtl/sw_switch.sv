@@ -143,9 +143,8 @@ module sw_switch
   end
 
   for (genvar inlet = 0; inlet < Inlets; ++inlet) begin : g_inlet
-    // Its ports: as many as others have, or one more.
-    localparam int unsigned First = inlet * Ports / Inlets;
-    localparam int unsigned Own = (inlet + 1) * Ports / Inlets - First;
+    // Its ports: number inlet, and every Inlets-th after it.
+    localparam int unsigned Own = (Ports - inlet + Inlets - 1) / Inlets;
     logic valid, ready, last;
     word_t data;
     logic [WordBytes-1:0] keep;
@@ -153,25 +152,35 @@ module sw_switch
     assign headers[inlet] = packets[inlet].head.header;
 
     if (Own == 1) begin : g_one
-      assign valid = queue_valid[First];
-      assign data = queue_data[First];
-      assign keep = queue_keep[First];
-      assign last = queue_last[First];
-      assign queue_ready[First] = ready;
-      assign gathered_from = 8'(First);
+      assign valid = queue_valid[inlet];
+      assign data = queue_data[inlet];
+      assign keep = queue_keep[inlet];
+      assign last = queue_last[inlet];
+      assign queue_ready[inlet] = ready;
+      assign gathered_from = 8'(inlet);
     end else begin : g_several
       logic [$clog2(Own)-1:0] own_from;
-      assign gathered_from = 8'(First) + 8'(own_from);
+      logic [Own-1:0] own_valid, own_ready, own_last;
+      word_t [Own-1:0] own_data;
+      logic [Own-1:0][WordBytes-1:0] own_keep;
+      assign gathered_from = 8'(inlet) + 8'(Inlets) * 8'(own_from);
+      for (genvar i = 0; i < Own; ++i) begin : g_own
+        assign own_valid[i] = queue_valid[inlet+i*Inlets];
+        assign own_data[i] = queue_data[inlet+i*Inlets];
+        assign own_keep[i] = queue_keep[inlet+i*Inlets];
+        assign own_last[i] = queue_last[inlet+i*Inlets];
+        assign queue_ready[inlet+i*Inlets] = own_ready[i];
+      end
       sw_gather #(
         .Ports(Own)
       ) u_gather (
         .clk_i,
         .rst_ni,
-        .s_valid_i(queue_valid[First+:Own]),
-        .s_ready_o(queue_ready[First+:Own]),
-        .s_data_i (queue_data[First+:Own]),
-        .s_keep_i (queue_keep[First+:Own]),
-        .s_last_i (queue_last[First+:Own]),
+        .s_valid_i(own_valid),
+        .s_ready_o(own_ready),
+        .s_data_i (own_data),
+        .s_keep_i (own_keep),
+        .s_last_i (own_last),
         .m_valid_o(valid),
         .m_ready_i(ready),
         .m_data_o (data),

@@ -32,11 +32,10 @@ module sw_tagger
 );
 
   localparam int unsigned TaggedWords = TagWordAt - TaggedWordAt;
-  localparam int unsigned HeadAtBits = $clog2(TaggedWords + 1);
   localparam int unsigned TagBits = $bits(header_i.tag);
 
   logic [TaggedWords-1:0][WordBits-1:0] head;  // the first word highest
-  logic [HeadAtBits-1:0] head_at_q;
+  logic [TaggedWords-1:0] head_at_q;  // one bit each
   logic runs_q, read_valid_q, valid_q;  // words are missing; one is being read, and is there
   word_at_t asked_q;
   logic ready, last, in_head, takes;
@@ -44,18 +43,18 @@ module sw_tagger
   bytes_t rest_q, rest_d;  // of the payload, bytes from this word on
   logic ends_q;            // ... which are all in it
   logic [3:0] bytes_q;     // ... and those that are
-  logic in_head_q;
+  logic in_head_q, is_empty_q;
 
   assign head = {16'h0, header_i[$bits(header_t)-1:TagBits]};
   assign in_head = in_head_q;
   // The word with the tag itself is left out.
-  assign last = in_head ? head_at_q == HeadAtBits'(TaggedWords - 1) && payload_bytes_i == '0 : ends_q;
+  assign last = in_head ? head_at_q[TaggedWords-1] && is_empty_q : ends_q;
   assign takes = runs_q && ready && !clear_i && (in_head || valid_q);
 
   always_comb begin
-    word = word_i;
+    word = in_head ? '0 : word_i;
     for (int unsigned i = 0; i < TaggedWords; ++i) begin
-      if (head_at_q == HeadAtBits'(i)) word = swapped(head[TaggedWords-1-i]);
+      if (head_at_q[i]) word |= swapped(head[TaggedWords-1-i]);
     end
   end
   assign rest_d = start_i ? payload_bytes_i : rest_q - bytes_t'(WordBytes);
@@ -67,7 +66,7 @@ module sw_tagger
   // With a word a cycle it is soon there when two are missing.
   logic two_missing;
   assign two_missing = in_head ?
-      head_at_q == HeadAtBits'(TaggedWords - 1) && payload_bytes_i <= bytes_t'(WordBytes) :
+      head_at_q[TaggedWords-1] && payload_bytes_i <= bytes_t'(WordBytes) :
       rest_q <= bytes_t'(2 * WordBytes);
   assign soon_o = !runs_q || (WordCycles == 1 && two_missing);
 
@@ -102,13 +101,14 @@ module sw_tagger
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       asked_q <= word_at_t'(HeadWords);
-      head_at_q <= '0;
+      head_at_q <= TaggedWords'(1);
       in_head_q <= 1'b1;
+      is_empty_q <= payload_bytes_i == '0;
     end else begin
       if (read_o && there_i) asked_q <= asked_q + 1'b1;
       if (takes && in_head) begin
-        head_at_q <= head_at_q + 1'b1;
-        in_head_q <= head_at_q != HeadAtBits'(TaggedWords - 1);
+        head_at_q <= head_at_q << 1;
+        in_head_q <= !head_at_q[TaggedWords-1];
       end
     end
     if (start_i || (takes && !in_head)) begin

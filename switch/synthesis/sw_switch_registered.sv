@@ -6,7 +6,7 @@ module sw_switch_registered
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Ports = 6,  // four children, a parent, the processor
-  parameter int unsigned Inlets = 3,
+  parameter int unsigned Inlets = 5,
   parameter int unsigned Children = 4,
   parameter int unsigned Jobs = 2,
   parameter int unsigned Groups = 2,

@@ -23,6 +23,7 @@ inline constexpr std::size_t kPorts = 7, kPortFrames = 3;
 
 // kOneBlockCycles: of an element of each child, from the last word to the last of the results, but
 // for kTreeCycles, of a quick operation and of a sum of floats, and up to kPhaseCycles more.
+// kOneByOneCycles: more, if contributions that come at once are worked off one after the other.
 // kRoundsTogether: of so many rounds of contributions at once, one is worked off at once; 0: none.
 
 #ifdef CARILLON_RTL_WIDE
@@ -42,9 +43,9 @@ inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBy
 inline constexpr std::size_t kLongestFrame = 1518;
 inline constexpr std::uint64_t kFrames = 2000;  // of a test
 // A word is reduced when its turn in four cycles comes.
-inline constexpr std::uint64_t kOneBlockCycles = 83, kPhaseCycles = 3;
-inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24;
-inline constexpr std::uint64_t kBurstPacketCycles = 927;
+inline constexpr std::uint64_t kOneBlockCycles = 100, kPhaseCycles = 3;
+inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 24;
+inline constexpr std::uint64_t kBurstPacketCycles = 690;
 inline constexpr std::uint64_t kRoundsTogether = 0;
 #else
 using SwitchModule = SwitchRtl;
@@ -52,7 +53,7 @@ inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBy
 inline constexpr std::size_t kLongestFrame = 8272;
 inline constexpr std::uint64_t kFrames = 5000;
 inline constexpr std::uint64_t kOneBlockCycles = 36, kPhaseCycles = 0;
-inline constexpr std::uint64_t kTreeCycles = 2 * 3, kFloatTreeCycles = 8 * 3;
+inline constexpr std::uint64_t kTreeCycles = 2 * 3, kFloatTreeCycles = 8 * 3, kOneByOneCycles = 0;
 // Of a packet of a burst: on the wire it has 186 words.
 inline constexpr std::uint64_t kBurstPacketCycles = 190;
 inline constexpr std::uint64_t kRoundsTogether = 16;
