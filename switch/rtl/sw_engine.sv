@@ -394,7 +394,7 @@ module sw_engine
     end else if (!(&weighed_q)) begin
       weighed_q <= weighed_q + 1'b1;
     end
-    if (state_q inside {StSort, StRules}) answer_q <= answer;
+    if (state_q != StIssue) answer_q <= answer;  // that of the cycle before stays
     if (state_q == StSort) begin
       stores_q <= '0;
       stores_inlets_q <= '0;

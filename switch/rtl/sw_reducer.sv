@@ -249,7 +249,7 @@ module sw_reducer
       end
     end
     always_ff @(posedge clk_i) {phase_1_q, phase_2_q} <= {phase_q, phase_1_q};
-    assign steps = phase_q == PhaseBits'(BeatCycles - 1);
+    always_ff @(posedge clk_i) steps <= phase_q == PhaseBits'(BeatCycles - 2);
     assign stepped = phase_q == '0;
 
     sw_reduce_shared #(

@@ -205,11 +205,11 @@ module sw_sender
   // Results go into the tag as they come.
   logic tag_valid, tag_runs, unused_soon;
   logic [63:0] tag;
-  total_t results;
+  total_t results;  // words of a frame that are there, with its head
   if (FastClock != 0) begin : g_results_later
-    always_ff @(posedge clk_i) results <= written - second_results_at_q;
+    always_ff @(posedge clk_i) results <= written - second_results_at_q + total_t'(HeadWords);
   end else begin : g_results_now
-    assign results = written - second_results_at_q;
+    assign results = written - second_results_at_q + total_t'(HeadWords);
   end
 
   sw_tagger #(
@@ -224,7 +224,7 @@ module sw_sender
     .payload_bytes_i(second_q.bytes),
     .read_o         (seal_read),
     .word_at_o      (seal_at),
-    .there_i        (results > total_t'(seal_at - word_at_t'(HeadWords))),
+    .there_i        (results > total_t'(seal_at)),
     .word_i         (seal_word),
     .runs_o         (tag_runs),
     .soon_o         (unused_soon),

@@ -292,9 +292,21 @@ module sw_switch
           ~(done | others_wait | (writes_word & writes_last));
     end
   end
+  logic [Ports-1:0] taken;
   always_comb begin
-    taken_o = '0;
-    for (int unsigned i = 0; i < Inlets; ++i) taken_o |= Ports'(begun[i]) << from[i];
+    taken = '0;
+    for (int unsigned i = 0; i < Inlets; ++i) taken |= Ports'(begun[i]) << from[i];
+  end
+  if (FastClock != 0) begin : g_taken_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        taken_o <= '0;
+      end else begin
+        taken_o <= taken;
+      end
+    end
+  end else begin : g_taken_now
+    assign taken_o = taken;
   end
 
   logic counts, lost;
