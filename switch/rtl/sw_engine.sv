@@ -66,14 +66,17 @@ module sw_engine
   output word_t [Ports-1:0]         m_data_o,
   output logic [WordBytes-1:0]      m_keep_o,
   output logic                      m_last_o,
-  // Of a group's children, one, without a clock, and of another's; the first ones behind each port, as
-  // of sw_lookup; and that something came of the first group.
+  // Of a group's children, one, without a clock, and of another's, with its parent; a job's key; the first
+  // ones behind each port, as of sw_lookup; and that something came of the first group.
   output logic [GroupBits-1:0]      child_group_at_o,
   output logic [15:0]               child_o,
   input  address_t                  child_i,
   output logic [GroupBits-1:0]      target_group_at_o,
   output logic [15:0]               target_o,
   input  address_t                  target_i,
+  input  address_t                  target_parent_i,
+  output logic [15:0]               key_at_o,
+  input  logic [127:0]              key_i,
   output logic [GroupBits-1:0]      first_group_at_o,
   input  logic [Ports-1:0]          first_there_i,
   input  address_t [Ports-1:0]      first_i,
@@ -242,9 +245,8 @@ module sw_engine
     answer.header = header;
     answer.targets = MaxPorts'(1);
     answer.source = source;
-    answer.parent = group.parent;
     answer.group_at = found_q.group_at;
-    answer.key = found_q.key;
+    answer.job_at = found_q.job_at;
     answer.inlet = found_q.inlet;
     answer.slot_at = 16'(slot_at);
     answer.op = slot_next.op;
@@ -457,6 +459,9 @@ module sw_engine
     .target_group_at_o,
     .target_o,
     .target_i,
+    .target_parent_i,
+    .key_at_o,
+    .key_i,
     .first_group_at_o,
     .first_there_i,
     .first_i,

@@ -6,8 +6,8 @@
 //
 // A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets. With
 // FastClock table_i and index_i are what they were in the cycle before.
-// Records lie in the low bits of record_i. What has been found is there a cycle later, a child without
-// a clock. A group that is written anew keeps its children until those are written, too.
+// Records lie in the low bits of record_i. What has been found is there a cycle later, a child, a parent and
+// a key without a clock. A group that is written anew keeps its children until those are written, too.
 //
 // After a group or a child is written, the group's children are told to those who keep them by port
 // (sw_member), one a cycle in which put_o is 1; busy_o is 1 meanwhile, from the cycle after the write
@@ -51,7 +51,7 @@ module sw_group_table
   input  logic [31:0]           job_i,
   input  logic [31:0]           group_i,
   output logic                  job_found_o,
-  output logic [127:0]          key_o,
+  output logic [JobBits-1:0]    job_at_o,
   output logic                  group_found_o,
   output logic [GroupBits-1:0]  group_at_o,
   output group_entry_t          group_o,
@@ -62,6 +62,9 @@ module sw_group_table
   input  logic [GroupBits-1:0]  target_group_at_i,
   input  logic [15:0]           target_i,
   output address_t              target_o,
+  output address_t              target_parent_o,
+  input  logic [JobBits-1:0]    key_at_i,
+  output logic [127:0]          key_o,
   input  logic [GroupBits-1:0]  not_first_group_at_i,
   output logic [Children-1:0]   not_first_o,
   input  logic                  touch_i,
@@ -140,8 +143,8 @@ module sw_group_table
   assign job_found_o = job_hits_q != '0;
   assign group_found_o = group_hits_q != '0;
   always_comb begin
-    key_o = '0;
-    for (int unsigned i = 0; i < Jobs; ++i) if (job_hits_q[i]) key_o = jobs_q[i].key;
+    job_at_o = '0;
+    for (int unsigned i = 0; i < Jobs; ++i) if (job_hits_q[i]) job_at_o = JobBits'(i);
     group_at_o = '0;
     group_o = '0;
     for (int unsigned i = 0; i < Groups; ++i) begin
@@ -210,6 +213,8 @@ module sw_group_table
 
   assign child_o = children[ChildAtBits'(32'(child_group_at_i) * Children + 32'(child_i))];
   assign target_o = children[ChildAtBits'(32'(target_group_at_i) * Children + 32'(target_i))];
+  assign target_parent_o = groups_q[target_group_at_i].parent;
+  assign key_o = jobs_q[key_at_i].key;
 
   index_is_in_the_table :
   assert property (@(posedge clk_i) disable iff (!rst_ni) write_i |->

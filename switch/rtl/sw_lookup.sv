@@ -25,6 +25,7 @@ module sw_lookup
   parameter  int unsigned FastClock = 0,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned ChildBits = $clog2(Children),
+  localparam int unsigned JobBits = $clog2(Jobs),
   localparam int unsigned InletBits = Inlets > 1 ? $clog2(Inlets) : 1
 ) (
   input  logic                  clk_i,
@@ -44,13 +45,17 @@ module sw_lookup
   input  logic                  take_i,
   output logic                  ready_o,
   output found_t                found_o,
-  // Of a group's children, one, and of another's; and that something came of the first.
+  // Of a group's children, one, and of another's, with its parent; a job's key; and that something came of
+  // the first.
   input  logic [GroupBits-1:0]  child_group_at_i,
   input  logic [15:0]           child_i,
   output address_t              child_o,
   input  logic [GroupBits-1:0]  target_group_at_i,
   input  logic [15:0]           target_i,
   output address_t              target_o,
+  output address_t              target_parent_o,
+  input  logic [JobBits-1:0]    key_at_i,
+  output logic [127:0]          key_o,
   // The first child of a group behind each port, and the children that are no such, without a clock.
   input  logic [GroupBits-1:0]  first_group_at_i,
   output logic [Ports-1:0]      first_there_o,
@@ -122,6 +127,7 @@ module sw_lookup
   end
 
   logic [GroupBits-1:0] group_at, scan_group;
+  logic [JobBits-1:0] job_at;
   logic [ChildBits-1:0] scan_child;
   logic [Ports-1:0] ports, put_first;
   logic [Inlets-1:0] members, joins;
@@ -156,7 +162,7 @@ module sw_lookup
     .job_i        (packet_q.head.header.job),
     .group_i      (packet_q.head.header.group),
     .job_found_o  (found_o.job_found),
-    .key_o        (found_o.key),
+    .job_at_o     (job_at),
     .group_found_o(found_o.group_found),
     .group_at_o   (group_at),
     .group_o      (found_o.group),
@@ -166,6 +172,9 @@ module sw_lookup
     .target_group_at_i,
     .target_i,
     .target_o,
+    .target_parent_o,
+    .key_at_i,
+    .key_o,
     .not_first_group_at_i(first_group_at_i),
     .not_first_o,
     .touch_i,
@@ -247,6 +256,7 @@ module sw_lookup
   assign found_o.port = port_q;
   assign found_o.inlet = 8'(inlet_q);
   assign found_o.group_at = 16'(group_at);
+  assign found_o.job_at = 16'(job_at);
   always_comb begin
     found_o.ports = MaxPorts'(ports);
     if (packet_q.verdict == VerdictControl) begin

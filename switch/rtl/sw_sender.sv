@@ -61,10 +61,13 @@ module sw_sender
   output logic                  write_tag_o,
   output logic [SlotAtBits-1:0] tag_at_o,
   output logic [63:0]           tag_o,
-  // Of a group's children, one, without a clock.
+  // Of a group, its parent and one of its children, and of a job its key, without a clock.
   output logic [GroupBits-1:0]  target_group_at_o,
   output logic [15:0]           target_o,
   input  address_t              target_i,
+  input  address_t              target_parent_i,
+  output logic [15:0]           key_at_o,
+  input  logic [127:0]          key_i,
   // The first of a group's children behind each port, and those that are no such, without a clock.
   output logic [GroupBits-1:0]  first_group_at_o,
   input  logic [Ports-1:0]      first_there_i,
@@ -219,7 +222,7 @@ module sw_sender
     .rst_ni,
     .start_i        (enters_q && second_q.seals),
     .clear_i        (1'b0),
-    .key_i          (second_q.key),
+    .key_i,
     .header_i       (second_q.header),
     .payload_bytes_i(second_q.bytes),
     .read_o         (seal_read),
@@ -261,10 +264,11 @@ module sw_sender
   end
   assign target_o = 16'(target);
   assign target_group_at_o = second_q.group_at[GroupBits-1:0];
+  assign key_at_o = second_q.job_at;
   always_comb begin
     unique case (second_q.to)
       ToSource:   address = second_q.source;
-      ToParent:   address = second_q.parent;
+      ToParent:   address = target_parent_i;
       ToChildren: address = target_i;
       default: begin  // no more than a port
         address = second_q.source;

@@ -234,13 +234,18 @@ module sw_switch
   logic [$clog2(Groups)-1:0] child_group_at;
   logic [$clog2(Groups)-1:0] target_group_at;
   logic [15:0] child_at, target_at;
-  address_t child, target;
+  address_t child, target, target_parent;
+  logic [15:0] key_at;  // of Jobs
+  logic [127:0] key;
   logic [$clog2(Groups)-1:0] first_group_at;
   logic [Ports-1:0] first_there;
   address_t [Ports-1:0] first;
   logic [Children-1:0] not_first;
 
   assign writes = control_valid_i && control_ready_o;
+
+  logic unused_key_at;
+  assign unused_key_at = ^key_at;
 
   sw_lookup #(
     .Ports(Ports),
@@ -276,6 +281,9 @@ module sw_switch
     .target_group_at_i(target_group_at),
     .target_i        (target_at),
     .target_o        (target),
+    .target_parent_o (target_parent),
+    .key_at_i        ($clog2(Jobs)'(key_at)),
+    .key_o           (key),
     .first_group_at_i(first_group_at),
     .first_there_o   (first_there),
     .first_o         (first),
@@ -363,6 +371,9 @@ module sw_switch
     .target_group_at_o(target_group_at),
     .target_o        (target_at),
     .target_i        (target),
+    .target_parent_i (target_parent),
+    .key_at_o        (key_at),
+    .key_i           (key),
     .first_group_at_o(first_group_at),
     .first_there_i   (first_there),
     .first_i         (first),

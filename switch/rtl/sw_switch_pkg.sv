@@ -122,7 +122,7 @@ package sw_switch_pkg;
     logic [7:0]             port;   // that it came to
     logic [7:0]             inlet;  // ... and where it is now
     logic                   job_found;
-    logic [127:0]           key;
+    logic [15:0]            job_at;
     logic                   group_found;
     logic [15:0]            group_at;
     group_entry_t           group;
@@ -188,9 +188,8 @@ package sw_switch_pkg;
     logic [MaxPorts-1:0]    targets;     // those it goes to: ports, children, or one
     logic                   all;         // to all children of the group
     address_t               source;
-    address_t               parent;
-    logic [15:0]            group_at;
-    logic [127:0]           key;
+    logic [15:0]            group_at;    // its children, and its parent, get it
+    logic [15:0]            job_at;      // its key seals it
     logic [7:0]             inlet;       // whose frame is sent, or its operand stored
     logic                   has_slot;    // what is sent is, or will be, the slot's
     logic [15:0]            slot_at;
