@@ -40,6 +40,7 @@ module sw_engine
   input  logic [15:0]               own_udp_port_i,
   input  logic                      control_valid_i,
   output logic                      control_ready_o,
+  output logic                      writes_o,  // to the tables
   input  table_e                    control_table_i,
   input  logic [15:0]               control_index_i,
   input  logic [RecordBits-1:0]     control_record_i,
@@ -157,18 +158,21 @@ module sw_engine
   logic [63:0] tag;
   logic [Children-1:0] storing, child_bit, present_bit;
   if (FastClock != 0) begin : g_ready_later
-    // Idle it stays, since nothing is taken while a record waits.
+    // Idle it stays, since nothing is taken while a record waits. That is taken a cycle after the write
+    // began: it stays for the tables that are far.
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        control_ready_o <= 1'b0;
+        {writes, control_ready_o} <= '0;
       end else begin
-        control_ready_o <= control_valid_i && !control_ready_o && state_q == StIdle && sender_idle;
+        writes <= control_valid_i && !writes && !control_ready_o && state_q == StIdle && sender_idle;
+        control_ready_o <= writes;
       end
     end
   end else begin : g_ready_now
     assign control_ready_o = state_q == StIdle && sender_idle;
+    assign writes = control_valid_i && control_ready_o;
   end
-  assign writes = control_valid_i && control_ready_o;
+  assign writes_o = writes;
 
   logic init;
   assign init = writes && control_table_i == TableGroups;

@@ -10,7 +10,7 @@
 // a key without a clock. A group that is written anew keeps its children until those are written, too.
 //
 // After a group or a child is written, the group's children are told to those who keep them by port
-// (sw_member), one a cycle in which put_o is 1; busy_o is 1 meanwhile, from the cycle after the write
+// (sw_first), one a cycle in which the bit of its port of put_o is 1; busy_o is 1 meanwhile, from the cycle after the write
 // on. Of those, put_first_i says in the same cycle whether it is the first one behind its port:
 // not_first_o are the others of a group, without a clock.
 //
@@ -41,7 +41,7 @@ module sw_group_table
   input  logic [RecordBits-1:0] record_i,
   output logic                  busy_o,
   output logic                  clear_o,
-  output logic                  put_o,
+  output logic [Ports-1:0]      put_o,
   output logic [GroupBits-1:0]  scan_group_o,
   output logic [ChildBits-1:0]  scan_child_o,
   output address_t              scan_address_o,
@@ -157,11 +157,14 @@ module sw_group_table
 
   // Which child is read; a cycle later it is told.
   logic scans_q, puts_q, clears_q;
+  logic [Ports-1:0] put_port_q;  // which it is behind, and none, if it is not told
   logic [GroupBits-1:0] written_group, scan_group_q;
   logic [ChildBits-1:0] scan_child_q, put_child_q;
   address_t put_address_q;
   logic [Groups-1:0][Children-1:0] first_q;
   logic [Children-1:0] scanned_children;
+  address_t scanned;
+  assign scanned = children[ChildAtBits'(32'(scan_group_q) * Children + 32'(scan_child_q))];
   logic scan_starts;
   assign scanned_children = groups_q[scan_group_q].children[Children-1:0];
   assign scan_starts = write_i && table_i inside {TableGroups, TableChildren};
@@ -177,10 +180,13 @@ module sw_group_table
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {scans_q, puts_q, clears_q} <= '0;
+      {scans_q, puts_q, clears_q, put_port_q} <= '0;
     end else begin
       scans_q <= scan_starts || (scans_q && scan_child_q != ChildBits'(Children - 1));
       puts_q <= scans_q && scanned_children[scan_child_q];
+      for (int unsigned i = 0; i < Ports; ++i) begin
+        put_port_q[i] <= scans_q && scanned_children[scan_child_q] && scanned.port == 8'(i);
+      end
       clears_q <= scan_starts;
     end
   end
@@ -192,7 +198,7 @@ module sw_group_table
       scan_child_q <= scan_child_q + 1'b1;
     end
     put_child_q <= scan_child_q;
-    put_address_q <= children[ChildAtBits'(32'(scan_group_q) * Children + 32'(scan_child_q))];
+    put_address_q <= scanned;
     if (clears_q) begin
       first_q[scan_group_q] <= '0;
     end else if (puts_q && put_first_i) begin
@@ -201,7 +207,7 @@ module sw_group_table
   end
   assign busy_o = scans_q || puts_q;
   assign clear_o = clears_q;
-  assign put_o = puts_q;
+  assign put_o = put_port_q;
   assign scan_group_o = scan_group_q;
   assign scan_child_o = put_child_q;
   assign scan_address_o = put_address_q;

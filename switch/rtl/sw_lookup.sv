@@ -89,8 +89,24 @@ module sw_lookup
     assign asks = asks_i;
   end
 
+  // With FastClock a write is a cycle late, too.
+  logic write, tables_busy;
+  if (FastClock != 0) begin : g_write_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        write <= 1'b0;
+      end else begin
+        write <= write_i;
+      end
+    end
+    assign busy_o = tables_busy || write;
+  end else begin : g_write_now
+    assign write = write_i;
+    assign busy_o = tables_busy;
+  end
+
   assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
-  assign again_o = write_i && table_i inside {TableJobs, TableGroups, TableForward};
+  assign again_o = write && table_i inside {TableJobs, TableGroups, TableForward};
   assign ready_o = found_q;
 
   sw_round_robin #(
@@ -129,11 +145,11 @@ module sw_lookup
   logic [GroupBits-1:0] group_at, scan_group;
   logic [JobBits-1:0] job_at;
   logic [ChildBits-1:0] scan_child;
-  logic [Ports-1:0] ports, put_first;
+  logic [Ports-1:0] ports, puts, put_first;
   logic [Inlets-1:0] members, joins;
   group_entry_t [Groups-1:0] groups;
   address_t scan_address;
-  logic clear, put;
+  logic clear;
 
   sw_group_table #(
     .Ports(Ports),
@@ -146,13 +162,13 @@ module sw_lookup
   ) u_group_table (
     .clk_i,
     .rst_ni,
-    .write_i,
+    .write_i      (write),
     .table_i,
     .index_i,
     .record_i,
-    .busy_o,
+    .busy_o       (tables_busy),
     .clear_o      (clear),
-    .put_o        (put),
+    .put_o        (puts),
     .scan_group_o (scan_group),
     .scan_child_o (scan_child),
     .scan_address_o(scan_address),
@@ -194,7 +210,7 @@ module sw_lookup
       .clk_i,
       .rst_ni,
       .clear_i       (clear),
-      .put_i         (put && scan_address.port == 8'(port)),
+      .put_i         (puts[port]),
       .scan_group_i  (scan_group),
       .scan_child_i  (scan_child),
       .scan_address_i(scan_address),
@@ -242,7 +258,7 @@ module sw_lookup
   ) u_forward_table (
     .clk_i,
     .rst_ni,
-    .write_i (write_i && table_i == TableForward),
+    .write_i (write && table_i == TableForward),
     .index_i,
     .record_i,
     .own_mac_i,
@@ -269,6 +285,6 @@ module sw_lookup
   end
 
   take_what_is_ready :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> ready_o && !write_i);
+  assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> ready_o && !write_i && !write);
 
 endmodule

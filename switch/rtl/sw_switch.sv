@@ -242,8 +242,6 @@ module sw_switch
   address_t [Ports-1:0] first;
   logic [Children-1:0] not_first;
 
-  assign writes = control_valid_i && control_ready_o;
-
   logic unused_key_at;
   assign unused_key_at = ^key_at;
 
@@ -339,6 +337,7 @@ module sw_switch
     .own_udp_port_i,
     .control_valid_i,
     .control_ready_o,
+    .writes_o        (writes),
     .control_table_i (table_e'(control_table_i)),
     .control_index_i,
     .control_record_i,
