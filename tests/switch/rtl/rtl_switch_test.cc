@@ -403,8 +403,8 @@ TEST_P(RtlSwitchTest, CyclesOfABlock) {
 }
 
 #ifndef CARILLON_RTL_WIDE  // which has not a port for each child
-// Contributions that come at the same time are checked at once, and worked off together, or one after the
-// other.
+// Contributions that come at the same time are checked at once, and worked off together, or one
+// after the other.
 TEST_P(RtlSwitchTest, CyclesOfABlockThatComesAtOnce) {
   const TestGroup& group = make_full_group(0);
   build(0);
