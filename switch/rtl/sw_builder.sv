@@ -3,10 +3,12 @@
 // Sends a frame: of a head and what follows it in a memory, or as it lies there.
 //
 // start_i, one cycle, when the one before is done. What is sent stays until done_o, which is 1 in the
-// cycle in which the last word is taken; the first one is offered two cycles after start_i. word_at_o
+// cycle in which the last word is taken, and each word of the head is there a cycle before it is offered;
+// the first one is offered two cycles after start_i. word_at_o
 // is the word of the frame that word_i is two cycles later, of those in which read_o is 1: in others
 // it stays. With raw_i, all of the frame lies there, else what is behind its head. read_o is 1 while
-// nothing is sent. m_word_at_o is the word of the frame that is offered. The port is an AXI4-Stream
+// nothing is sent. m_own_o says which word of the head is
+// offered, if it is one that ports change (sw_outlet). The port is an AXI4-Stream
 // as sw_parser's is: what is offered stays until it is taken.
 module sw_builder
   import sw_switch_pkg::*;
@@ -22,7 +24,7 @@ module sw_builder
   input  word_t                word_i,
   output logic                 m_valid_o,
   input  logic                 m_ready_i,
-  output word_at_t             m_word_at_o,
+  output own_e                 m_own_o,
   output word_t                m_data_o,
   output logic [WordBytes-1:0] m_keep_o,
   output logic                 m_last_o,
@@ -30,26 +32,41 @@ module sw_builder
 );
 
   word_t [HeadWords-1:0] head;  // the first word highest
-  word_at_t asked_q, read_q, at_q;  // words: asked for, being read, offered
+  word_at_t asked_q, read_q;  // words: asked for, being read
+  logic [HeadWords-1:0] is_head_q;  // read_q, one bit each
+  own_e own, own_q;
   logic runs_q, read_valid_q, valid_q;
-  bytes_t rest;  // bytes from this word on
+  bytes_t rest;  // bytes from the word on that is being read
+
+  // Of the word that is offered.
+  word_t head_word, head_word_q;
+  logic in_head_q, last_q;
+  logic [WordBytes-1:0] keep, keep_q;
 
   assign head = head_i;
-  assign rest = bytes_i - bytes_t'({at_q, 3'b0});
+  assign rest = bytes_i - bytes_t'({read_q, 3'b0});
   assign word_at_o = asked_q;
   assign read_o = !valid_q || m_ready_i;
 
   assign m_valid_o = valid_q;
-  assign m_word_at_o = at_q;
-  assign m_last_o = rest <= bytes_t'(WordBytes);
+  assign m_own_o = own_q;
+  assign m_data_o = in_head_q ? head_word_q : word_i;
+  assign m_keep_o = keep_q;
+  assign m_last_o = last_q;
   assign done_o = m_valid_o && m_ready_i && m_last_o;
 
   always_comb begin
-    m_data_o = word_i;
+    head_word = '0;
     for (int unsigned i = 0; i < HeadWords; ++i) begin
-      if (!raw_i && at_q == word_at_t'(i)) m_data_o = swapped(head[HeadWords-1-i]);
+      if (is_head_q[i]) head_word |= swapped(head[HeadWords-1-i]);
     end
-    for (int unsigned i = 0; i < WordBytes; ++i) m_keep_o[i] = rest > bytes_t'(i);
+    for (int unsigned i = 0; i < WordBytes; ++i) keep[i] = rest > bytes_t'(i);
+    own = OwnNothing;
+    if (!raw_i) begin
+      if (is_head_q[0]) own = OwnMac;
+      if (is_head_q[3]) own = OwnChecksum;
+      if (is_head_q[4]) own = OwnIpAndPort;
+    end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -74,7 +91,12 @@ module sw_builder
   always_ff @(posedge clk_i) begin
     if (read_o) begin
       read_q <= asked_q;
-      at_q <= read_q;
+      for (int unsigned i = 0; i < HeadWords; ++i) is_head_q[i] <= asked_q == word_at_t'(i);
+      own_q <= own;
+      head_word_q <= head_word;
+      in_head_q <= !raw_i && is_head_q != '0;
+      keep_q <= keep;
+      last_q <= rest <= bytes_t'(WordBytes);
     end
   end
 

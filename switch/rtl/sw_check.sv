@@ -42,12 +42,13 @@ module sw_check
   } state_e;
 
   state_e state_q, state_d;
-  logic tag_start, tag_valid, tag_soon, unused_runs;
+  logic tag_start, tag_valid, tag_soon, starts, clears, unused_runs;
   logic [63:0] tag;
   header_t header;
   assign header = packet_i.head.header;
 
   logic [Jobs-1:0] hits_q;
+  logic is_known;
   logic [127:0] key;
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Jobs; ++i) begin
@@ -64,8 +65,8 @@ module sw_check
   ) u_tagger (
     .clk_i,
     .rst_ni,
-    .start_i        (tag_start),
-    .clear_i        (state_q == StTag && state_d != StTag),
+    .start_i        (starts),
+    .clear_i        (clears),
     .key_i          (key),
     .header_i       (header),
     .payload_bytes_i(bytes_t'(packet_i.head.udp_length - 16'(UdpBytes + HeaderBytes))),
@@ -80,38 +81,45 @@ module sw_check
   );
 
   assign tag_start = state_q == StSort && state_d == StTag;
-  assign soon_o = state_q == StTag && tag_soon && settled_i;
+  assign soon_o = state_q == StTag && !starts && tag_soon && settled_i;
 
-  // Whether it is the packet's; with FastClock, a cycle later.
-  logic is_made, is_right;
+  // Whether it is the packet's, and whether it is no packet with a tag that could be right; with FastClock,
+  // a cycle later, as are a tag's start and an end without one.
+  logic is_made, is_right, is_other, is_there;  // there: what is known is of this packet
   if (FastClock != 0) begin : g_later
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        is_made <= 1'b0;
+        {is_made, starts, clears, is_other, is_known, is_there} <= '0;
       end else begin
         is_made <= tag_valid && state_q == StTag && state_d == StTag;
+        starts <= tag_start;
+        clears <= state_q == StTag && state_d != StTag;
+        is_other <= settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
+        is_known <= hits_q != '0;
+        is_there <= state_q == StWait && packet_valid_i && !again_i;
       end
     end
     always_ff @(posedge clk_i) is_right <= tag == header.tag;
   end else begin : g_now
     assign is_made = tag_valid;
+    assign starts = tag_start;
+    assign clears = state_q == StTag && state_d != StTag;
+    assign is_other = settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
+    assign is_known = hits_q != '0;
+    assign is_there = 1'b1;
     assign is_right = tag == header.tag;
   end
-
-  // No packet with a tag that could be right.
-  logic is_other;
-  assign is_other = settled_i && (packet_i.verdict != VerdictPacket || hits_q == '0);
 
   always_comb begin
     state_d = state_q;
     checked_o = 1'b0;
     unique case (state_q)
-      StWait: if (packet_valid_i) state_d = StSort;
+      StWait: if (packet_valid_i && is_there) state_d = StSort;
       StSort: begin
         if (is_other) begin
           checked_o = 1'b1;
           state_d = StWait;
-        end else if (hits_q != '0 && (likely_i || settled_i)) begin
+        end else if (is_known && (likely_i || settled_i)) begin
           state_d = StTag;
         end
       end

@@ -2,16 +2,16 @@
 //
 // What a switch does with a packet that has been looked up, one at a time: its slot, where its operand
 // is stored, and what is to be sent (sw_sender, which goes on while the next packets come). Frames for
-// others go on as they are. A contribution is stored together with those at other ports that say the
+// others go on as they are. A contribution is stored together with those at other inlets that say the
 // same of other children (found_t's others), if this is what would come of them one after the other,
 // each new to a slot that is not complete. If not, they wait for their turn.
 //
 // found_i is taken in a cycle in which found_valid_i and take_o are 1, with its others; all of them are
-// checked, or will be in a few cycles: until then nothing comes of it. begun_o of the ports whose
+// checked, or will be in a few cycles: until then nothing comes of it. begun_o of the inlets whose
 // packets are worked off is 1 for one cycle then, and what comes of it is as if they came in the order
-// of the ports; release_o of the others that wait. A frame is kept until done_o of its port is 1, one
-// cycle, or its operand is stored: store_o of its port is 1 for one cycle, and words then come as from
-// sw_port. While frame_reads_o of a port is 1, its word is that of its frame
+// of the inlets; release_o of the others that wait. A frame is kept until done_o of its inlet is 1, one
+// cycle, or its operand is stored: store_o of its inlet is 1 for one cycle, and words then come as from
+// sw_inlet. While frame_reads_o of an inlet is 1, its word is that of its frame
 // frame_at_o of two cycles before, of those in which frame_read_o is 1. Tables are written when
 // control_valid_i and control_ready_o are 1, with nothing under way; a group that is written has all
 // its slots before their first use; tables_busy_i: they are not ready for packets. amount_o of counter_o
@@ -21,6 +21,7 @@ module sw_engine
   import sw_switch_pkg::*;
 #(
   parameter  int unsigned Ports = 18,
+  parameter  int unsigned Inlets = Ports,
   parameter  int unsigned Children = 16,
   parameter  int unsigned Groups = 4,
   parameter  int unsigned Window = 16,
@@ -28,8 +29,8 @@ module sw_engine
   parameter  int unsigned TagWordCycles = 1,
   parameter  int unsigned BeatCycles = 1,
   parameter  int unsigned FastClock = 0,
-  localparam int unsigned PortBits = $clog2(Ports),
-  localparam int unsigned CountBits = $clog2(Ports + 1),
+  localparam int unsigned InletBits = Inlets > 1 ? $clog2(Inlets) : 1,
+  localparam int unsigned CountBits = $clog2(Inlets + 1),
   localparam int unsigned GroupBits = $clog2(Groups)
 ) (
   input  logic                      clk_i,
@@ -39,6 +40,7 @@ module sw_engine
   input  logic [15:0]               own_udp_port_i,
   input  logic                      control_valid_i,
   output logic                      control_ready_o,
+  output logic                      writes_o,  // to the tables
   input  table_e                    control_table_i,
   input  logic [15:0]               control_index_i,
   input  logic [RecordBits-1:0]     control_record_i,
@@ -46,18 +48,18 @@ module sw_engine
   input  logic                      found_valid_i,
   input  found_t                    found_i,
   output logic                      take_o,
-  input  header_t [Ports-1:0]       headers_i,  // of all ports' packets
-  input  logic [Ports-1:0]          checked_i,
-  input  logic [Ports-1:0]          authentic_i,
-  output logic [Ports-1:0]          begun_o,
-  output logic [Ports-1:0]          release_o,
-  output logic [Ports-1:0]          done_o,
-  output logic [Ports-1:0]          store_o,
-  input  logic [Ports-1:0]          writes_i,
-  input  logic [Ports-1:0]          last_i,
-  input  word_at_t [Ports-1:0]      write_at_i,
-  input  word_t [Ports-1:0]         words_i,
-  output logic [Ports-1:0]          frame_reads_o,
+  input  header_t [Inlets-1:0]       headers_i,  // of all inlets' packets
+  input  logic [Inlets-1:0]          checked_i,
+  input  logic [Inlets-1:0]          authentic_i,
+  output logic [Inlets-1:0]          begun_o,
+  output logic [Inlets-1:0]          release_o,
+  output logic [Inlets-1:0]          done_o,
+  output logic [Inlets-1:0]          store_o,
+  input  logic [Inlets-1:0]          writes_i,
+  input  logic [Inlets-1:0]          last_i,
+  input  word_at_t [Inlets-1:0]      write_at_i,
+  input  word_t [Inlets-1:0]         words_i,
+  output logic [Inlets-1:0]          frame_reads_o,
   output logic                      frame_read_o,
   output word_at_t                  frame_at_o,
   output logic [Ports-1:0]          m_valid_o,
@@ -65,14 +67,17 @@ module sw_engine
   output word_t [Ports-1:0]         m_data_o,
   output logic [WordBytes-1:0]      m_keep_o,
   output logic                      m_last_o,
-  // Of a group's children, one, without a clock, and of another's; the first ones behind each port, as
-  // of sw_lookup; and that something came of the first group.
+  // Of a group's children, one, without a clock, and of another's, with its parent; a job's key; the first
+  // ones behind each port, as of sw_lookup; and that something came of the first group.
   output logic [GroupBits-1:0]      child_group_at_o,
   output logic [15:0]               child_o,
   input  address_t                  child_i,
   output logic [GroupBits-1:0]      target_group_at_o,
   output logic [15:0]               target_o,
   input  address_t                  target_i,
+  input  address_t                  target_parent_i,
+  output logic [15:0]               key_at_o,
+  input  logic [127:0]              key_i,
   output logic [GroupBits-1:0]      first_group_at_o,
   input  logic [Ports-1:0]          first_there_i,
   input  address_t [Ports-1:0]      first_i,
@@ -99,6 +104,7 @@ module sw_engine
   } state_e;
 
   state_e state_q, state_d;
+  logic is_busy_q;  // not StIdle: for what is wide
 
   // The packet, and what the tables know of it.
   found_t found_q;
@@ -110,10 +116,10 @@ module sw_engine
   logic [Ports-1:0] ports;
   logic [1:0] weighed_q;
 
-  // The others: their ports, and whose they are.
-  logic [Ports-1:0] others;
+  // The others: their inlets, and whose they are.
+  logic [Inlets-1:0] others;
   logic [Children-1:0] others_children_q, others_present_q;
-  logic [Children-1:0][PortBits-1:0] child_ports_q;  // of these, and of the packet's child
+  logic [Children-1:0][InletBits-1:0] child_inlets_q;  // of these, and of the packet's child
   logic [CountBits-1:0] others_count_q;
   logic is_checked, is_authentic_q, others_authentic_q, joined;
   logic has_child_twice_q;
@@ -121,7 +127,7 @@ module sw_engine
   // What is to be done with it.
   logic answers_q;
   logic [Children-1:0] stores_q;
-  logic [Ports-1:0] stores_ports_q, done_ports_q;
+  logic [Inlets-1:0] stores_inlets_q, done_inlets_q;
   answer_t answer_q;
 
   // The slot.
@@ -141,7 +147,7 @@ module sw_engine
   assign group_at = found_q.group_at[GroupBits-1:0];
   assign group = found_q.group;
   assign ports = found_q.ports[Ports-1:0];
-  assign others = found_q.others[Ports-1:0];
+  assign others = found_q.others[Inlets-1:0];
 
   assign child_group_at_o = group_at;
   assign child_o = header.child;
@@ -151,8 +157,22 @@ module sw_engine
   logic [SlotAtBits-1:0] tag_at;
   logic [63:0] tag;
   logic [Children-1:0] storing, child_bit, present_bit;
-  assign control_ready_o = state_q == StIdle && sender_idle;
-  assign writes = control_valid_i && control_ready_o;
+  if (FastClock != 0) begin : g_ready_later
+    // Idle it stays, since nothing is taken while a record waits. That is taken a cycle after the write
+    // began: it stays for the tables that are far.
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {writes, control_ready_o} <= '0;
+      end else begin
+        writes <= control_valid_i && !writes && !control_ready_o && state_q == StIdle && sender_idle;
+        control_ready_o <= writes;
+      end
+    end
+  end else begin : g_ready_now
+    assign control_ready_o = state_q == StIdle && sender_idle;
+    assign writes = control_valid_i && control_ready_o;
+  end
+  assign writes_o = writes;
 
   logic init;
   assign init = writes && control_table_i == TableGroups;
@@ -229,10 +249,9 @@ module sw_engine
     answer.header = header;
     answer.targets = MaxPorts'(1);
     answer.source = source;
-    answer.parent = group.parent;
     answer.group_at = found_q.group_at;
-    answer.key = found_q.key;
-    answer.port = found_q.port;
+    answer.job_at = found_q.job_at;
+    answer.inlet = found_q.inlet;
     answer.slot_at = 16'(slot_at);
     answer.op = slot_next.op;
     answer.element = slot_next.element;
@@ -287,7 +306,9 @@ module sw_engine
   // One after the other, if no table is to be written.
   logic takes;
   state_e first_state;
-  assign takes = found_valid_i && !control_valid_i && (state_q == StIdle || issues);
+  // With FastClock a cycle later: what is taken does not depend on what others are ready for.
+  assign takes = found_valid_i && !control_valid_i &&
+      (state_q == StIdle || (FastClock == 0 && issues));
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
   assign issues = state_q == StIssue && (!answers_q || sender_ready) &&
       (stores_q & storing) == '0;
@@ -313,15 +334,15 @@ module sw_engine
   assign take_o = takes;
 
   // What begins, or does not.
-  logic [Ports-1:0] port_bit;
-  assign port_bit = Ports'(1) << found_q.port;
+  logic [Inlets-1:0] inlet_bit;
+  assign inlet_bit = Inlets'(1) << found_q.inlet;
   assign child_bit = Children'(1) << header.child[ChildBits-1:0];
   assign present_bit = header.flags[EmptyFlagBit] ? '0 : child_bit;
   always_comb begin
     begun_o = '0;
     release_o = '0;
     if (state_q inside {StSort, StRules}) begin
-      begun_o = port_bit;
+      begun_o = inlet_bit;
       if (state_q == StRules && joined) begin
         begun_o |= others;
       end else begin
@@ -332,75 +353,78 @@ module sw_engine
 
   // Whose the others are: known before their slot is.
   logic [Children-1:0] others_children, others_present;
-  logic [Children-1:0][PortBits-1:0] child_ports;
+  logic [Children-1:0][InletBits-1:0] child_inlets;
   always_comb begin
     others_children = '0;
     others_present = '0;
-    child_ports = '0;
-    child_ports[header.child[ChildBits-1:0]] = found_q.port[PortBits-1:0];
-    for (int unsigned i = 0; i < Ports; ++i) begin
+    child_inlets = '0;
+    child_inlets[header.child[ChildBits-1:0]] = found_q.inlet[InletBits-1:0];
+    for (int unsigned i = 0; i < Inlets; ++i) begin
       if (others[i]) begin
         others_children[headers_i[i].child[ChildBits-1:0]] = 1'b1;
         others_present[headers_i[i].child[ChildBits-1:0]] = !headers_i[i].flags[EmptyFlagBit];
-        child_ports[headers_i[i].child[ChildBits-1:0]] = PortBits'(i);
+        child_inlets[headers_i[i].child[ChildBits-1:0]] = InletBits'(i);
       end
     end
   end
-  logic [Ports-1:0] is_empty;
-  for (genvar port = 0; port < Ports; ++port) begin : g_empty
-    assign is_empty[port] = headers_i[port].flags[EmptyFlagBit];
+  logic [Inlets-1:0] is_empty;
+  for (genvar inlet = 0; inlet < Inlets; ++inlet) begin : g_empty
+    assign is_empty[inlet] = headers_i[inlet].flags[EmptyFlagBit];
   end
-  assign is_checked = ((port_bit | others) & ~checked_i) == '0;
+  assign is_checked = ((inlet_bit | others) & ~checked_i) == '0;
   always_ff @(posedge clk_i) begin
     others_children_q <= others_children;
     others_present_q <= others_present;
     others_count_q <= CountBits'($countones(others));
-    child_ports_q <= child_ports;
+    child_inlets_q <= child_inlets;
     has_child_twice_q <= (others_children & child_bit) != '0;
-    is_authentic_q <= (port_bit & authentic_i) != '0;
+    is_authentic_q <= (inlet_bit & authentic_i) != '0;
     others_authentic_q <= (others & ~authentic_i) == '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
+      is_busy_q <= 1'b0;
     end else begin
       state_q <= state_d;
+      is_busy_q <= state_d != StIdle;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (takes) found_q <= found_i;
+    if (FastClock != 0 ? !is_busy_q : takes) found_q <= found_i;
     // What is known of a slot is known when what was to be sent of it has been sent.
     if (state_q != StWeigh || slot_busy) begin
       weighed_q <= '0;
     end else if (!(&weighed_q)) begin
       weighed_q <= weighed_q + 1'b1;
     end
-    if (state_q inside {StSort, StRules}) answer_q <= answer;
+    if (state_q != StIssue) answer_q <= answer;  // that of the cycle before stays
     if (state_q == StSort) begin
       stores_q <= '0;
-      stores_ports_q <= '0;
-      done_ports_q <= packet.verdict inside {VerdictForward, VerdictControl} && ports != '0 ? '0 :
-          port_bit;
+      stores_inlets_q <= '0;
+      done_inlets_q <= packet.verdict inside {VerdictForward, VerdictControl} && ports != '0 ? '0 :
+          inlet_bit;
       answers_q <= packet.verdict == VerdictPacket ? header.kind == KindContribute :
           packet.verdict inside {VerdictForward, VerdictControl} && ports != '0;
     end else if (state_q == StRules) begin
       stores_q <= action == ActStore ? present_bit | (joined ? others_present_q : '0) : '0;
-      stores_ports_q <= action == ActStore ? begun_o & ~is_empty : '0;
-      done_ports_q <= action inside {ActStore, ActTakeResult} ? begun_o & is_empty : begun_o;
+      stores_inlets_q <= action == ActStore ? begun_o & ~is_empty : '0;
+      done_inlets_q <= action inside {ActStore, ActTakeResult} ? begun_o & is_empty : begun_o;
       answers_q <= action == ActStore ? complete : action != ActDrop;
     end
   end
 
   logic take;
-  logic [PortBits-1:0] take_port;
-  logic [Ports-1:0] frames_done;
-  assign store_o = (issues ? stores_ports_q : '0) | (Ports'(take) << take_port);
-  assign done_o = (issues ? done_ports_q : '0) | frames_done;
+  logic [InletBits-1:0] take_inlet;
+  logic [Inlets-1:0] frames_done;
+  assign store_o = (issues ? stores_inlets_q : '0) | (Inlets'(take) << take_inlet);
+  assign done_o = (issues ? done_inlets_q : '0) | frames_done;
 
   sw_sender #(
     .Ports(Ports),
+    .Inlets(Inlets),
     .Children(Children),
     .Groups(Groups),
     .Slots((1 << GroupBits) * Slots),
@@ -425,10 +449,10 @@ module sw_engine
     .write_at_i,
     .words_i,
     .store_i      (issues ? stores_q : '0),
-    .store_ports_i(child_ports_q),
+    .store_inlets_i(child_inlets_q),
     .storing_o    (storing),
     .take_o       (take),
-    .take_port_o  (take_port),
+    .take_inlet_o  (take_inlet),
     .frame_reads_o,
     .frame_read_o,
     .frame_at_o,
@@ -439,6 +463,9 @@ module sw_engine
     .target_group_at_o,
     .target_o,
     .target_i,
+    .target_parent_i,
+    .key_at_o,
+    .key_i,
     .first_group_at_o,
     .first_there_i,
     .first_i,

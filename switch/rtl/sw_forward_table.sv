@@ -10,6 +10,7 @@ module sw_forward_table
 #(
   parameter  int unsigned Ports = 18,
   parameter  int unsigned Entries = 32,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned EntryBits = $clog2(Entries),
   localparam int unsigned PortBits = $clog2(Ports)
 ) (
@@ -31,11 +32,22 @@ module sw_forward_table
   assign record = record_i[$bits(forward_entry_t)-1:0];
   assign unused_record = ^record_i[RecordBits-1:$bits(forward_entry_t)];
 
+  // Which entry is meant; with FastClock as it was a cycle before the write.
+  logic [Entries-1:0] is_entry, names_entry;
+  for (genvar i = 0; i < Entries; ++i) begin : g_entry
+    assign names_entry[i] = EntryBits'(index_i) == EntryBits'(i);
+  end
+  if (FastClock != 0) begin : g_earlier
+    always_ff @(posedge clk_i) is_entry <= names_entry;
+  end else begin : g_now
+    assign is_entry = names_entry;
+  end
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       for (int unsigned i = 0; i < Entries; ++i) entries_q[i].valid <= 1'b0;
     end else if (write_i) begin
-      entries_q[EntryBits'(index_i)] <= record;
+      for (int unsigned i = 0; i < Entries; ++i) if (is_entry[i]) entries_q[i] <= record;
     end
   end
 

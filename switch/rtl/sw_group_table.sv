@@ -4,12 +4,13 @@
 // beside it, which has checked what it writes; read by what a packet's header names. Job 0 has the
 // administrator's key.
 //
-// A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets.
-// Records lie in the low bits of record_i. What has been found is there a cycle later, a child without
-// a clock. A group that is written anew keeps its children until those are written, too.
+// A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets. With
+// FastClock table_i and index_i are what they were in the cycle before.
+// Records lie in the low bits of record_i. What has been found is there a cycle later, a child, a parent and
+// a key without a clock. A group that is written anew keeps its children until those are written, too.
 //
 // After a group or a child is written, the group's children are told to those who keep them by port
-// (sw_member), one a cycle in which put_o is 1; busy_o is 1 meanwhile, from the cycle after the write
+// (sw_first), one a cycle in which the bit of its port of put_o is 1; busy_o is 1 meanwhile, from the cycle after the write
 // on. Of those, put_first_i says in the same cycle whether it is the first one behind its port:
 // not_first_o are the others of a group, without a clock.
 //
@@ -26,6 +27,7 @@ module sw_group_table
   parameter  int unsigned Children = 16,
   parameter  int unsigned Window = 16,
   parameter  int unsigned OperandBytes = 1408,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned ChildBits = $clog2(Children),
   localparam int unsigned JobBits = $clog2(Jobs),
@@ -39,7 +41,7 @@ module sw_group_table
   input  logic [RecordBits-1:0] record_i,
   output logic                  busy_o,
   output logic                  clear_o,
-  output logic                  put_o,
+  output logic [Ports-1:0]      put_o,
   output logic [GroupBits-1:0]  scan_group_o,
   output logic [ChildBits-1:0]  scan_child_o,
   output address_t              scan_address_o,
@@ -49,7 +51,7 @@ module sw_group_table
   input  logic [31:0]           job_i,
   input  logic [31:0]           group_i,
   output logic                  job_found_o,
-  output logic [127:0]          key_o,
+  output logic [JobBits-1:0]    job_at_o,
   output logic                  group_found_o,
   output logic [GroupBits-1:0]  group_at_o,
   output group_entry_t          group_o,
@@ -60,6 +62,9 @@ module sw_group_table
   input  logic [GroupBits-1:0]  target_group_at_i,
   input  logic [15:0]           target_i,
   output address_t              target_o,
+  output address_t              target_parent_o,
+  input  logic [JobBits-1:0]    key_at_i,
+  output logic [127:0]          key_o,
   input  logic [GroupBits-1:0]  not_first_group_at_i,
   output logic [Children-1:0]   not_first_o,
   input  logic                  touch_i,
@@ -74,6 +79,21 @@ module sw_group_table
   assign jobs_o = jobs_q;
   assign groups_o = groups_q;
 
+  // Which entry is meant; with FastClock as it was a cycle before the write.
+  logic [Jobs-1:0] is_job, names_job;
+  logic [Groups-1:0] is_group, names_group;
+  for (genvar i = 0; i < Jobs; ++i) begin : g_job
+    assign names_job[i] = table_i == TableJobs && JobBits'(index_i) == JobBits'(i);
+  end
+  for (genvar i = 0; i < Groups; ++i) begin : g_group
+    assign names_group[i] = table_i == TableGroups && GroupBits'(index_i) == GroupBits'(i);
+  end
+  if (FastClock != 0) begin : g_earlier
+    always_ff @(posedge clk_i) {is_job, is_group} <= {names_job, names_group};
+  end else begin : g_now
+    assign {is_job, is_group} = {names_job, names_group};
+  end
+
   // Children that cannot be are absent in all that comes of a group: of most there are no more.
   always_comb begin
     written = record_i;
@@ -85,10 +105,10 @@ module sw_group_table
       for (int unsigned i = 0; i < Jobs; ++i) jobs_q[i].valid <= 1'b0;
       for (int unsigned i = 0; i < Groups; ++i) groups_q[i].valid <= 1'b0;
     end else if (write_i) begin
-      if (table_i == TableJobs) begin
-        jobs_q[JobBits'(index_i)] <= record_i[$bits(job_entry_t)-1:0];
+      for (int unsigned i = 0; i < Jobs; ++i) begin
+        if (is_job[i]) jobs_q[i] <= record_i[$bits(job_entry_t)-1:0];
       end
-      if (table_i == TableGroups) groups_q[GroupBits'(index_i)] <= written;
+      for (int unsigned i = 0; i < Groups; ++i) if (is_group[i]) groups_q[i] <= written;
     end
   end
 
@@ -123,8 +143,8 @@ module sw_group_table
   assign job_found_o = job_hits_q != '0;
   assign group_found_o = group_hits_q != '0;
   always_comb begin
-    key_o = '0;
-    for (int unsigned i = 0; i < Jobs; ++i) if (job_hits_q[i]) key_o = jobs_q[i].key;
+    job_at_o = '0;
+    for (int unsigned i = 0; i < Jobs; ++i) if (job_hits_q[i]) job_at_o = JobBits'(i);
     group_at_o = '0;
     group_o = '0;
     for (int unsigned i = 0; i < Groups; ++i) begin
@@ -137,11 +157,14 @@ module sw_group_table
 
   // Which child is read; a cycle later it is told.
   logic scans_q, puts_q, clears_q;
+  logic [Ports-1:0] put_port_q;  // which it is behind, and none, if it is not told
   logic [GroupBits-1:0] written_group, scan_group_q;
   logic [ChildBits-1:0] scan_child_q, put_child_q;
   address_t put_address_q;
   logic [Groups-1:0][Children-1:0] first_q;
   logic [Children-1:0] scanned_children;
+  address_t scanned;
+  assign scanned = children[ChildAtBits'(32'(scan_group_q) * Children + 32'(scan_child_q))];
   logic scan_starts;
   assign scanned_children = groups_q[scan_group_q].children[Children-1:0];
   assign scan_starts = write_i && table_i inside {TableGroups, TableChildren};
@@ -157,10 +180,13 @@ module sw_group_table
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {scans_q, puts_q, clears_q} <= '0;
+      {scans_q, puts_q, clears_q, put_port_q} <= '0;
     end else begin
       scans_q <= scan_starts || (scans_q && scan_child_q != ChildBits'(Children - 1));
       puts_q <= scans_q && scanned_children[scan_child_q];
+      for (int unsigned i = 0; i < Ports; ++i) begin
+        put_port_q[i] <= scans_q && scanned_children[scan_child_q] && scanned.port == 8'(i);
+      end
       clears_q <= scan_starts;
     end
   end
@@ -172,7 +198,7 @@ module sw_group_table
       scan_child_q <= scan_child_q + 1'b1;
     end
     put_child_q <= scan_child_q;
-    put_address_q <= children[ChildAtBits'(32'(scan_group_q) * Children + 32'(scan_child_q))];
+    put_address_q <= scanned;
     if (clears_q) begin
       first_q[scan_group_q] <= '0;
     end else if (puts_q && put_first_i) begin
@@ -181,7 +207,7 @@ module sw_group_table
   end
   assign busy_o = scans_q || puts_q;
   assign clear_o = clears_q;
-  assign put_o = puts_q;
+  assign put_o = put_port_q;
   assign scan_group_o = scan_group_q;
   assign scan_child_o = put_child_q;
   assign scan_address_o = put_address_q;
@@ -193,6 +219,8 @@ module sw_group_table
 
   assign child_o = children[ChildAtBits'(32'(child_group_at_i) * Children + 32'(child_i))];
   assign target_o = children[ChildAtBits'(32'(target_group_at_i) * Children + 32'(target_i))];
+  assign target_parent_o = groups_q[target_group_at_i].parent;
+  assign key_o = jobs_q[key_at_i].key;
 
   index_is_in_the_table :
   assert property (@(posedge clk_i) disable iff (!rst_ni) write_i |->

@@ -63,12 +63,15 @@ module sw_judge
   );
 
   // Who may say something about a slot at all.
-  logic is_child_q, is_parent_q, has_no_tag;
+  logic is_there_q, is_child_q, is_parent_q, has_no_tag;
+  address_t child_q;
   assign has_no_tag = header_i.kind == KindRefuse && header_i.reason == ReasonUnknownJob;
 
   always_ff @(posedge clk_i) begin
-    is_child_q <= header_i.child < 16'(Children) &&
-        group_i.children[header_i.child[$clog2(MaxChildren)-1:0]] && is_at(child_i, source_i);
+    is_there_q <= header_i.child < 16'(Children) &&
+        group_i.children[header_i.child[$clog2(MaxChildren)-1:0]];
+    child_q <= child_i;
+    is_child_q <= is_there_q && is_at(child_q, source_i);
     is_parent_q <= !group_i.root && is_at(group_i.parent, source_i);
     action_q <= action;
     counter_q <= counter;

@@ -3,10 +3,10 @@
 // A port's part of a frame that leaves by several ports at once: who gets it, in Ethernet's, IPv4's
 // and UDP's headers, and which of its words the port has taken.
 //
-// choose_i, one cycle, is there with address_i while another frame may still leave; first_i, one cycle,
-// with first_address_i. With start_i, that of sw_builder, it is who gets the next one. Then valid_i is 1 for each word, data_i, number word_at_i of the frame, until next_i: all ports have
-// taken it. taken_o is 1 if this one has, or does. sum_i is IPv4's of all but the destination. With
-// raw_i the frame is as it came.
+// Who gets the next frame is known while another one may still leave: first_address_i of the last cycle in
+// which first_i is 1, or address_i of one after that in which choose_i is 1. It is who gets the frame that
+// begins after the last cycle in which next_one_i is 1. Of that, valid_i is 1 for each word, data_i, of which
+// own_i is each port's own, until next_i: all ports have taken it. taken_o is 1 if this one has, or does. sum_i is IPv4's of all but the destination.
 module sw_outlet
   import sw_switch_pkg::*;
 (
@@ -16,11 +16,10 @@ module sw_outlet
   input  address_t    address_i,
   input  logic        first_i,
   input  address_t    first_address_i,
-  input  logic        start_i,
-  input  logic        raw_i,
+  input  logic        next_one_i,
   input  logic [19:0] sum_i,
   input  logic        valid_i,
-  input  word_at_t    word_at_i,
+  input  own_e        own_i,
   input  word_t       data_i,
   input  logic        next_i,
   output logic        taken_o,
@@ -44,7 +43,7 @@ module sw_outlet
     end else if (choose_i) begin
       next_q <= address_i;
     end
-    if (start_i) to_q <= next_q;
+    if (next_one_i) to_q <= next_q;
     sum_q <= sum_i + 20'(to_q.ip[31:16]) + 20'(to_q.ip[15:0]);
     checksum_q <= ~(folded[15:0] + 16'(folded[16]));
   end
@@ -63,14 +62,12 @@ module sw_outlet
   assign data = swapped(data_i);
   always_comb begin
     changed = data;
-    if (!raw_i) begin
-      unique case (word_at_i)
-        word_at_t'(0): changed[63:16] = to_q.mac;
-        word_at_t'(3): {changed[63:48], changed[15:0]} = {checksum_q, to_q.ip[31:16]};
-        word_at_t'(4): {changed[63:48], changed[31:16]} = {to_q.ip[15:0], to_q.udp_port};
-        default: ;
-      endcase
-    end
+    unique case (own_i)
+      OwnMac:       changed[63:16] = to_q.mac;
+      OwnChecksum:  {changed[63:48], changed[15:0]} = {checksum_q, to_q.ip[31:16]};
+      OwnIpAndPort: {changed[63:48], changed[31:16]} = {to_q.ip[15:0], to_q.udp_port};
+      default: ;
+    endcase
   end
   assign m_data_o = swapped(changed);
 

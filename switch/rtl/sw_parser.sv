@@ -51,6 +51,7 @@ module sw_parser
   word_t frame[Words], word_q;
   word_t [HeadWords-1:0] head_q;  // the first word highest
   word_at_t at_q;  // the next word; at most TooManyWords
+  logic [HeadWords-1:0] is_at_q;  // ... of the head, one bit each
   bytes_t bytes_q;
   word_at_t received_q;
   logic whole_q, verdict_due_q, settled_q;
@@ -58,7 +59,7 @@ module sw_parser
   logic takes, drops;  // the frame that is coming
 
   assign s_ready_o = !whole_q || drops;
-  assign takes = s_valid_i && s_ready_o && !drops;
+  assign takes = s_valid_i && !whole_q && !drops;
 
   // With a whole frame here, what is offered is the first word of the next.
   sw_patience u_patience (
@@ -75,6 +76,7 @@ module sw_parser
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       at_q <= '0;
+      is_at_q <= HeadWords'(1);
       whole_q <= 1'b0;
       verdict_due_q <= 1'b0;
       settled_q <= 1'b0;
@@ -83,6 +85,7 @@ module sw_parser
       settled_q <= verdict_due_q && !done_i;
       if (takes) begin
         at_q <= s_last_i ? '0 : at_next;
+        is_at_q <= s_last_i ? HeadWords'(1) : is_at_q << 1;
         whole_q <= s_last_i;
       end else if (done_i) begin
         whole_q <= 1'b0;
@@ -95,7 +98,7 @@ module sw_parser
     if (takes) begin
       if (at_q < word_at_t'(Words)) frame[AtBits'(at_q)] <= s_data_i;
       for (int unsigned i = 0; i < HeadWords; ++i) begin
-        if (at_q == word_at_t'(i)) head_q[HeadWords-1-i] <= swapped(s_data_i);
+        if (is_at_q[i]) head_q[HeadWords-1-i] <= swapped(s_data_i);
       end
       received_q <= at_next;
       bytes_q <= bytes_t'({at_q, 3'b0}) + bytes_t'($countones(s_keep_i));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words of frames that wait at a port, in order, of any number of frames. A frame is taken if there is
+// Words of frames that wait at a port, in order, of any number of frames; with WholeFrames they go on
+// from when the frame is there to its end. A frame is taken if there is
 // room for a longest one, of LongestFrame bytes; the next waits until there is, but only for patience_i
 // cycles (sw_patience). Of a frame that is longer so many words are kept that it is still too long.
 //
@@ -9,7 +10,8 @@ module sw_queue
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Words = 512,
-  parameter int unsigned LongestFrame = 1518
+  parameter int unsigned LongestFrame = 1518,
+  parameter int unsigned WholeFrames = 0
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -44,7 +46,7 @@ module sw_queue
 
   entry_t queue[Words], entry, read_q, out_q;
   logic [AtBits-1:0] in_q, out_at_q;
-  logic [AtBits:0] count_q;
+  logic [AtBits:0] count_q, part_q, whole_q;  // words; of the frame that comes, and of those before
   word_at_t at_q;  // the next word of the frame that comes
   logic comes_q, has_room_q, drops, takes, writes, reads, moves, read_valid_q, valid_q;
 
@@ -63,19 +65,21 @@ module sw_queue
   assign takes = s_valid_i && s_ready_o && !drops;
   assign writes = takes && (at_q != word_at_t'(TooManyWords) || s_last_i);
   assign moves = !valid_q || m_ready_i;
-  assign reads = moves && count_q != '0;
+  assign reads = moves && (WholeFrames != 0 ? whole_q != '0 : count_q != '0);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       in_q <= '0;
       out_at_q <= '0;
-      count_q <= '0;
+      {count_q, part_q, whole_q} <= '0;
       at_q <= '0;
       {comes_q, has_room_q, read_valid_q, valid_q} <= '0;
     end else begin
       in_q <= in_q + AtBits'(writes);
       out_at_q <= out_at_q + AtBits'(reads);
       count_q <= count_q + (AtBits + 1)'(writes) - (AtBits + 1)'(reads);
+      if (writes) part_q <= s_last_i ? '0 : part_q + 1'b1;
+      whole_q <= whole_q + (writes && s_last_i ? part_q + 1'b1 : '0) - (AtBits + 1)'(reads);
       if (takes) begin
         at_q <= s_last_i ? '0 : at_q == word_at_t'(TooManyWords) ? at_q : at_q + 1'b1;
         comes_q <= !s_last_i;

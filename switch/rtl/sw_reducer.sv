@@ -3,10 +3,10 @@
 // The operands of all slots, a memory per child, and what was made of them: the packets' payloads
 // that were sent. Words are elements as they lie in packets, the first byte lowest.
 //
-// Stores: of each port, words that come, one a cycle in which writes_i is 1, number write_at_i, to that
-// with last_i. store_i of a child, one cycle, says before the first that those of its store_ports_i are its operand
-// in a slot, and take_i the same of take_port_i and what is sent in a slot. Both go on at the
-// same time, of any number of ports; storing_o are the children whose operand is being stored: of them
+// Stores: of each inlet, words that come, one a cycle in which writes_i is 1, number write_at_i, to that
+// with last_i. store_i of a child, one cycle, says before the first that those of its store_inlets_i are its operand
+// in a slot, and take_i the same of take_inlet_i and what is sent in a slot. Both go on at the
+// same time, of any number of inlets; storing_o are the children whose operand is being stored: of them
 // no other may be until it is over. busy_o: one is, or what is sent.
 //
 // Reduction: start_i, one cycle in which ready_o is 1, reduces the first words_i words (one at least) of
@@ -25,29 +25,29 @@ module sw_reducer
   import sw_reduce_pkg::*;
   import sw_switch_pkg::*;
 #(
-  parameter  int unsigned Ports = 18,
+  parameter  int unsigned Inlets = 18,
   parameter  int unsigned Children = 16,
   parameter  int unsigned Slots = 128,  // of all groups
   parameter  int unsigned OperandWords = 176,
   parameter  int unsigned BeatCycles = 1,  // or Children
   parameter  int unsigned FastClock = 0,
   localparam int unsigned SlotAtBits = $clog2(Slots),
-  localparam int unsigned PortBits = $clog2(Ports),
+  localparam int unsigned InletBits = Inlets > 1 ? $clog2(Inlets) : 1,
   localparam int unsigned TotalBits = WordAtBits + 1
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  input  logic [Ports-1:0]      writes_i,
-  input  logic [Ports-1:0]      last_i,
-  input  word_at_t [Ports-1:0]  write_at_i,
-  input  word_t [Ports-1:0]     words_i,
+  input  logic [Inlets-1:0]      writes_i,
+  input  logic [Inlets-1:0]      last_i,
+  input  word_at_t [Inlets-1:0]  write_at_i,
+  input  word_t [Inlets-1:0]     words_i,
   input  logic [Children-1:0]   store_i,
-  input  logic [Children-1:0][PortBits-1:0] store_ports_i,
+  input  logic [Children-1:0][InletBits-1:0] store_inlets_i,
   input  logic [SlotAtBits-1:0] store_slot_i,
   output logic [Children-1:0]   storing_o,
   output logic                  busy_o,
   input  logic                  take_i,
-  input  logic [PortBits-1:0]   take_port_i,
+  input  logic [InletBits-1:0]   take_inlet_i,
   input  logic                  start_i,
   output logic                  ready_o,
   input  logic [SlotAtBits-1:0] slot_at_i,  // of start_i and take_i
@@ -69,7 +69,7 @@ module sw_reducer
 
   localparam int unsigned Words = Slots * OperandWords;
   localparam int unsigned AtBits = $clog2(Words);
-  localparam int unsigned StoreCycles = FastClock;  // between ports and memories
+  localparam int unsigned StoreCycles = FastClock;  // between inlets and memories
   typedef logic [AtBits-1:0] at_t;
 
   function automatic at_t base_of(logic [SlotAtBits-1:0] slot_at);
@@ -80,6 +80,7 @@ module sw_reducer
   logic reads_q, read_valid_q, valid_q;
   logic starts_quick, quick_q, quick_1_q, quick_2_q;
   word_at_t left_q;  // words after this one
+  logic is_last_q;   // none
   at_t read_q, result_at;
   operation_t operation_q, operation_1_q, operation_2_q;
   logic [Children-1:0] present_q, present_1_q, present_2_q;
@@ -91,7 +92,7 @@ module sw_reducer
   logic [Children-1:0] storing_q;
   for (genvar child = 0; child < Children; ++child) begin : g_child
     word_t memory[Words], operand_q;
-    logic [PortBits-1:0] port_q;
+    logic [InletBits-1:0] inlet_q;
     at_t base_q, at;
     logic writes;
     word_t word;
@@ -101,13 +102,13 @@ module sw_reducer
         storing_q[child] <= 1'b0;
       end else if (store_i[child]) begin
         storing_q[child] <= 1'b1;
-      end else if (writes_i[port_q] && last_i[port_q]) begin
+      end else if (writes_i[inlet_q] && last_i[inlet_q]) begin
         storing_q[child] <= 1'b0;
       end
     end
     always_ff @(posedge clk_i) begin
       if (store_i[child]) begin
-        port_q <= store_ports_i[child];
+        inlet_q <= store_inlets_i[child];
         base_q <= base_of(store_slot_i);
       end
       if (writes) memory[at] <= word;
@@ -120,20 +121,20 @@ module sw_reducer
       .Cycles(StoreCycles)
     ) u_store (
       .clk_i,
-      .value_i({storing_q[child] && writes_i[port_q], base_q + at_t'(write_at_i[port_q]),
-          words_i[port_q]}),
+      .value_i({storing_q[child] && writes_i[inlet_q], base_q + at_t'(write_at_i[inlet_q]),
+          words_i[inlet_q]}),
       .value_o({writes, at, word})
     );
   end
 
   logic taking_q;
-  logic [PortBits-1:0] take_port_q;
+  logic [InletBits-1:0] take_inlet_q;
   at_t take_base_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       taking_q <= 1'b0;
     end else begin
-      taking_q <= take_i || (taking_q && !(writes_i[take_port_q] && last_i[take_port_q]));
+      taking_q <= take_i || (taking_q && !(writes_i[take_inlet_q] && last_i[take_inlet_q]));
     end
   end
   assign storing_o = storing_q;
@@ -141,7 +142,7 @@ module sw_reducer
 
   // The word that is read is another one from the next cycle on; and is it since this cycle.
   logic steps, stepped;
-  assign ready_o = (!reads_q || left_q == '0) && !taking_q && steps;
+  assign ready_o = (!reads_q || is_last_q) && !taking_q && steps;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       reads_q <= 1'b0;
@@ -151,7 +152,7 @@ module sw_reducer
       written_q <= '0;
       slow_due_q <= '0;
     end else begin
-      if (steps) reads_q <= start_i || (reads_q && left_q != '0);
+      if (steps) reads_q <= start_i || (reads_q && !is_last_q);
       read_valid_q <= reads_q && stepped;
       valid_q <= read_valid_q;
       if (start_i) begun_q <= begun_q + TotalBits'(reduced_words_i);
@@ -164,24 +165,31 @@ module sw_reducer
     if (start_i) begin
       read_q <= base_of(slot_at_i);
       left_q <= reduced_words_i - 1'b1;
+      is_last_q <= reduced_words_i == word_at_t'(1);
       operation_q <= operation_i;
       quick_q <= starts_quick;
       present_q <= present_i;
     end else if (steps) begin
       read_q <= read_q + 1'b1;
       left_q <= left_q - 1'b1;
+      is_last_q <= left_q == word_at_t'(1);
     end
     {operation_1_q, present_1_q, quick_1_q} <= {operation_q, present_q, quick_q};
     {operation_2_q, present_2_q, quick_2_q} <= {operation_1_q, present_1_q, quick_1_q};
     if (take_i) begin
-      take_port_q <= take_port_i;
+      take_inlet_q <= take_inlet_i;
       take_base_q <= base_of(slot_at_i);
     end
   end
   assign starts_quick = BeatCycles == 1 && is_quick(operation_i) && slow_due_q == '0;
   assign begun_o = begun_q;
   assign written_o = written_q;
-  assign idle_o = begun_q == written_q;
+  if (FastClock != 0) begin : g_idle_later
+    // Who starts something sees a cycle later that it is not idle any more, and does not look before.
+    always_ff @(posedge clk_i) idle_o <= begun_q == written_q;
+  end else begin : g_idle_now
+    assign idle_o = begun_q == written_q;
+  end
 
   if (BeatCycles == 1) begin : g_tree
     localparam int unsigned TreeCycles = $clog2(Children) * CombineCycles;
@@ -241,7 +249,7 @@ module sw_reducer
       end
     end
     always_ff @(posedge clk_i) {phase_1_q, phase_2_q} <= {phase_q, phase_1_q};
-    assign steps = phase_q == PhaseBits'(BeatCycles - 1);
+    always_ff @(posedge clk_i) steps <= phase_q == PhaseBits'(BeatCycles - 2);
     assign stepped = phase_q == '0;
 
     sw_reduce_shared #(
@@ -281,9 +289,9 @@ module sw_reducer
     .Cycles(StoreCycles)
   ) u_sent (
     .clk_i,
-    .value_i({reduced_valid, reduced_valid || (taking_q && writes_i[take_port_q]),
-        reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_port_q]),
-        reduced_valid ? reduced : words_i[take_port_q]}),
+    .value_i({reduced_valid, reduced_valid || (taking_q && writes_i[take_inlet_q]),
+        reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_inlet_q]),
+        reduced_valid ? reduced : words_i[take_inlet_q]}),
     .value_o({writes_reduced, writes_sent, sent_at, to_send})
   );
 

@@ -4,7 +4,7 @@
 // for Ports - 1 turns at most. turn_o is there without a clock, and anything if nobody asks.
 module sw_round_robin #(
   parameter  int unsigned Ports = 18,
-  localparam int unsigned PortBits = $clog2(Ports)
+  localparam int unsigned PortBits = Ports > 1 ? $clog2(Ports) : 1
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,

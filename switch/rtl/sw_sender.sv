@@ -8,8 +8,8 @@
 // answer_i is taken in a cycle in which valid_i and ready_o are 1. Of operands that are reduced, the
 // last one is being stored since then (sw_reducer). slot_busy_o: what is sent, or will be, of slot
 // slot_at_i is under way: of such a slot nothing may be given, nor stored. idle_o: nothing is. take_o, one
-// cycle, begins to store the operand of port take_port_o as what is sent (sw_reducer). Frames of others
-// are read while their port's frame_reads_o is 1: word_i is the word frame_at_o of two cycles before,
+// cycle, begins to store the operand of inlet take_inlet_o as what is sent (sw_reducer). Frames of others
+// are read while their inlet's frame_reads_o is 1: word_i is the word frame_at_o of two cycles before,
 // of those in which frame_read_o is 1; frame_done_o, one cycle, is the end.
 //
 // Frames leave by AXI4-Streams as sw_parser's, to several at once, but to those behind the same port
@@ -21,6 +21,7 @@ module sw_sender
   import sw_switch_pkg::*;
 #(
   parameter  int unsigned Ports = 18,
+  parameter  int unsigned Inlets = Ports,
   parameter  int unsigned Children = 16,
   parameter  int unsigned Groups = 4,
   parameter  int unsigned Slots = 128,  // of all groups
@@ -28,7 +29,7 @@ module sw_sender
   parameter  int unsigned TagWordCycles = 1,
   parameter  int unsigned BeatCycles = 1,
   parameter  int unsigned FastClock = 0,
-  localparam int unsigned PortBits = $clog2(Ports),
+  localparam int unsigned InletBits = Inlets > 1 ? $clog2(Inlets) : 1,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned SlotAtBits = $clog2(Slots)
 ) (
@@ -44,26 +45,29 @@ module sw_sender
   output logic                  slot_busy_o,
   output logic                  idle_o,
   // Operands, as sw_reducer has them.
-  input  logic [Ports-1:0]      writes_i,
-  input  logic [Ports-1:0]      last_i,
-  input  word_at_t [Ports-1:0]  write_at_i,
-  input  word_t [Ports-1:0]     words_i,
+  input  logic [Inlets-1:0]      writes_i,
+  input  logic [Inlets-1:0]      last_i,
+  input  word_at_t [Inlets-1:0]  write_at_i,
+  input  word_t [Inlets-1:0]     words_i,
   input  logic [Children-1:0]   store_i,
-  input  logic [Children-1:0][PortBits-1:0] store_ports_i,
+  input  logic [Children-1:0][InletBits-1:0] store_inlets_i,
   output logic [Children-1:0]   storing_o,
   output logic                  take_o,
-  output logic [PortBits-1:0]   take_port_o,
-  output logic [Ports-1:0]      frame_reads_o,
+  output logic [InletBits-1:0]   take_inlet_o,
+  output logic [Inlets-1:0]      frame_reads_o,
   output logic                  frame_read_o,
   output word_at_t              frame_at_o,
-  output logic [Ports-1:0]      frame_done_o,
+  output logic [Inlets-1:0]      frame_done_o,
   output logic                  write_tag_o,
   output logic [SlotAtBits-1:0] tag_at_o,
   output logic [63:0]           tag_o,
-  // Of a group's children, one, without a clock.
+  // Of a group, its parent and one of its children, and of a job its key, without a clock.
   output logic [GroupBits-1:0]  target_group_at_o,
   output logic [15:0]           target_o,
   input  address_t              target_i,
+  input  address_t              target_parent_i,
+  output logic [15:0]           key_at_o,
+  input  logic [127:0]          key_i,
   // The first of a group's children behind each port, and those that are no such, without a clock.
   output logic [GroupBits-1:0]  first_group_at_o,
   input  logic [Ports-1:0]      first_there_i,
@@ -83,20 +87,20 @@ module sw_sender
   typedef logic [TotalBits-1:0] total_t;
 
   // From the last word of a tag on: the word of its length, the end, and 1 (sw_siphash). From where a
-  // frame is given to be sent: sw_builder offers its first word 3 cycles later.
+  // frame is given to be sent: sw_builder reads its first word 2 cycles later.
   localparam int unsigned TagEndCycles = 4 * TagWordCycles + 1;
-  localparam bit StartsEarly = TagEndCycles < TagWordAt + 3;
+  localparam bit StartsEarly = TagEndCycles < TagWordAt + 2;
 
   // To be reduced, or to be taken from a port.
   answer_t first_q;
-  logic first_valid_q, may_begin_q, begun_q, begins, first_over;
+  logic first_valid_q, first_free_q, may_begin_q, begun_q, begins, first_over;
   total_t results_at_q, results_at;  // of all results, those before this one's
   logic reduce_ready, reducer_idle, reducer_busy;
   total_t begun, written;
 
   // To be sealed; and who gets it is looked for.
   answer_t second_q;
-  logic second_valid_q, enters_q, sealed_q, second_over, gives;
+  logic second_valid_q, second_free_q, enters_q, sealed_q, second_over, gives;
   logic hashes_q, is_nearly_sealed;
   total_t second_results_at_q;
   logic [Targets-1:0] targets_q;
@@ -104,8 +108,10 @@ module sw_sender
 
   // To be sent.
   answer_t third_q;
-  logic third_valid_q, start_q, is_last_round_q;
+  logic third_valid_q, third_free_q, start_q, is_last_round_q;
   logic third_lacks_tag_q;
+  bytes_t frame_bytes_q;
+  logic [Inlets-1:0] third_from_q, frame_done;
   logic [Ports-1:0] to_q;
 
   assign ready_o = !first_valid_q;
@@ -115,12 +121,19 @@ module sw_sender
       (second_valid_q && second_q.has_slot && second_q.slot_at[SlotAtBits-1:0] == slot_at_i) ||
       (third_valid_q && third_q.has_slot && third_q.slot_at[SlotAtBits-1:0] == slot_at_i);
 
+  // What is there in the cycle in which a place becomes valid stays. Free, a place is not valid: it is a
+  // register of its own, since what it enables is wide.
+  logic first_valid, second_valid, third_valid, send_done;
+  assign first_valid = valid_i || (first_valid_q && !first_over);
+  assign second_valid = first_over || (second_valid_q && !second_over);
+  assign third_valid = gives || (third_valid_q && !send_done);
+
   logic needs_reducer, reduce_start;
   assign needs_reducer = first_q.reduces || first_q.takes;
   assign reduce_start = first_valid_q && (may_begin_q || FastClock == 0) && !begun_q &&
       first_q.reduces && reduce_ready;
   assign take_o = first_valid_q && !begun_q && first_q.takes && reduce_ready && reducer_idle;
-  assign take_port_o = first_q.port[PortBits-1:0];
+  assign take_inlet_o = first_q.inlet[InletBits-1:0];
   assign begins = reduce_start || take_o;
   assign first_over = first_valid_q && (begun_q || begins || !needs_reducer) &&
       !second_valid_q;
@@ -129,20 +142,22 @@ module sw_sender
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_valid_q <= 1'b0;
+      first_free_q <= 1'b1;
       may_begin_q <= 1'b0;
       begun_q <= 1'b0;
     end else begin
-      first_valid_q <= valid_i || (first_valid_q && !first_over);
+      first_valid_q <= first_valid;
+      first_free_q <= !first_valid;
       may_begin_q <= first_valid_q && !first_over;
       begun_q <= (begun_q || begins) && !first_over;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (valid_i) first_q <= answer_i;
+    if (first_free_q) first_q <= answer_i;
     results_at_q <= results_at;
   end
 
-  word_t seal_word, send_word, sent_word, frame_word;
+  word_t seal_word, send_word, sent_word;
   word_at_t seal_at, send_at;
   logic seal_read, send_read;
 
@@ -151,7 +166,7 @@ module sw_sender
   assign operation.element = first_q.element;
 
   sw_reducer #(
-    .Ports(Ports),
+    .Inlets(Inlets),
     .Children(Children),
     .Slots(Slots),
     .OperandWords(OperandBytes / WordBytes),
@@ -165,12 +180,12 @@ module sw_sender
     .write_at_i,
     .words_i,
     .store_i,
-    .store_ports_i,
+    .store_inlets_i,
     .store_slot_i   (slot_at_i),
     .storing_o,
     .busy_o         (reducer_busy),
     .take_i         (take_o),
-    .take_port_i    (take_port_o),
+    .take_inlet_i    (take_inlet_o),
     .start_i        (reduce_start),
     .ready_o        (reduce_ready),
     .slot_at_i      (first_q.slot_at[SlotAtBits-1:0]),
@@ -193,8 +208,12 @@ module sw_sender
   // Results go into the tag as they come.
   logic tag_valid, tag_runs, unused_soon;
   logic [63:0] tag;
-  total_t results;
-  assign results = written - second_results_at_q;
+  total_t results;  // words of a frame that are there, with its head
+  if (FastClock != 0) begin : g_results_later
+    always_ff @(posedge clk_i) results <= written - second_results_at_q + total_t'(HeadWords);
+  end else begin : g_results_now
+    assign results = written - second_results_at_q + total_t'(HeadWords);
+  end
 
   sw_tagger #(
     .WordCycles(TagWordCycles)
@@ -203,12 +222,12 @@ module sw_sender
     .rst_ni,
     .start_i        (enters_q && second_q.seals),
     .clear_i        (1'b0),
-    .key_i          (second_q.key),
+    .key_i,
     .header_i       (second_q.header),
     .payload_bytes_i(second_q.bytes),
     .read_o         (seal_read),
     .word_at_o      (seal_at),
-    .there_i        (results > total_t'(seal_at - word_at_t'(HeadWords))),
+    .there_i        (results > total_t'(seal_at)),
     .word_i         (seal_word),
     .runs_o         (tag_runs),
     .soon_o         (unused_soon),
@@ -223,32 +242,50 @@ module sw_sender
   // Those that get it: of all children the first one behind each port at once; others one a cycle, to
   // the first one behind a port that has one already.
   address_t address, address_q;
+  logic [Ports-1:0] address_port_q;  // its port; none, if it is not there
   logic address_valid_q, looks;
-  logic [TargetBits-1:0] target;
-  logic gathers_first, leads_nowhere, waits_for_round, gathered, chooses, send_done;
-  assign target = TargetBits'(lowest_of(MaxPorts'(targets_q)));
+  logic [TargetBits-1:0] target, lowest;
+  logic target_valid;  // and is not looked up yet
+  logic gathers_first, leads_nowhere, waits_for_round, is_last_round, gathered, chooses;
+  assign lowest = TargetBits'(lowest_of(MaxPorts'(targets_q)));
+  assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
+  if (FastClock != 0) begin : g_target_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        target_valid <= 1'b0;
+      end else begin
+        target_valid <= looks || (target_valid && waits_for_round);
+      end
+    end
+    always_ff @(posedge clk_i) if (!waits_for_round) target <= lowest;
+  end else begin : g_target_now
+    assign target = lowest;
+    assign target_valid = looks;
+  end
   assign target_o = 16'(target);
   assign target_group_at_o = second_q.group_at[GroupBits-1:0];
+  assign key_at_o = second_q.job_at;
   always_comb begin
     unique case (second_q.to)
       ToSource:   address = second_q.source;
-      ToParent:   address = second_q.parent;
+      ToParent:   address = target_parent_i;
       ToChildren: address = target_i;
-      default:    address = '{port: 8'(target), default: '0};
+      default: begin  // no more than a port
+        address = second_q.source;
+        address.port = 8'(target);
+      end
     endcase
   end
-  assign leads_nowhere = 32'(address_q.port) >= Ports;
-  assign waits_for_round = address_valid_q && !leads_nowhere && round_q[PortBits'(address_q.port)];
-  assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
-  assign gathered = waits_for_round || (targets_q == '0 && !address_valid_q);
+  assign leads_nowhere = address_port_q == '0;
+  assign waits_for_round = address_valid_q && (round_q & address_port_q) != '0;
+  assign gathered = waits_for_round || is_last_round;
   assign chooses = address_valid_q && !leads_nowhere && !waits_for_round;
   assign lost_o = address_valid_q && leads_nowhere;
   assign gathers_first = first_over && first_q.all;
   assign first_group_at_o = first_q.group_at[GroupBits-1:0];
 
   // A round is given to be sent, or there is none.
-  logic is_last_round;
-  assign is_last_round = targets_q == '0 && !address_valid_q;
+  assign is_last_round = targets_q == '0 && !address_valid_q && !(FastClock != 0 && target_valid);
   assign is_nearly_sealed = sealed_q || (StartsEarly && hashes_q && !tag_runs);
   assign gives = second_valid_q && is_nearly_sealed && gathered && round_q != '0 && !third_valid_q;
   assign second_over = second_valid_q && sealed_q && is_last_round && (gives || round_q == '0);
@@ -256,6 +293,7 @@ module sw_sender
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       second_valid_q <= 1'b0;
+      second_free_q <= 1'b1;
       enters_q <= 1'b0;
       sealed_q <= 1'b0;
       hashes_q <= 1'b0;
@@ -263,9 +301,11 @@ module sw_sender
       address_valid_q <= 1'b0;
       round_q <= '0;
       third_valid_q <= 1'b0;
+      third_free_q <= 1'b1;
       start_q <= 1'b0;
     end else begin
-      second_valid_q <= first_over || (second_valid_q && !second_over);
+      second_valid_q <= second_valid;
+      second_free_q <= !second_valid;
       enters_q <= first_over;
       if (first_over) begin
         sealed_q <= !first_q.seals;
@@ -274,38 +314,45 @@ module sw_sender
       end
       hashes_q <= enters_q ? second_q.seals : hashes_q && !tag_valid;
       third_lacks_tag_q <= (gives ? !sealed_q : third_lacks_tag_q) && !tag_valid;
-      address_valid_q <= looks || waits_for_round;
+      address_valid_q <= target_valid || waits_for_round;
       if (gathers_first) begin
         round_q <= first_there_i;
       end else begin
-        round_q <= gives ? '0 : round_q | (Ports'(chooses) << address_q.port);
+        round_q <= gives ? '0 : round_q | (chooses ? address_port_q : '0);
       end
-      third_valid_q <= gives || (third_valid_q && !send_done);
+      third_valid_q <= third_valid;
+      third_free_q <= !third_valid;
       start_q <= gives;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (first_over) begin
+    if (second_free_q) begin
       second_q <= first_q;
       second_results_at_q <= results_at;
       targets_q <= first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0];
     end else begin
       if (tag_valid) second_q.header.tag <= tag;
-      if (looks) targets_q[target] <= 1'b0;
+      if (looks) targets_q[lowest] <= 1'b0;
     end
-    if (looks) address_q <= address;
-    if (gives) begin
+    if (!waits_for_round) begin
+      address_q <= address;
+      for (int unsigned i = 0; i < Ports; ++i) address_port_q[i] <= address.port == 8'(i);
+    end
+    if (third_free_q) begin
       third_q <= second_q;
+      frame_bytes_q <= second_q.bytes + (second_q.to == ToPorts ? '0 : bytes_t'(HeadBytes));
+      third_from_q <= Inlets'(second_q.to == ToPorts) << second_q.inlet;
       to_q <= round_q;
       is_last_round_q <= is_last_round;
     end
-    if (tag_valid && (gives || third_lacks_tag_q)) third_q.header.tag <= tag;
+    if (third_lacks_tag_q || (third_free_q && !sealed_q)) third_q.header.tag <= tag;
   end
 
   logic raw, word_valid, word_taken;
   logic [Ports-1:0] taken;
   word_t word, built;
-  word_at_t word_at, built_at;
+  logic [$bits(own_e)-1:0] own;
+  own_e built_own;
   logic [WordBytes-1:0] built_keep;
   logic built_valid, built_ready, built_last, unused_done;
   logic [19:0] ipv4_sum_so_far;
@@ -325,10 +372,24 @@ module sw_sender
 
   assign frame_read_o = send_read;
   assign frame_at_o = send_at;
-  assign frame_word = words_i[third_q.port[PortBits-1:0]];
-  assign sent_word = raw ? frame_word : send_word;
-  assign frame_reads_o = Ports'(third_valid_q && raw) << third_q.port;
-  assign frame_done_o = Ports'(send_done && raw && is_last_round_q) << third_q.port;
+  // Where a frame of somebody else's lies; else nowhere.
+  always_comb begin
+    sent_word = raw ? '0 : send_word;
+    for (int unsigned i = 0; i < Inlets; ++i) if (third_from_q[i]) sent_word |= words_i[i];
+  end
+  assign frame_reads_o = third_valid_q ? third_from_q : '0;
+  assign frame_done = send_done && is_last_round_q ? third_from_q : '0;
+  if (FastClock != 0) begin : g_done_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        frame_done_o <= '0;
+      end else begin
+        frame_done_o <= frame_done;
+      end
+    end
+  end else begin : g_done_now
+    assign frame_done_o = frame_done;
+  end
 
   sw_builder u_builder (
     .clk_i,
@@ -336,13 +397,13 @@ module sw_sender
     .start_i    (start_q),
     .raw_i      (raw),
     .head_i     (head),
-    .bytes_i    (raw ? third_q.bytes : bytes_t'(HeadBytes) + third_q.bytes),
+    .bytes_i    (frame_bytes_q),
     .read_o     (send_read),
     .word_at_o  (send_at),
     .word_i     (sent_word),
     .m_valid_o  (built_valid),
     .m_ready_i  (built_ready),
-    .m_word_at_o(built_at),
+    .m_own_o    (built_own),
     .m_data_o   (built),
     .m_keep_o   (built_keep),
     .m_last_o   (built_last),
@@ -350,16 +411,16 @@ module sw_sender
   );
 
   sw_skid #(
-    .Width(WordBits + WordAtBits + WordBytes + 1)
+    .Width(WordBits + $bits(own_e) + WordBytes + 1)
   ) u_skid (
     .clk_i,
     .rst_ni,
     .valid_i(built_valid),
     .ready_o(built_ready),
-    .value_i({built, built_at, built_keep, built_last}),
+    .value_i({built, built_own, built_keep, built_last}),
     .valid_o(word_valid),
     .ready_i(word_taken),
-    .value_o({word, word_at, m_keep_o, m_last_o})
+    .value_o({word, own, m_keep_o, m_last_o})
   );
   assign send_done = word_valid && word_taken && m_last_o;
 
@@ -367,15 +428,14 @@ module sw_sender
     sw_outlet u_outlet (
       .clk_i,
       .rst_ni,
-      .choose_i (chooses && address_q.port == 8'(port)),
+      .choose_i (address_valid_q && address_port_q[port] && !round_q[port]),
       .address_i(address_q),
-      .first_i  (gathers_first && first_there_i[port]),
+      .first_i  (second_free_q),
       .first_address_i(first_i[port]),
-      .start_i  (gives),
-      .raw_i    (raw),
+      .next_one_i(third_free_q),
       .sum_i    (ipv4_sum_so_far),
       .valid_i  (word_valid && to_q[port]),
-      .word_at_i(word_at),
+      .own_i    (own_e'(own)),
       .data_i   (word),
       .next_i   (word_taken),
       .taken_o  (taken[port]),
@@ -388,7 +448,7 @@ module sw_sender
 
   tag_is_there_in_time :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
-      third_lacks_tag_q && !raw |-> !built_valid || built_at < word_at_t'(TagWordAt));
+      third_lacks_tag_q && !raw |-> send_at <= word_at_t'(TagWordAt));
 
   logic unused_bits;
   assign unused_bits = ^{first_q, second_q, third_q, first_i};

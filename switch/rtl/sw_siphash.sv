@@ -8,7 +8,8 @@
 // of the stream whose last word was taken before, and the next stream may begin. A word takes
 // WordCycles cycles for its two rounds: 1, 2, or 4, with half a round a cycle, for the fastest clock.
 // The tag follows 3 * WordCycles + 1 cycles after the last word is taken, and a word later, if that
-// has 8 bytes: the length is in a word of its own then. clear_i, one cycle, in which no word is taken,
+// has 8 bytes: the length is in a word of its own then. With WordCycles 4, where a word waits until the
+// one before is in, it is one cycle more. clear_i, one cycle, in which no word is taken,
 // ends a stream without a tag; the next may begin a cycle later.
 module sw_siphash #(
   parameter int unsigned WordCycles = 2
@@ -62,7 +63,16 @@ module sw_siphash #(
     return to;
   endfunction
 
+  // The word that comes next: bytes that do not count are 0.
+  typedef struct packed {
+    logic [63:0] word;
+    logic [3:0]  bytes;
+    logic        last;
+  } entry_t;
+
   state_e state_q, state_d;
+  entry_t entry, next;
+  logic next_valid, next_ready, begins_anew;
   logic [2:0] cycle_q, cycle_d;  // of the word, or of the end
   mix_t mix_q, mix_d;
   logic first_q, first_d;            // the next word is a stream's first
@@ -76,6 +86,30 @@ module sw_siphash #(
   for (genvar i = 0; i < 8; ++i) begin : g_kept
     assign kept[8*i+:8] = bytes_i > 4'(i) ? word_i[8*i+:8] : '0;
   end
+  assign entry = '{word: kept, bytes: bytes_i, last: last_i};
+
+  if (WordCycles == 4) begin : g_waits
+    entry_t entry_q;
+    logic entry_valid_q, over_q;  // over: of this stream no word is missing
+    assign ready_o = !entry_valid_q && !over_q;
+    assign next = entry_q;
+    assign next_valid = entry_valid_q;
+    assign begins_anew = first_q && !entry_valid_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {entry_valid_q, over_q} <= '0;
+      end else begin
+        entry_valid_q <= (entry_valid_q ? !next_ready : valid_i && ready_o) && !clear_i;
+        over_q <= ((valid_i && ready_o && last_i) || over_q) && !clear_i && !tag_valid_d;
+      end
+    end
+    always_ff @(posedge clk_i) if (!entry_valid_q) entry_q <= entry;
+  end else begin : g_goes_on
+    assign ready_o = next_ready;
+    assign next = entry;
+    assign next_valid = valid_i;
+    assign begins_anew = first_q;
+  end
 
   mix_t initial_mix;
   assign initial_mix.a = key_i[63:0] ^ 64'h736f6d6570736575;
@@ -83,11 +117,26 @@ module sw_siphash #(
   assign initial_mix.c = key_i[63:0] ^ 64'h6c7967656e657261;
   assign initial_mix.to_c = key_i[127:64] ^ 64'h7465646279746573;
 
-  logic takes, begins, ends, at_end_q;
-  assign begins = state_q == StMix && cycle_q == '0;
-  assign ends = state_q == StMix && at_end_q;
-  assign ready_o = state_q == StIdle || (ends && !last_q && !length_due_q);
-  assign takes = valid_i && ready_o;
+  // A word is over with its last cycle; in that, or if there is none, the next may come.
+  logic at_end_q, is_over, next_may_come, takes;
+  assign is_over = state_q == StMix && at_end_q;
+  assign next_may_come = is_over || state_q == StIdle;
+  assign next_ready = state_q == StIdle || (is_over && !last_q && !length_due_q);
+  assign takes = next_valid && next_ready;
+
+  // The same for what is wide: a cycle is before a word's first round, after its last, before the first one
+  // of the end, and in a round's second half.
+  logic begins, ends, finishes, is_second;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      {begins, ends, finishes} <= '0;
+    end else begin
+      begins <= state_d == StMix && next_may_come;
+      ends <= state_d == StMix && cycle_d == 3'(WordCycles - 1);
+      finishes <= is_over && last_q;
+    end
+  end
+  always_ff @(posedge clk_i) is_second <= cycle_d[0];
 
   // A word goes into the mix before its first round and after its second; the first final round has
   // its constant in front.
@@ -95,53 +144,51 @@ module sw_siphash #(
   always_comb begin
     mixed = mix_q;
     if (begins) mixed.to_c = mixed.to_c ^ word_q;
-    if (state_q == StFinal && cycle_q == '0) mixed.c = mixed.c ^ 64'hff;
+    if (finishes) mixed.c = mixed.c ^ 64'hff;
     for (int unsigned i = 0; i < HalvesPerCycle; ++i) begin
-      mixed = half_mixed(mixed, HalvesPerCycle == 1 ? cycle_q[0] : i % 2 == 1);
+      mixed = half_mixed(mixed, HalvesPerCycle == 1 ? is_second : i % 2 == 1);
     end
     if (ends) mixed.a = mixed.a ^ word_q;
   end
 
+  assign cycle_d = next_may_come ? '0 : cycle_q + 3'd1;
   always_comb begin
     state_d = state_q;
-    cycle_d = cycle_q + 3'd1;
     first_d = first_q;
     last_d = last_q;
     length_due_d = length_due_q;
-    length_d = length_q;
-    word_d = word_q;
     tag_valid_d = 1'b0;
     mix_d = mixed;
     // Whether a word comes or not: none is in the mix yet.
-    if (state_q == StIdle) mix_d = first_q ? initial_mix : mix_q;
+    if (state_q == StIdle) mix_d = begins_anew ? initial_mix : mix_q;
 
-    if (ends) begin
+    if (is_over) begin
       state_d = last_q ? StFinal : length_due_q ? StMix : StIdle;
-      cycle_d = '0;
       last_d = 1'b1;
       length_due_d = 1'b0;
-      word_d = {length_q, 56'h0};
     end else if (state_q == StFinal && cycle_q == 3'(FinalCycles - 1)) begin
       state_d = StIdle;
       first_d = 1'b1;
       tag_valid_d = 1'b1;
     end
-
     if (takes) begin
       state_d = StMix;
-      cycle_d = '0;
       first_d = 1'b0;
-      length_d = (first_q ? '0 : length_q) + 8'(bytes_i);
-      last_d = last_i && bytes_i != 4'd8;
-      length_due_d = last_i && bytes_i == 4'd8;
-      word_d = last_d ? {length_d, kept[55:0]} : kept;
+      last_d = next.last && next.bytes != 4'd8;
+      length_due_d = next.last && next.bytes == 4'd8;
     end
-
     if (clear_i) begin
       state_d = StIdle;
       first_d = 1'b1;
       tag_valid_d = 1'b0;
     end
+  end
+
+  // If no word is taken then, what is there is never mixed.
+  always_comb begin
+    length_d = (first_q ? '0 : length_q) + 8'(next.bytes);
+    word_d = next.last && next.bytes != 4'd8 ? {length_d, next.word[55:0]} : next.word;
+    if (is_over && length_due_q) word_d = {length_q, 56'h0};
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -158,12 +205,12 @@ module sw_siphash #(
 
   always_ff @(posedge clk_i) begin
     cycle_q <= cycle_d;
-    at_end_q <= cycle_d == 3'(WordCycles - 1);
     mix_q <= mix_d;
     last_q <= last_d;
     length_due_q <= length_due_d;
-    length_q <= length_d;
-    word_q <= word_d;
+    if (takes) length_q <= length_d;
+    if (next_may_come) word_q <= word_d;
+    at_end_q <= cycle_d == 3'(WordCycles - 1);
   end
 
   assign tag_valid_o = tag_valid_q;

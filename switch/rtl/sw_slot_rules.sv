@@ -84,7 +84,11 @@ module sw_slot_rules
   assign to.from_our_parents_child = header_i.child == group_i.parent_child ||
       header_i.child == 16'(AllChildren);
 
-  always_ff @(posedge clk_i) to_q <= to;
+  logic begins;  // of what is stored: not is_now, for what is wide
+  always_ff @(posedge clk_i) begin
+    to_q <= to;
+    begins <= ahead != '0;
+  end
 
   // A slot that is taken anew.
   slot_t begun;
@@ -104,15 +108,15 @@ module sw_slot_rules
   assign complete_state = group_i.root ? SlotResult : SlotSentUp;
   assign same_tag_o = to_q.same_tag;
 
-  logic has_result, begins;
-  assign begins = !to_q.is_now;  // of what is stored
+  logic has_result;
   assign has_result = slot_i.state inside {SlotResult, SlotBeforeFirst};
 
   always_comb begin
     action_o = ActDrop;
     counter_o = CountStale;
     reason_o = ReasonNone;
-    slot_o = slot_i;
+    // Of what is not stored nor taken, slot_o is of no interest.
+    slot_o = begins ? begun : slot_i;
 
     unique case (header_i.kind)
       KindContribute: begin
@@ -124,7 +128,6 @@ module sw_slot_rules
           reason_o = ReasonTooLarge;
         end else if (to_q.is_next && has_result) begin
           action_o = ActStore;
-          slot_o = begun;
         end else if (!to_q.is_now) begin
           counter_o = to_q.is_past ? CountStale : CountPremature;
         end else if (slot_i.state == SlotBeforeFirst) begin
@@ -169,7 +172,7 @@ module sw_slot_rules
       default: ;
     endcase
 
-    if (action_o == ActStore) begin
+    if (header_i.kind == KindContribute) begin
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;
     end

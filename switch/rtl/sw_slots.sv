@@ -5,7 +5,7 @@
 //
 // slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
 // they stay. write_i puts slot_i there, but for its tag: that comes with write_tag_i, for any slot. init_i, with no packet under way, makes all slots of a group
-// with this record as if the round before the first were over, and takes 2 * Window cycles, in which
+// with this record as if the round before the first were over, and takes 2 * Window + 1 cycles, in which
 // busy_o is 1.
 module sw_slots
   import sw_protocol_pkg::*;
@@ -45,14 +45,15 @@ module sw_slots
 
   logic [StateBits-1:0] slots[Groups * Slots], read_q;
   logic [TagBits-1:0] tags[Groups * Slots], tag_q;
-  logic busy_q;
-  logic [AtBits-1:0] init_at_q;
+  logic busy_q, writes_q;  // a slot is made, and written a cycle later
+  logic [AtBits-1:0] init_at_q, fresh_at_q;
+  slot_t fresh_q;
   logic [15:0] init_slots_q;
   logic [31:0] first_q;
   slot_t fresh;
 
   assign at_o = {group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)};
-  assign busy_o = busy_q;
+  assign busy_o = busy_q || writes_q;
 
   always_comb begin
     fresh = '0;
@@ -64,11 +65,10 @@ module sw_slots
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      busy_q <= 1'b0;
-    end else if (init_i) begin
-      busy_q <= 1'b1;
-    end else if (&init_at_q[SlotBits-1:0]) begin
-      busy_q <= 1'b0;
+      {busy_q, writes_q} <= '0;
+    end else begin
+      busy_q <= init_i || (busy_q && !(&init_at_q[SlotBits-1:0]));
+      writes_q <= busy_q;
     end
   end
 
@@ -80,8 +80,9 @@ module sw_slots
     end else if (busy_q) begin
       init_at_q <= init_at_q + 1'b1;
     end
-    if (busy_q) begin
-      slots[init_at_q] <= fresh[TagBits+:StateBits];
+    {fresh_q, fresh_at_q} <= {fresh, init_at_q};
+    if (writes_q) begin
+      slots[fresh_at_q] <= fresh_q[TagBits+:StateBits];
     end else if (write_i) begin
       slots[at_o] <= slot_i[TagBits+:StateBits];
     end
@@ -92,9 +93,9 @@ module sw_slots
   end
 
   logic unused_record;
-  assign unused_record = ^{init_record_i, slot_i.tag, fresh.tag};
+  assign unused_record = ^{init_record_i, slot_i.tag, fresh_q.tag};
 
   no_write_while_busy :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) busy_q |-> !write_i && !init_i);
+  assert property (@(posedge clk_i) disable iff (!rst_ni) busy_o |-> !write_i && !init_i);
 
 endmodule

@@ -3,11 +3,15 @@
 // A switch: frames in at ports, frames out at ports, each an AXI4-Stream of words of 64 bits as
 // sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
 //
-// Each port keeps Frames frames, and checks them as they come (sw_port); whole ones are begun one at a
-// time, in turn over the ports, and contributions that say the same of other children together with the
-// one whose turn it is. Of a port whose next frame is begun, taken_o is 1 for one cycle: what the switch
-// does, and counts, is as if one came after the other, those of one cycle in the order of the ports. All
-// that they make the switch send leaves before what later ones do. No port's input waits for another's.
+// Each port has an inlet, which keeps Frames frames, and checks them as they come (sw_inlet); whole ones
+// are begun one at a time, in turn over the inlets, and contributions that say the same of other children
+// together with the one whose turn it is. Of a port whose next frame is begun, taken_o is 1 for one cycle:
+// what the switch does, and counts, is as if one came after the other, those of one cycle in the order of
+// the ports. All that they make the switch send leaves before what later ones do. No port's input waits for
+// another's.
+//
+// With QueueWords each port has a queue (sw_queue) before that, and there may be fewer Inlets than ports:
+// then each has the frames of several queues in turn (sw_gather), and none is begun together with others.
 //
 // Outputs wait until what is sent is taken, and with them the engine: who is on the other side must
 // take each frame some time, whatever it does with it. Inputs are of that kind themselves: one that
@@ -23,6 +27,7 @@ module sw_switch
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Ports = 18,
+  parameter int unsigned Inlets = Ports,
   parameter int unsigned Children = 16,
   parameter int unsigned Jobs = 4,
   parameter int unsigned Groups = 4,
@@ -75,40 +80,44 @@ module sw_switch
   if (Frames < 1 || (Frames == 1 && QueueWords == 0)) begin : g_bad_frames
     $error("a frame comes in while another one is worked off");
   end
+  if (Inlets < 1 || Inlets > Ports || (Inlets < Ports && QueueWords == 0)) begin : g_bad_inlets
+    $error("each port has an inlet, or a queue and part of an inlet");
+  end
   if (LongestFrame < HeadBytes + OperandBytes || LongestFrame > FrameBytes) begin : g_bad_longest
     $error("the longest frame has room for an operand");
   end
 
-  logic [Ports-1:0] soon, checked, authentic, overruns, busy_q;  // busy: the frame is the engine's
-  logic [Ports-1:0] done, store, writes_word, writes_last, frame_reads;
-  logic [Ports-1:0] begun, others_wait;
-  packet_t [Ports-1:0] packets;
-  header_t [Ports-1:0] headers;
-  word_t [Ports-1:0] words;
-  word_at_t [Ports-1:0] write_at;
+  // Frames where they are checked; before that, words of each port, and of its queue.
+  logic [Inlets-1:0] soon, checked, authentic, busy_q;  // busy: the frame is the engine's
+  logic [Inlets-1:0] done, store, writes_word, writes_last, frame_reads;
+  logic [Inlets-1:0] begun, others_wait;
+  packet_t [Inlets-1:0] packets;
+  header_t [Inlets-1:0] headers;
+  logic [Inlets-1:0][7:0] from;
+  word_t [Inlets-1:0] words;
+  word_at_t [Inlets-1:0] write_at;
   word_at_t frame_at;
   logic frame_read, writes, again, takes, tables_busy;
   job_entry_t [Jobs-1:0] jobs;
 
-  for (genvar port = 0; port < Ports; ++port) begin : g_port
-    logic valid, ready, last, overrun;
-    word_t data;
-    logic [WordBytes-1:0] keep;
-    logic [15:0] patience;
-    assign headers[port] = packets[port].head.header;
+  logic [Ports-1:0] queue_valid, queue_ready, queue_last, queue_overruns;
+  word_t [Ports-1:0] queue_data;
+  logic [Ports-1:0][WordBytes-1:0] queue_keep;
+  logic [Inlets-1:0] inlet_overruns;
 
+  for (genvar port = 0; port < Ports; ++port) begin : g_port
     if (QueueWords == 0) begin : g_no_queue
-      assign valid = s_valid_i[port];
-      assign data = s_data_i[port];
-      assign keep = s_keep_i[port];
-      assign last = s_last_i[port];
-      assign s_ready_o[port] = ready;
-      assign patience = patience_i;
-      assign overruns[port] = overrun;
+      assign queue_valid[port] = s_valid_i[port];
+      assign queue_data[port] = s_data_i[port];
+      assign queue_keep[port] = s_keep_i[port];
+      assign queue_last[port] = s_last_i[port];
+      assign s_ready_o[port] = queue_ready[port];
+      assign queue_overruns[port] = inlet_overruns[port];
     end else begin : g_queue
       sw_queue #(
         .Words(QueueWords),
-        .LongestFrame(LongestFrame)
+        .LongestFrame(LongestFrame),
+        .WholeFrames(Inlets < Ports ? 1 : 0)
       ) u_queue (
         .clk_i,
         .rst_ni,
@@ -118,26 +127,76 @@ module sw_switch
         .s_data_i (s_data_i[port]),
         .s_keep_i (s_keep_i[port]),
         .s_last_i (s_last_i[port]),
-        .overrun_o(overruns[port]),
+        .overrun_o(queue_overruns[port]),
+        .m_valid_o(queue_valid[port]),
+        .m_ready_i(queue_ready[port]),
+        .m_data_o (queue_data[port]),
+        .m_keep_o (queue_keep[port]),
+        .m_last_o (queue_last[port])
+      );
+    end
+  end
+  if (QueueWords != 0) begin : g_no_overruns
+    // What waits in a queue waits without end.
+    logic unused_overruns;
+    assign unused_overruns = ^inlet_overruns;
+  end
+
+  for (genvar inlet = 0; inlet < Inlets; ++inlet) begin : g_inlet
+    // Its ports: number inlet, and every Inlets-th after it.
+    localparam int unsigned Own = (Ports - inlet + Inlets - 1) / Inlets;
+    logic valid, ready, last;
+    word_t data;
+    logic [WordBytes-1:0] keep;
+    logic [7:0] gathered_from;
+    assign headers[inlet] = packets[inlet].head.header;
+
+    if (Own == 1) begin : g_one
+      assign valid = queue_valid[inlet];
+      assign data = queue_data[inlet];
+      assign keep = queue_keep[inlet];
+      assign last = queue_last[inlet];
+      assign queue_ready[inlet] = ready;
+      assign gathered_from = 8'(inlet);
+    end else begin : g_several
+      logic [$clog2(Own)-1:0] own_from;
+      logic [Own-1:0] own_valid, own_ready, own_last;
+      word_t [Own-1:0] own_data;
+      logic [Own-1:0][WordBytes-1:0] own_keep;
+      assign gathered_from = 8'(inlet) + 8'(Inlets) * 8'(own_from);
+      for (genvar i = 0; i < Own; ++i) begin : g_own
+        assign own_valid[i] = queue_valid[inlet+i*Inlets];
+        assign own_data[i] = queue_data[inlet+i*Inlets];
+        assign own_keep[i] = queue_keep[inlet+i*Inlets];
+        assign own_last[i] = queue_last[inlet+i*Inlets];
+        assign queue_ready[inlet+i*Inlets] = own_ready[i];
+      end
+      sw_gather #(
+        .Ports(Own)
+      ) u_gather (
+        .clk_i,
+        .rst_ni,
+        .s_valid_i(own_valid),
+        .s_ready_o(own_ready),
+        .s_data_i (own_data),
+        .s_keep_i (own_keep),
+        .s_last_i (own_last),
         .m_valid_o(valid),
         .m_ready_i(ready),
         .m_data_o (data),
         .m_keep_o (keep),
-        .m_last_o (last)
+        .m_last_o (last),
+        .m_from_o (own_from)
       );
-      // What waits in the queue waits without end.
-      logic unused_overrun;
-      assign patience = '1;
-      assign unused_overrun = overrun;
     end
 
-    sw_port #(
+    sw_inlet #(
       .Frames(Frames),
       .LongestFrame(LongestFrame),
       .Jobs(Jobs),
       .TagWordCycles(TagWordCycles),
       .FastClock(FastClock)
-    ) u_port (
+    ) u_inlet (
       .clk_i,
       .rst_ni,
       .own_mac_i,
@@ -148,23 +207,25 @@ module sw_switch
       .s_data_i   (data),
       .s_keep_i   (keep),
       .s_last_i   (last),
-      .patience_i (patience),
-      .overrun_o  (overrun),
+      .s_from_i   (gathered_from),
+      .patience_i (QueueWords == 0 ? patience_i : '1),
+      .overrun_o  (inlet_overruns[inlet]),
       .jobs_i     (jobs),
       .again_i    (again),
-      .soon_o     (soon[port]),
-      .checked_o  (checked[port]),
-      .authentic_o(authentic[port]),
-      .packet_o   (packets[port]),
-      .done_i     (done[port]),
-      .store_i    (store[port]),
-      .writes_o   (writes_word[port]),
-      .last_o     (writes_last[port]),
-      .write_at_o (write_at[port]),
-      .reads_i    (frame_reads[port]),
+      .soon_o     (soon[inlet]),
+      .checked_o  (checked[inlet]),
+      .authentic_o(authentic[inlet]),
+      .packet_o   (packets[inlet]),
+      .from_o     (from[inlet]),
+      .done_i     (done[inlet]),
+      .store_i    (store[inlet]),
+      .writes_o   (writes_word[inlet]),
+      .last_o     (writes_last[inlet]),
+      .write_at_o (write_at[inlet]),
+      .reads_i    (frame_reads[inlet]),
       .read_i     (frame_read),
       .word_at_i  (frame_at),
-      .word_o     (words[port])
+      .word_o     (words[inlet])
     );
   end
 
@@ -173,16 +234,20 @@ module sw_switch
   logic [$clog2(Groups)-1:0] child_group_at;
   logic [$clog2(Groups)-1:0] target_group_at;
   logic [15:0] child_at, target_at;
-  address_t child, target;
+  address_t child, target, target_parent;
+  logic [15:0] key_at;  // of Jobs
+  logic [127:0] key;
   logic [$clog2(Groups)-1:0] first_group_at;
   logic [Ports-1:0] first_there;
   address_t [Ports-1:0] first;
   logic [Children-1:0] not_first;
 
-  assign writes = control_valid_i && control_ready_o;
+  logic unused_key_at;
+  assign unused_key_at = ^key_at;
 
   sw_lookup #(
     .Ports(Ports),
+    .Inlets(Inlets),
     .Children(Children),
     .Jobs(Jobs),
     .Groups(Groups),
@@ -204,6 +269,7 @@ module sw_switch
     .jobs_o          (jobs),
     .asks_i          (soon & ~busy_q),
     .packets_i       (packets),
+    .from_i          (from),
     .take_i          (takes),
     .ready_o         (found_valid),
     .found_o         (found),
@@ -213,6 +279,9 @@ module sw_switch
     .target_group_at_i(target_group_at),
     .target_i        (target_at),
     .target_o        (target),
+    .target_parent_o (target_parent),
+    .key_at_i        ($clog2(Jobs)'(key_at)),
+    .key_o           (key),
     .first_group_at_i(first_group_at),
     .first_there_o   (first_there),
     .first_o         (first),
@@ -225,18 +294,34 @@ module sw_switch
     if (!rst_ni) begin
       busy_q <= '0;
     end else begin
-      busy_q <= (busy_q | (takes ? Ports'(found.others) | (Ports'(1) << found.port) : '0)) &
+      busy_q <= (busy_q | (takes ? Inlets'(found.others) | (Inlets'(1) << found.inlet) : '0)) &
           ~(done | others_wait | (writes_word & writes_last));
     end
   end
-  assign taken_o = begun;
+  logic [Ports-1:0] taken;
+  always_comb begin
+    taken = '0;
+    for (int unsigned i = 0; i < Inlets; ++i) taken |= Ports'(begun[i]) << from[i];
+  end
+  if (FastClock != 0) begin : g_taken_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        taken_o <= '0;
+      end else begin
+        taken_o <= taken;
+      end
+    end
+  end else begin : g_taken_now
+    assign taken_o = taken;
+  end
 
   logic counts, lost;
-  logic [$clog2(Ports+1)-1:0] amount;
+  logic [$clog2(Inlets+1)-1:0] amount;
   counter_e counter;
 
   sw_engine #(
     .Ports(Ports),
+    .Inlets(Inlets),
     .Children(Children),
     .Groups(Groups),
     .Window(Window),
@@ -252,6 +337,7 @@ module sw_switch
     .own_udp_port_i,
     .control_valid_i,
     .control_ready_o,
+    .writes_o        (writes),
     .control_table_i (table_e'(control_table_i)),
     .control_index_i,
     .control_record_i,
@@ -284,6 +370,9 @@ module sw_switch
     .target_group_at_o(target_group_at),
     .target_o        (target_at),
     .target_i        (target),
+    .target_parent_i (target_parent),
+    .key_at_o        (key_at),
+    .key_i           (key),
     .first_group_at_o(first_group_at),
     .first_there_i   (first_there),
     .first_i         (first),
@@ -302,9 +391,9 @@ module sw_switch
     .rst_ni,
     .counts_i  (counts),
     .counter_i (counter),
-    .amount_i  (amount),
+    .amount_i  ($clog2(Ports + 1)'(amount)),
     .lost_i    (lost),
-    .overruns_i(overruns),
+    .overruns_i(queue_overruns),
     .counters_o
   );
 

@@ -119,14 +119,15 @@ package sw_switch_pkg;
   // A packet, and what the tables know of it.
   typedef struct packed {
     packet_t                packet;
-    logic [7:0]             port;  // that it came to
+    logic [7:0]             port;   // that it came to
+    logic [7:0]             inlet;  // ... and where it is now
     logic                   job_found;
-    logic [127:0]           key;
+    logic [15:0]            job_at;
     logic                   group_found;
     logic [15:0]            group_at;
     group_entry_t           group;
     logic [MaxPorts-1:0]    ports;   // to which it goes if it is for others
-    logic [MaxPorts-1:0]    others;  // whose packets say the same of other children (sw_member)
+    logic [MaxPorts-1:0]    others;  // inlets whose packets say the same of other children (sw_member)
   } found_t;
 
   // What is known of a slot; the operands and what was sent lie elsewhere.
@@ -171,6 +172,14 @@ package sw_switch_pkg;
     ToChildren
   } to_e;
 
+  // Of a frame that leaves by several ports, a word of which each has parts of its own.
+  typedef enum logic [1:0] {
+    OwnNothing,
+    OwnMac,
+    OwnChecksum,  // IPv4's, and the first half of an address of it
+    OwnIpAndPort  // and the second half
+  } own_e;
+
   // What is to be sent, and what comes before that.
   typedef struct packed {
     to_e                    to;
@@ -179,10 +188,9 @@ package sw_switch_pkg;
     logic [MaxPorts-1:0]    targets;     // those it goes to: ports, children, or one
     logic                   all;         // to all children of the group
     address_t               source;
-    address_t               parent;
-    logic [15:0]            group_at;
-    logic [127:0]           key;
-    logic [7:0]             port;        // whose frame is sent, or its operand stored
+    logic [15:0]            group_at;    // its children, and its parent, get it
+    logic [15:0]            job_at;      // its key seals it
+    logic [7:0]             inlet;       // whose frame is sent, or its operand stored
     logic                   has_slot;    // what is sent is, or will be, the slot's
     logic [15:0]            slot_at;
     logic                   reduces;     // the operands of the slot's children

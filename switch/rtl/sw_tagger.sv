@@ -32,38 +32,41 @@ module sw_tagger
 );
 
   localparam int unsigned TaggedWords = TagWordAt - TaggedWordAt;
-  localparam int unsigned HeadAtBits = $clog2(TaggedWords + 1);
   localparam int unsigned TagBits = $bits(header_i.tag);
 
   logic [TaggedWords-1:0][WordBits-1:0] head;  // the first word highest
-  logic [HeadAtBits-1:0] head_at_q;
+  logic [TaggedWords-1:0] head_at_q;  // one bit each
   logic runs_q, read_valid_q, valid_q;  // words are missing; one is being read, and is there
   word_at_t asked_q;
   logic ready, last, in_head, takes;
   word_t word;
-  bytes_t rest_q;  // of the payload, bytes from this word on
+  bytes_t rest_q, rest_d;  // of the payload, bytes from this word on
+  logic ends_q;            // ... which are all in it
+  logic [3:0] bytes_q;     // ... and those that are
+  logic in_head_q, is_empty_q;
 
   assign head = {16'h0, header_i[$bits(header_t)-1:TagBits]};
-  assign in_head = head_at_q != HeadAtBits'(TaggedWords);
+  assign in_head = in_head_q;
   // The word with the tag itself is left out.
-  assign last = in_head ? head_at_q == HeadAtBits'(TaggedWords - 1) && payload_bytes_i == '0 :
-      rest_q <= bytes_t'(WordBytes);
-  assign takes = runs_q && ready && (in_head || valid_q);
+  assign last = in_head ? head_at_q[TaggedWords-1] && is_empty_q : ends_q;
+  assign takes = runs_q && ready && !clear_i && (in_head || valid_q);
 
   always_comb begin
-    word = word_i;
+    word = in_head ? '0 : word_i;
     for (int unsigned i = 0; i < TaggedWords; ++i) begin
-      if (head_at_q == HeadAtBits'(i)) word = swapped(head[TaggedWords-1-i]);
+      if (head_at_q[i]) word |= swapped(head[TaggedWords-1-i]);
     end
   end
+  assign rest_d = start_i ? payload_bytes_i : rest_q - bytes_t'(WordBytes);
   assign word_at_o = asked_q;
-  assign read_o = !valid_q || (takes && !in_head);
+  // With a word in four cycles there is time to read the next one after this one is taken.
+  assign read_o = !valid_q || (WordCycles != 4 && takes && !in_head);
   assign runs_o = runs_q;
 
   // With a word a cycle it is soon there when two are missing.
   logic two_missing;
   assign two_missing = in_head ?
-      head_at_q == HeadAtBits'(TaggedWords - 1) && payload_bytes_i <= bytes_t'(WordBytes) :
+      head_at_q[TaggedWords-1] && payload_bytes_i <= bytes_t'(WordBytes) :
       rest_q <= bytes_t'(2 * WordBytes);
   assign soon_o = !runs_q || (WordCycles == 1 && two_missing);
 
@@ -77,7 +80,7 @@ module sw_tagger
     .valid_i(runs_q && !clear_i && (in_head || valid_q)),
     .ready_o(ready),
     .word_i (word),
-    .bytes_i(!in_head && rest_q < bytes_t'(WordBytes) ? rest_q[3:0] : 4'd8),
+    .bytes_i(in_head ? 4'd8 : bytes_q),
     .last_i (last),
     .tag_valid_o,
     .tag_o
@@ -91,17 +94,27 @@ module sw_tagger
     end else if (read_o) begin
       read_valid_q <= runs_q && there_i;
       valid_q <= read_valid_q;
+    end else if (takes && !in_head) begin
+      valid_q <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       asked_q <= word_at_t'(HeadWords);
-      head_at_q <= '0;
-      rest_q <= payload_bytes_i;
+      head_at_q <= TaggedWords'(1);
+      in_head_q <= 1'b1;
+      is_empty_q <= payload_bytes_i == '0;
     end else begin
       if (read_o && there_i) asked_q <= asked_q + 1'b1;
-      if (takes && in_head) head_at_q <= head_at_q + 1'b1;
-      if (takes && !in_head) rest_q <= rest_q - bytes_t'(WordBytes);
+      if (takes && in_head) begin
+        head_at_q <= head_at_q << 1;
+        in_head_q <= !head_at_q[TaggedWords-1];
+      end
+    end
+    if (start_i || (takes && !in_head)) begin
+      rest_q <= rest_d;
+      ends_q <= rest_d <= bytes_t'(WordBytes);
+      bytes_q <= rest_d < bytes_t'(WordBytes) ? rest_d[3:0] : 4'd8;
     end
   end
 

@@ -6,12 +6,13 @@ module sw_switch_registered
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Ports = 6,  // four children, a parent, the processor
+  parameter int unsigned Inlets = 5,
   parameter int unsigned Children = 4,
   parameter int unsigned Jobs = 2,
   parameter int unsigned Groups = 2,
   parameter int unsigned ForwardEntries = 8,
   parameter int unsigned Window = 4,
-  parameter int unsigned OperandBytes = 1408,
+  parameter int unsigned OperandBytes = 1024,
   parameter int unsigned TagWordCycles = 4,
   parameter int unsigned Frames = 1,
   parameter int unsigned QueueWords = 512,
@@ -67,6 +68,7 @@ module sw_switch_registered
 
   sw_switch #(
     .Ports(Ports),
+    .Inlets(Inlets),
     .Children(Children),
     .Jobs(Jobs),
     .Groups(Groups),

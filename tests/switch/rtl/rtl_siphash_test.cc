@@ -136,7 +136,9 @@ TYPED_TEST(SipHashTest, Cycles) {
   const auto bytes = this->random_bytes(40);
   this->send({1, 2}, bytes, kNoGap);
   (void)this->tag();
-  EXPECT_EQ(this->cycles_, 1 + (6 + 2) * TestFixture::kWordCycles);
+  // With four cycles a word the first one waits for one, as all do.
+  const std::uint64_t waits = TestFixture::kWordCycles == 4 ? 1 : 0;
+  EXPECT_EQ(this->cycles_, waits + 1 + (6 + 2) * TestFixture::kWordCycles);
 }
 
 // Wherever it is: in its words, in its end, or with its tag.

@@ -23,7 +23,8 @@ inline constexpr std::size_t kPorts = 7, kPortFrames = 3;
 
 // kOneBlockCycles: of an element of each child, from the last word to the last of the results, but
 // for kTreeCycles, of a quick operation and of a sum of floats, and up to kPhaseCycles more.
-// kRoundsTogether: of so many rounds of contributions at once, one is worked off at once.
+// kOneByOneCycles: more, if contributions that come at once are worked off one after the other.
+// kRoundsTogether: of so many rounds of contributions at once, one is worked off at once; 0: none.
 
 #ifdef CARILLON_RTL_WIDE
 using SwitchModule = WideSwitchRtl;
@@ -38,22 +39,21 @@ inline constexpr std::uint64_t kTreeCycles = 2 * 4 + 4, kFloatTreeCycles = 8 * 4
 inline constexpr std::uint64_t kRoundsTogether = 16;
 #elif defined(CARILLON_RTL_CHIP)
 using SwitchModule = ChipSwitchRtl;
-inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
+inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBytes = 1024;
 inline constexpr std::size_t kLongestFrame = 1518;
 inline constexpr std::uint64_t kFrames = 2000;  // of a test
 // A word is reduced when its turn in four cycles comes.
-inline constexpr std::uint64_t kOneBlockCycles = 83, kPhaseCycles = 3;
-inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24;
-inline constexpr std::uint64_t kBurstPacketCycles = 927;
-// A port has its next packet ready later than with more frames.
-inline constexpr std::uint64_t kRoundsTogether = 128;
+inline constexpr std::uint64_t kOneBlockCycles = 99, kPhaseCycles = 3;
+inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 24;
+inline constexpr std::uint64_t kBurstPacketCycles = 690;
+inline constexpr std::uint64_t kRoundsTogether = 0;
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
 inline constexpr std::size_t kLongestFrame = 8272;
 inline constexpr std::uint64_t kFrames = 5000;
 inline constexpr std::uint64_t kOneBlockCycles = 36, kPhaseCycles = 0;
-inline constexpr std::uint64_t kTreeCycles = 2 * 3, kFloatTreeCycles = 8 * 3;
+inline constexpr std::uint64_t kTreeCycles = 2 * 3, kFloatTreeCycles = 8 * 3, kOneByOneCycles = 0;
 // Of a packet of a burst: on the wire it has 186 words.
 inline constexpr std::uint64_t kBurstPacketCycles = 190;
 inline constexpr std::uint64_t kRoundsTogether = 16;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What comes in at a port: Frames frames, one after the other (sw_parser), each checked as it comes
-// (sw_check). The reader has the first of them; behind it others come in, and are checked.
+// What comes in at a port, or at several (sw_gather): Frames frames, one after the other (sw_parser), each
+// checked as it comes (sw_check). The reader has the first of them; behind it others come in, and are
+// checked. from_o is the port that the reader's came to, as s_from_i had it with its last word.
 //
 // soon_o and checked_o, authentic_o, packet_o are of the reader's frame (sw_check), until done_i, one
 // cycle, or until it is stored: after store_i, one cycle, operand_o are the words of the packet's
 // operand, one a cycle in which writes_o is 1, number write_at_o, to the last one, in which last_o is
 // 1. Else the reader reads what it likes: while reads_i is 1, word_o is the word word_at_i of two
 // cycles before, of those in which read_i is 1. again_i: all are checked again.
-module sw_port
+module sw_inlet
   import sw_switch_pkg::*;
 #(
   parameter int unsigned Frames = 3,
@@ -27,6 +28,7 @@ module sw_port
   input  word_t                 s_data_i,
   input  logic [WordBytes-1:0]  s_keep_i,
   input  logic                  s_last_i,
+  input  logic [7:0]            s_from_i,
   input  logic [15:0]           patience_i,
   output logic                  overrun_o,
   input  job_entry_t [Jobs-1:0] jobs_i,
@@ -35,6 +37,7 @@ module sw_port
   output logic                  checked_o,
   output logic                  authentic_o,
   output packet_t               packet_o,
+  output logic [7:0]            from_o,
   input  logic                  done_i,
   input  logic                  store_i,
   output logic                  writes_o,
@@ -57,6 +60,7 @@ module sw_port
   at_t in_q, check_q, out_q;
   logic [Frames-1:0] ready, overruns, valid, likely, settled, checked_q, authentic_q;
   packet_t [Frames-1:0] packets;
+  logic [Frames-1:0][7:0] from_q;
   word_at_t [Frames-1:0] received;
   word_t [Frames-1:0] words;
   logic done, checks_read, checks, is_authentic, soon;
@@ -100,6 +104,7 @@ module sw_port
   assign s_ready_o = ready[in_q];
   assign overrun_o = overruns[in_q];
   assign packet_o = packets[out_q];
+  assign from_o = from_q[out_q];
   assign word_o = words[out_q];
   assign checked_o = checked_q[out_q];
   assign authentic_o = authentic_q[out_q];
@@ -150,19 +155,26 @@ module sw_port
       end
     end
   end
-  always_ff @(posedge clk_i) if (checks) authentic_q[check_q] <= is_authentic;
+  always_ff @(posedge clk_i) begin
+    if (!checked_q[check_q]) authentic_q[check_q] <= is_authentic;  // what it is when that is known stays
+    if (s_valid_i && s_ready_o && s_last_i && !overrun_o) from_q[in_q] <= s_from_i;
+  end
 
   assign writes_o = stores_q;
   assign write_at_o = write_at_q;
   assign last_o = write_at_q == last_at_q;
   assign store_read = !valid_q || stores_q;
 
+  // Of one frame alone, the next is not checked in the cycle after this one's end.
+  logic ends;
+  assign ends = !checked_o || (Frames > 1 && done);
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {stores_q, read_valid_q, valid_q} <= '0;
     end else begin
       stores_q <= store_i || (stores_q && !last_o);
-      if (!checked_o || done) begin
+      if (ends) begin
         {read_valid_q, valid_q} <= '0;
       end else if (store_read) begin
         {read_valid_q, valid_q} <= {1'b1, read_valid_q};
@@ -170,7 +182,7 @@ module sw_port
     end
   end
   always_ff @(posedge clk_i) begin
-    if (!checked_o || done) begin
+    if (ends) begin
       store_at_q <= word_at_t'(HeadWords);
     end else if (store_read) begin
       store_at_q <= store_at_q + 1'b1;
