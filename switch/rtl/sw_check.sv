@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of a port: whether a packet was made with the key of the job that it names. Each port has its own,
+// Of an inlet: whether a packet was made with the key of the job that it names. Each has its own,
 // so that packets that come at once are checked at once.
 //
 // A packet is looked at as soon as its head is there (packet_valid_i), and its tag is made while the

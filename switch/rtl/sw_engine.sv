@@ -482,6 +482,12 @@ module sw_engine
   assign unused_bits = ^{found_q.group_at, found_q.ports, found_q.job_found, found_q.others,
       control_index_i, headers_i};
 
+  a_record_stays_until_it_is_taken :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) control_valid_i && !control_ready_o |=>
+      control_valid_i && $stable(control_table_i) && $stable(control_index_i) &&
+      $stable(control_record_i));
+  busy_is_not_idle :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) is_busy_q == (state_q != StIdle));
   others_are_of_other_children :
   assert property (@(posedge clk_i) disable iff (!rst_ni) state_q == StRules && joined |->
       $countones(others_children_q) == 32'(others_count_q) && !has_child_twice_q);

@@ -9,7 +9,7 @@
 // behind its port itself. take_i is the
 // engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never in a cycle with
 // take_i, nor while busy_o is 1; again_o is 1 for the cycle of a write after which what was found, and
-// checked, counts no more.
+// checked, counts no more. With FastClock that is the cycle after write_i, until which the record stays.
 module sw_lookup
   import sw_protocol_pkg::MaxChildren;
   import sw_switch_pkg::*;

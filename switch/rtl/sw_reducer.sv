@@ -244,12 +244,13 @@ module sw_reducer
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         phase_q <= '0;
+        steps <= 1'b0;
       end else begin
         phase_q <= steps ? '0 : phase_q + 1'b1;
+        steps <= phase_q == PhaseBits'(BeatCycles - 2) && !steps;
       end
     end
     always_ff @(posedge clk_i) {phase_1_q, phase_2_q} <= {phase_q, phase_1_q};
-    always_ff @(posedge clk_i) steps <= phase_q == PhaseBits'(BeatCycles - 2);
     assign stepped = phase_q == '0;
 
     sw_reduce_shared #(
@@ -320,7 +321,7 @@ module sw_reducer
   starts_when_ready :
   assert property (@(posedge clk_i) disable iff (!rst_ni) start_i |-> ready_o);
   takes_when_nothing_comes :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> idle_o && !taking_q);
+  assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> begun_q == written_q && !taking_q);
   words_fit :
   assert property (@(posedge clk_i) disable iff (!rst_ni) start_i |->
       reduced_words_i != '0 && 32'(reduced_words_i) <= OperandWords && present_i != '0);

@@ -91,7 +91,7 @@ module sw_sender
   localparam int unsigned TagEndCycles = 4 * TagWordCycles + 1;
   localparam bit StartsEarly = TagEndCycles < TagWordAt + 2;
 
-  // To be reduced, or to be taken from a port.
+  // To be reduced, or to be taken from an inlet.
   answer_t first_q;
   logic first_valid_q, first_free_q, may_begin_q, begun_q, begins, first_over;
   total_t results_at_q, results_at;  // of all results, those before this one's
@@ -446,6 +446,9 @@ module sw_sender
   end
   assign word_taken = (taken | ~to_q) == '1;
 
+  what_is_free_is_not_valid :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) {first_free_q, second_free_q, third_free_q} ==
+      ~{first_valid_q, second_valid_q, third_valid_q});
   tag_is_there_in_time :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
       third_lacks_tag_q && !raw |-> send_at <= word_at_t'(TagWordAt));

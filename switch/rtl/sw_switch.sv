@@ -8,7 +8,7 @@
 // together with the one whose turn it is. Of a port whose next frame is begun, taken_o is 1 for one cycle:
 // what the switch does, and counts, is as if one came after the other, those of one cycle in the order of
 // the ports. All that they make the switch send leaves before what later ones do. No port's input waits for
-// another's.
+// another's, but with a full queue for those of the same inlet.
 //
 // With QueueWords each port has a queue (sw_queue) before that, and there may be fewer Inlets than ports:
 // then each has the frames of several queues in turn (sw_gather), and none is begun together with others.
@@ -19,6 +19,9 @@
 // the protocol makes good. So switches may be connected with each other in any way. With a patience
 // without end (all ones) an input waits for the engine, and two switches with links between them for
 // each other for ever: only senders that never wait for this switch may have that.
+//
+// A record is taken when control_valid_i and control_ready_o are 1, and stays until then; with FastClock
+// control_ready_o is 0 while none is offered.
 //
 // A port leads to the processor beside the switch, which loads the tables (sw_lookup), and gets what
 // is for the switch, and is no contribution, result or refusal.
@@ -83,6 +86,9 @@ module sw_switch
   if (Inlets < 1 || Inlets > Ports || (Inlets < Ports && QueueWords == 0)) begin : g_bad_inlets
     $error("each port has an inlet, or a queue and part of an inlet");
   end
+  if (FastClock > 1) begin : g_bad_clock
+    $error("FastClock is 0 or 1");
+  end
   if (LongestFrame < HeadBytes + OperandBytes || LongestFrame > FrameBytes) begin : g_bad_longest
     $error("the longest frame has room for an operand");
   end
@@ -117,7 +123,7 @@ module sw_switch
       sw_queue #(
         .Words(QueueWords),
         .LongestFrame(LongestFrame),
-        .WholeFrames(Inlets < Ports ? 1 : 0)
+        .WholeFrames(port + Inlets < Ports || port >= Inlets ? 1 : 0)  // if others have the inlet, too
       ) u_queue (
         .clk_i,
         .rst_ni,

@@ -197,7 +197,7 @@ package sw_switch_pkg;
     logic [2:0]             op;
     logic [1:0]             element;
     logic [MaxChildren-1:0] present;
-    logic                   takes;       // the port's operand becomes the slot's result
+    logic                   takes;       // the inlet's operand becomes the slot's result
     logic                   seals;       // with a tag
     logic                   writes_tag;  // it is the slot's
   } answer_t;
