@@ -37,11 +37,14 @@ module sw_forward_table
   for (genvar i = 0; i < Entries; ++i) begin : g_entry
     assign names_entry[i] = EntryBits'(index_i) == EntryBits'(i);
   end
-  if (FastClock != 0) begin : g_earlier
-    always_ff @(posedge clk_i) is_entry <= names_entry;
-  end else begin : g_now
-    assign is_entry = names_entry;
-  end
+  sw_delay #(
+    .Width (Entries),
+    .Cycles(FastClock)
+  ) u_meant (
+    .clk_i,
+    .value_i(names_entry),
+    .value_o(is_entry)
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

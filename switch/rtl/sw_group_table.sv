@@ -88,11 +88,14 @@ module sw_group_table
   for (genvar i = 0; i < Groups; ++i) begin : g_group
     assign names_group[i] = table_i == TableGroups && GroupBits'(index_i) == GroupBits'(i);
   end
-  if (FastClock != 0) begin : g_earlier
-    always_ff @(posedge clk_i) {is_job, is_group} <= {names_job, names_group};
-  end else begin : g_now
-    assign {is_job, is_group} = {names_job, names_group};
-  end
+  sw_delay #(
+    .Width (Jobs + Groups),
+    .Cycles(FastClock)
+  ) u_meant (
+    .clk_i,
+    .value_i({names_job, names_group}),
+    .value_o({is_job, is_group})
+  );
 
   // Children that cannot be are absent in all that comes of a group: of most there are no more.
   always_comb begin

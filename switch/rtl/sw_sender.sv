@@ -185,7 +185,7 @@ module sw_sender
     .storing_o,
     .busy_o         (reducer_busy),
     .take_i         (take_o),
-    .take_inlet_i    (take_inlet_o),
+    .take_inlet_i   (take_inlet_o),
     .start_i        (reduce_start),
     .ready_o        (reduce_ready),
     .slot_at_i      (first_q.slot_at[SlotAtBits-1:0]),
@@ -209,11 +209,14 @@ module sw_sender
   logic tag_valid, tag_runs, unused_soon;
   logic [63:0] tag;
   total_t results;  // words of a frame that are there, with its head
-  if (FastClock != 0) begin : g_results_later
-    always_ff @(posedge clk_i) results <= written - second_results_at_q + total_t'(HeadWords);
-  end else begin : g_results_now
-    assign results = written - second_results_at_q + total_t'(HeadWords);
-  end
+  sw_delay #(
+    .Width (TotalBits),
+    .Cycles(FastClock)
+  ) u_results (
+    .clk_i,
+    .value_i(written - second_results_at_q + total_t'(HeadWords)),
+    .value_o(results)
+  );
 
   sw_tagger #(
     .WordCycles(TagWordCycles)

@@ -44,7 +44,7 @@ inline constexpr std::size_t kLongestFrame = 1518;
 inline constexpr std::uint64_t kFrames = 2000;  // of a test
 // A word is reduced when its turn in four cycles comes.
 inline constexpr std::uint64_t kOneBlockCycles = 89, kPhaseCycles = 3;
-inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 26;
+inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 24;
 inline constexpr std::uint64_t kBurstPacketCycles = 690;
 inline constexpr std::uint64_t kRoundsTogether = 0;
 #else
