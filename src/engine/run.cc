@@ -373,6 +373,7 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
                                             .peer = reader_of(channel),
                                             .number = number,
                                             .collective = collective_,
+                                            .strand = index_of(strand),
                                             .acknowledged = uses_[in.use].count > shm::kWindow});
     if (ref.offset == 0) return false;
     const bool times = is_long && engine.lending().write_is_due(is_streamed(strand));

@@ -303,6 +303,9 @@ class Run {
     clock.charge(Work::kPack);
   }
   void begin_measuring();
+  [[nodiscard]] std::uint32_t index_of(const Strand& strand) const {
+    return static_cast<std::uint32_t>(&strand - strands_.data());
+  }
   void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
                std::int64_t offset, std::int64_t length);
   void take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length);

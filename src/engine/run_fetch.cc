@@ -84,7 +84,7 @@ bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t numbe
                 const Landing& to, Received* received) {
   const int peer = plan_->uses[in.use].peer;
   net::Pair& pair = *team_->endpoint().peer(peer).remote;
-  const auto index = static_cast<std::size_t>(&strand - strands_.data());
+  const std::size_t index = index_of(strand);
   net::Fetch& fetch = fetches().of_strand(index);
   net::Exposure exposure;
   std::memcpy(&exposure, received->exposure, sizeof exposure);

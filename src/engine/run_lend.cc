@@ -165,9 +165,8 @@ std::int64_t Run::read_with(const Instruction& in, Strand& strand, std::uint64_t
 
 // Where the message that an instruction takes is read to, if it lands nowhere.
 Run::Lent& Run::place_of_lent(const Instruction& in, const Strand& strand) {
-  const auto place = in.action == Action::kWait
-                         ? in.dst.base - kBaseSlots
-                         : plan_->slot_bases + static_cast<std::size_t>(&strand - strands_.data());
+  const auto place =
+      in.action == Action::kWait ? in.dst.base - kBaseSlots : plan_->slot_bases + index_of(strand);
   if (lent_.size() <= place) lent_.resize(place + 1);
   return lent_[place];
 }

@@ -77,7 +77,7 @@ Status Run::begin_placed(const Instruction& in, const Strand& strand, const Part
   if (list_of(in, strand, part, placed.to)) parts = pair.parts_to_fill(placed.to);
   const bool in_place = parts.has_value();
   if (!in_place) {
-    const auto index = static_cast<std::size_t>(&strand - strands_.data());
+    const std::size_t index = index_of(strand);
     const auto piece = fetches().landing(plan_->slot_bases + index, announcement.bytes);
     if (!piece.ok()) return piece.status();
     placed.to.assign(1, piece.value());
@@ -97,8 +97,7 @@ bool Run::receive_placed(const Instruction& in, const Strand& strand, const Part
                          Received* received) {
   const int peer = plan_->uses[in.use].peer;
   net::Pair& pair = *team_->endpoint().peer(peer).remote;
-  net::Placed& placed =
-      fetches().placed_of_strand(static_cast<std::size_t>(&strand - strands_.data()));
+  net::Placed& placed = fetches().placed_of_strand(index_of(strand));
   if (placed.to.empty()) {
     if (team_->endpoint().gave_up(peer) != 0) {
       fail_given_up(peer);

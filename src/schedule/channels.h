@@ -24,6 +24,7 @@ struct Letter {
   bool present = false;   // put
   bool released = false;  // by every reader
   bool large = false;
+  std::size_t writer = 0;  // the strand that put it
   std::uint32_t put_op = 0;
   Payload payload = 0;
   std::int64_t length = 0;
@@ -35,6 +36,7 @@ struct Letter {
 /// A message of channel queue, cut into fragments that pass through the window one by one.
 struct Parcel {
   std::int64_t number = 0;
+  std::size_t writer = 0;  // the strand that sends it
   std::uint32_t send_op = 0;
   Payload payload = 0;
   std::int64_t length = 0;

@@ -17,7 +17,11 @@ Workspace::~Workspace() = default;
 Result<RunStats> Machine::run() {
   Status status = check_team_call(call_);
   if (!status.ok()) return status;
-  begin_run();
+  random_.seed(options_.seed);
+  links_.begin(call_.shared.ranks, call_.limits);
+  aggregations_.clear();
+  ready_.clear();
+  stats_ = {};
   ranks_.resize(static_cast<std::size_t>(call_.shared.ranks));
   for (RankState& state : ranks_) state.begin();
   strands_.clear();
@@ -26,25 +30,6 @@ Result<RunStats> Machine::run() {
   }
   if (!status.ok()) return status;
   return run_ready();
-}
-
-Result<RunStats> Machine::run_again(std::uint64_t seed) {
-  options_.seed = seed;
-  begin_run();
-  stats_.stages = 1;
-  for (RankState& state : ranks_) {
-    state.begin_order();
-    begin_strands(state);
-  }
-  return run_ready();
-}
-
-void Machine::begin_run() {
-  random_.seed(options_.seed);
-  links_.begin(call_.shared.ranks, call_.limits);
-  aggregations_.clear();
-  ready_.clear();
-  stats_ = {};
 }
 
 Result<RunStats> Machine::run_ready() {
@@ -90,6 +75,7 @@ Status Machine::start_stage(Rank rank, std::span<const std::int64_t> learned) {
   for (std::size_t i = state.strands.size(); i < state.schedule->strands.size(); ++i) {
     state.strands.push_back(strands_.size());
     strands_.push_back({.rank = rank, .index = static_cast<std::int32_t>(i)});
+    state.large_in_use.push_back(0);
   }
   begin_strands(state);
   return memory_.begin_stage(rank, *state.schedule);
@@ -163,12 +149,14 @@ std::size_t Machine::take_ready() {
 }
 
 void Machine::wake(std::vector<std::size_t>& blocked) {
-  for (const std::size_t id : blocked) {
-    if (strands_[id].queued) continue;
-    strands_[id].queued = true;
-    ready_.push_back(id);
-  }
+  for (const std::size_t id : blocked) wake(id);
   blocked.clear();
+}
+
+void Machine::wake(std::size_t id) {
+  if (strands_[id].queued) return;
+  strands_[id].queued = true;
+  ready_.push_back(id);
 }
 
 Status Machine::run_strand(std::size_t id) {
@@ -269,8 +257,7 @@ std::string Machine::waits_for(const StrandState& strand) {
       return "waits for the window: " + message + " needs an earlier message released by its " +
              "readers (window " + std::to_string(call_.limits.window) + ")";
     case Block::kLargeSlot:
-      return "waits for one of the rank's " + std::to_string(call_.limits.large_slots) +
-             " large slots";
+      return "waits for one of its " + std::to_string(call_.limits.large_slots) + " large slots";
     case Block::kTurn: return "waits for its turn behind another strand";
     case Block::kNone: break;
   }
@@ -287,36 +274,6 @@ Status Machine::deadlock() {
   }
   if (blocked > kShown) text += "\n  and " + std::to_string(blocked - kShown) + " more";
   return {Code::kInternal, text};
-}
-
-namespace {
-
-// Of who asks only whether a run comes to its end.
-class NoMemory final : public Memory {
- public:
-  Status begin_stage(Rank, const Schedule&) override { return {}; }
-  Status copy(Site, std::span<const Piece>, std::span<const Piece>) override { return {}; }
-  Status reduce(Site, const Piece&, const Piece&, const Piece&) override { return {}; }
-  Status capture(Site, std::span<const Piece>, Payload*) override { return {}; }
-  Status arrive(Site, Payload) override { return {}; }
-  Status deliver(Site, std::span<const Piece>, Payload) override { return {}; }
-  Status combine(Payload, Payload) override { return {}; }
-  void follow(Payload, Payload) override {}
-  void discard(Payload) override {}
-  Status learn(Rank, Range, std::vector<std::int64_t>*) override { return {}; }
-};
-
-}  // namespace
-
-Status try_orders(const TeamCall& call, Workspace& workspace, std::uint64_t orders) {
-  NoMemory memory;
-  const Emit none;
-  Machine machine(call, none, memory, {.workspace = &workspace});
-  for (std::uint64_t seed = 1; seed <= orders; ++seed) {
-    Result<RunStats> run = machine.run_again(seed);
-    if (!run.ok()) return run.status();
-  }
-  return {};
 }
 
 Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory,

@@ -7,8 +7,9 @@
 // whole teams, so that the two cannot drift apart.
 //
 // Flow control is that of the guaranteed minimum: Limits::window messages per channel and
-// Limits::large_slots per rank. A schedule that finishes here finishes with more of both: channels
-// are FIFO by number, so that more room never takes a step away from anybody.
+// Limits::large_slots messages per strand. A schedule that finishes here finishes with more of
+// both: channels are FIFO by number, so that more room never takes a step away from anybody. Nor
+// does the order of execution matter: no strand takes from another what it waits for.
 #pragma once
 
 #include <cstdint>
@@ -114,19 +115,11 @@ struct RunStats {
   std::int64_t message_bytes = 0;
   std::int64_t reduced_bytes = 0;
   std::int32_t stages = 0;
-  /// Several strands of one rank competed for large slots, so that other orders of execution may
-  /// block where this one did not.
-  bool slots_contended = false;
 };
 
 /// Runs the call. The error says which rank, strand and op went wrong and why; of a deadlock, what
 /// each blocked strand waits for.
 Result<RunStats> run_team(const TeamCall& call, const Emit& emit, Memory& memory,
                           const RunOptions& options = {});
-
-/// Whether the call, one of a single stage whose run_team was the last one in this workspace and
-/// came to its end, does so in so many random orders, too. What bytes are is not looked at.
-/// Schedules that the run was given must still be there.
-Status try_orders(const TeamCall& call, Workspace& workspace, std::uint64_t orders);
 
 }  // namespace carillon

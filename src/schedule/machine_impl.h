@@ -41,7 +41,6 @@ struct StrandState {
   std::vector<OpenSlot> open;
   Block block = Block::kNone;
   bool queued = false;
-  bool puts_large = false;
 };
 
 // An aggregate that some leaders have not left.
@@ -70,8 +69,7 @@ struct RankState {
   // Per op, the waits whose slots end with it: the first, and of each wait the next, one more than
   // its index; 0 is none.
   std::vector<std::uint32_t> first_release, next_release;
-  std::int32_t large_in_use = 0;
-  std::vector<std::size_t> blocked_on_large;
+  std::vector<std::int32_t> large_in_use;  // by strand; those of earlier stages count
   Bases sent, received;
   std::int64_t aggregates = 0;  // that it has left
 
@@ -80,13 +78,9 @@ struct RankState {
     stage = 0;
     strands.clear();
     running = 0;
+    large_in_use.clear();
     sent.clear();
     received.clear();
-    begin_order();
-  }
-  void begin_order() {
-    large_in_use = 0;
-    blocked_on_large.clear();
     aggregates = 0;
   }
 };
@@ -111,11 +105,8 @@ class Machine {
   }
 
   Result<RunStats> run();
-  /// The same schedules once more, in another order. They must be of one stage.
-  Result<RunStats> run_again(std::uint64_t seed);
 
  private:
-  void begin_run();
   Result<RunStats> run_ready();
   void begin_strands(RankState& state);
   Status start_stage(Rank rank, std::span<const std::int64_t> learned);
@@ -124,6 +115,7 @@ class Machine {
   Status run_strand(std::size_t id);
   std::size_t take_ready();
   void wake(std::vector<std::size_t>& blocked);
+  void wake(std::size_t id);
 
   // Each does the op and sets *block if it cannot yet.
   Status step(std::size_t id, Block* block);
@@ -143,7 +135,7 @@ class Machine {
   Status pass(Link& link, std::int64_t* turn);
 
   bool take_large_slot(std::size_t id);
-  void give_large_slot(Rank rank);
+  void give_large_slot(std::size_t id);
   [[nodiscard]] bool is_large_fragment(const Parcel& parcel, std::int64_t fragment) const;
   void finish_op(StrandState& strand);
   void release(StrandState& strand, std::uint32_t op);
@@ -157,6 +149,10 @@ class Machine {
   std::int64_t number_of(const StrandState& strand, const Message& message, bool outgoing) const;
   RankState& rank_of(const StrandState& strand) {
     return ranks_[static_cast<std::size_t>(strand.rank)];
+  }
+
+  std::int32_t& large_in_use(const StrandState& strand) {
+    return rank_of(strand).large_in_use[static_cast<std::size_t>(strand.index)];
   }
 
   [[nodiscard]] std::string where(const StrandState& strand) const;

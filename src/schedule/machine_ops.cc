@@ -43,11 +43,8 @@ Status Machine::execute(std::size_t id, const Op& op, Block* block) {
     return error(strand, "send/recv and put/wait are both used between these two ranks");
   }
   Status status = transfer(id, op, *link, block);
-  if (*block == Block::kLargeSlot) {
-    rank_of(strand).blocked_on_large.push_back(id);
-  } else if (*block != Block::kNone) {
-    link->blocked.push_back(id);
-  }
+  // One that waits for a large slot is woken by the end of its own message.
+  if (*block != Block::kNone && *block != Block::kLargeSlot) link->blocked.push_back(id);
   return status;
 }
 
@@ -88,6 +85,7 @@ Status Machine::put(std::size_t id, Link& link, std::int64_t number, Block* bloc
   Status status = memory_.capture({strand.rank, strand.index}, src_, &letter.payload);
   if (!status.ok()) return at(strand, status);
   letter.present = true;
+  letter.writer = id;
   if (grouped) ++link.send_turn;
   letter.put_op = strand.pc;
   ++stats_.messages;
@@ -156,8 +154,11 @@ Status Machine::send(std::size_t id, Link& link, std::int64_t number, Block* blo
   const std::int64_t fragments = fragments_of(strand, total(src_));
   if (fragments == 0) return pass(link, &link.send_turn);
   if (link.parcels.empty() || link.parcels.back().number != number) {
-    Parcel parcel{
-        .number = number, .send_op = strand.pc, .length = total(src_), .fragments = fragments};
+    Parcel parcel{.number = number,
+                  .writer = id,
+                  .send_op = strand.pc,
+                  .length = total(src_),
+                  .fragments = fragments};
     Status status = memory_.capture({strand.rank, strand.index}, src_, &parcel.payload);
     if (!status.ok()) return at(strand, status);
     stats_.messages += parcel.fragments;
@@ -223,7 +224,7 @@ Status Machine::receive_fragments(std::size_t id, Link& link, Block* block) {
   StrandState& strand = strands_[id];
   Parcel& parcel = link.parcels.front();
   while (parcel.taken < parcel.sent) {
-    if (is_large_fragment(parcel, parcel.taken)) give_large_slot(link.writer);
+    if (is_large_fragment(parcel, parcel.taken)) give_large_slot(parcel.writer);
     ++parcel.taken;
     --link.in_flight;
   }
@@ -241,21 +242,15 @@ Status Machine::receive_fragments(std::size_t id, Link& link, Block* block) {
 }
 
 bool Machine::take_large_slot(std::size_t id) {
-  StrandState& strand = strands_[id];
-  RankState& state = rank_of(strand);
-  strand.puts_large = true;
-  for (const std::size_t other : state.strands) {
-    if (other != id && strands_[other].puts_large) stats_.slots_contended = true;
-  }
-  if (state.large_in_use >= call_.limits.large_slots) return false;
-  ++state.large_in_use;
+  std::int32_t& in_use = large_in_use(strands_[id]);
+  if (in_use >= call_.limits.large_slots) return false;
+  ++in_use;
   return true;
 }
 
-void Machine::give_large_slot(Rank rank) {
-  RankState& state = ranks_[static_cast<std::size_t>(rank)];
-  --state.large_in_use;
-  wake(state.blocked_on_large);
+void Machine::give_large_slot(std::size_t id) {
+  --large_in_use(strands_[id]);
+  if (strands_[id].block == Block::kLargeSlot) wake(id);
 }
 
 bool Machine::is_large_fragment(const Parcel& parcel, std::int64_t fragment) const {
@@ -270,7 +265,7 @@ void Machine::release(Link& link, std::int64_t number) {
   if (--letter.readers_left > 0) return;
   letter.released = true;
   memory_.discard(letter.payload);
-  if (letter.large) give_large_slot(link.writer);
+  if (letter.large) give_large_slot(letter.writer);
   Links::advance(link);
   wake(link.blocked);
 }

@@ -163,7 +163,7 @@ struct Limits {
   std::int64_t multicast_bytes = 65536;
   /// Switches reduce what the leaders of the nodes give them (aggregate).
   bool aggregates = true;
-  std::int32_t large_slots = 2;  ///< puts above inline_bytes a rank is guaranteed in flight
+  std::int32_t large_slots = 2;  ///< puts above inline_bytes a strand is guaranteed in flight
   /// Longest list that a put to another node takes as it is, without copying it together first;
   /// 1: none.
   std::int32_t gather_entries = 1;

@@ -10,9 +10,6 @@
 namespace carillon {
 namespace {
 
-// Orders tried when strands of one rank compete for large slots (see Verification::run).
-constexpr std::uint64_t kOrders = 8;
-
 // What output bytes [begin, begin + length) must be: bytes from `index` on of one rank's input, or
 // (from < 0) of the reduction over the first `operands` ranks.
 struct Expected {
@@ -95,12 +92,6 @@ class Verification {
     if (call_.shared.collective == Collective::kAllreduce) check_same_trees();
     report.status = status_;
     report.in_rank_order = in_rank_order_;
-    // Numbers and streams make the machine's outcome independent of the order of execution, with
-    // one exception: which of a rank's strands gets the last large slot.
-    if (report.ok() && report.stats.slots_contended) {
-      report.status = report.stats.stages > 1 ? try_stages(emit)
-                                              : try_orders(call_, *options_.workspace, kOrders);
-    }
     return report;
   }
 
@@ -188,17 +179,6 @@ class Verification {
                                             std::to_string(late) + " has entered it");
       return;
     }
-  }
-
-  // Other orders, of stages, which learn what memory holds. Of a single stage the bytes are those
-  // of the first run, in which all accesses were in order: only who waits for whom can differ.
-  Status try_stages(const Emit& emit) {
-    for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
-      SymbolicMemory memory(call_, inputs_);
-      Result<RunStats> run = run_team(call_, emit, memory, {.seed = seed});
-      if (!run.ok()) return run.status();
-    }
-    return {};
   }
 
   const TeamCall& call_;

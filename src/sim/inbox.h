@@ -82,7 +82,7 @@ class Inboxes {
   /// it can be read at `by`.
   std::optional<Arrived> take(Inbox* inbox, MessageKey key, std::int64_t by) {
     if (inbox->crowd) {
-      if (auto found = take_from_crowd(inbox->crowd.get(), key)) return found;
+      if (auto found = take_from_crowd(inbox->crowd.get(), key, by)) return found;
     }
     for (std::uint32_t* link = &inbox->first; *link != 0; link = &places_[*link].next) {
       if (places_[*link].key != key) continue;
@@ -138,7 +138,8 @@ class Inboxes {
     return is_new;
   }
 
-  [[nodiscard]] std::optional<Arrived> take_from_crowd(Inbox::Crowd* crowd, MessageKey key) const {
+  [[nodiscard]] std::optional<Arrived> take_from_crowd(Inbox::Crowd* crowd, MessageKey key,
+                                                       std::int64_t by) const {
     if (has_bit(key) && !crowd->bits.empty()) {
       std::uint64_t& word = crowd->bits[key.peer() / 64];
       const std::uint64_t bit = std::uint64_t{1} << key.peer() % 64;
@@ -150,7 +151,7 @@ class Inboxes {
     const auto row = crowd->others.lower_bound(key.value());
     if (row == crowd->others.end() || row->first != key.value()) return std::nullopt;
     const Arrived arrived = row->second;
-    crowd->others.erase(row);
+    if (arrived.time <= by) crowd->others.erase(row);
     return arrived;
   }
 

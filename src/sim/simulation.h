@@ -248,6 +248,7 @@ class Simulation {
   static void shift_peers(const Flight& flight, const Part& part);
   void run(std::uint32_t id);
   StrandState* next_strand(RankState* rank);
+  std::int64_t next_look(RankState* rank);
   bool take_core(std::uint32_t rank, std::int64_t ready);
   void leave_core(std::uint32_t rank);
   void wake_at(std::uint32_t id, std::int64_t time);

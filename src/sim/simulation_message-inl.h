@@ -109,10 +109,13 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
                                                                    : costs.put_copy_ps;
   const bool lent = is_lent(*strand, step);
   const auto& more = state_of(id).more;
-  // Once a channel has been short of room it is counted to the end (of a schedule in windows).
-  const bool credited =
-      step.credited != 0 || (more && !more->credits.empty() && step.kind != OpKind::kSend &&
-                             more->credits.contains(channel_key(id, *strand, step)));
+  // Once a channel has been short of room it is counted to the end (of a schedule in windows). What
+  // a rank's strands tell each other is not: they post in any order, and places are counted, while
+  // the window is by number.
+  const bool is_own = !to_all && !to_group && peer == id;
+  const bool is_counted = more && !more->credits.empty() && step.kind != OpKind::kSend &&
+                          more->credits.contains(channel_key(id, *strand, step));
+  const bool credited = !is_own && (step.credited != 0 || is_counted);
   if (!strand->posting) {
     if (credited && !take_credit(id, strand, step)) {
       strand->since = strand->ready;
@@ -374,6 +377,15 @@ void Simulation<kFull>::receive(const Event& event) {
   push(later);
 }
 
+// The rank will not look for a message before. Of several strands one may have been ready for some
+// time, and looks as of then.
+template <bool kFull>
+std::int64_t Simulation<kFull>::next_look(RankState* rank) {
+  const StrandState* const next = next_strand(rank);
+  if (next == nullptr) return now_;
+  return shares_cpu(*rank) ? std::min(next->ready, now_) : std::max(next->ready, now_);
+}
+
 // The reader can see it.
 template <bool kFull>
 void Simulation<kFull>::deliver(const Event& event) {
@@ -391,13 +403,9 @@ void Simulation<kFull>::deliver(const Event& event) {
   StrandState* const strand = find_strand(&state, [&](const StrandState& each) {
     return each.state == State::kNeedsMessage && each.key == key;
   });
-  if (strand == nullptr) {
-    const bool runs = !shares_cpu(state) && state.first.state == State::kReady;
-    const std::int64_t next_look = runs ? std::max(state.first.ready, now_) : now_;
-    return inboxes_.put(&state.inbox, key, arrived, next_look);
-  }
+  if (strand == nullptr) return inboxes_.put(&state.inbox, key, arrived, next_look(&state));
   if (shares_cpu(state) || cores_.are_shared()) {
-    inboxes_.put(&state.inbox, key, arrived, now_);
+    inboxes_.put(&state.inbox, key, arrived, next_look(&state));
     strand->ready = std::max(strand->ready, event.time);
     strand->state = State::kReady;
   } else if (subject.role == Role::kRequest) {

@@ -24,7 +24,7 @@
 #endif
 #define START 6 /* number of the first message: tags wrap during every scenario */
 #define NONE 255
-#define G 1 /* chunks that the oldest collective of each team is sure of */
+#define G 1 /* chunks that the oldest collective of each team, one strand here, is sure of */
 
 /* An op. */
 #define OUT_(c, n)  (1 + 8 * (c) + 64 * (n))

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "machine/costs.h"
+#include "machine/sheet.h"
 #include "support/paper_machine.h"
 #include "support/sim_job.h"
 
@@ -412,6 +413,33 @@ TEST(Simulator, ManyMessagesToEachRank) {
   const sim::Report whole = simulated(job.value(), paper(), options);
   EXPECT_EQ(windows.messages, std::int64_t{kRanks} * (kRanks - 1));
   EXPECT_EQ(windows.rank_ps, whole.rank_ps);
+}
+
+// Messages that wait for one strand while another, which has been ready for longer, looks.
+TEST(Simulator, ManyMessagesToSeveralStrands) {
+  constexpr Rank kRanks = 256;
+  const std::vector<std::int64_t> bytes(kRanks, 8);
+  const Result<sim::Job> job =
+      sim_job(*find_algorithm("alltoallv.pairwise"),
+              {.collective = Collective::kAlltoallv, .ranks = kRanks},
+              {.nodes = predict::even_nodes(kRanks, 4)}, {}, {bytes, bytes, bytes, bytes});
+  ASSERT_TRUE(job.ok());
+  const machine::Machine machine = machine::load("edr").value();
+  for (const std::int64_t skew_us : {0, 1, 5, 20}) {
+    EXPECT_EQ(simulated(job.value(), machine, {.skew_ps = skew_us * 1000 * kNs}).messages,
+              std::int64_t{kRanks} * (kRanks - 1));
+  }
+}
+
+// The strands of a group's part end in an order of their own.
+TEST(Simulator, StrandsThatJoinNeedNoRoom) {
+  constexpr Rank kRanks = 32;
+  const std::vector<std::int64_t> bytes(kRanks, 8);
+  const Result<sim::Job> job = sim_job(
+      *find_algorithm("alltoallv.merged"), {.collective = Collective::kAlltoallv, .ranks = kRanks},
+      {.nodes = predict::even_nodes(kRanks, 16)}, {}, {bytes, bytes, bytes, bytes});
+  ASSERT_TRUE(job.ok());
+  EXPECT_GT(simulated(job.value(), machine::load("edr").value()).latency_ps, 0);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 //
 // alltoall.pairwise: in step i every rank puts a block to the rank i after it and takes one from
 // the rank i before it: as much leaves a node in a step as comes to it. Short blocks are all put
-// before the first wait; long ones are put by a strand of their own. In place every rank exchanges
-// in step i with the ranks i after and i before it: both blocks are put before what comes takes
-// their places.
+// before the first wait; long ones are put by strands of their own (common/pairwise.h: between
+// nodes in several steps at once). In place every rank exchanges in step i with the ranks i after
+// and i before it: both blocks are put before what comes takes their places.
 //
 // Source: the textbook pairwise exchange.
 //
@@ -17,6 +17,8 @@
 //
 // Cost: (P-1) (alpha + n beta), n: one block.
 // Restrictions: none.
+#include "algorithms/common/pairwise.h"
+
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
 #include "algorithms/common/vrank.h"
@@ -38,13 +40,12 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     const Message m = b.wait(peer, s.length);
     b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
   };
-  // Of all others in turn, from the one after the rank on, or from the one before it back.
-  const auto for_each_step = [&](int direction, auto body) {
-    for (const Rank step : b.steps(ranks - 1)) {
-      const Rank peer = wrap(rank + direction * (step + 1), ranks);
+  const auto whole = [&](auto body) {
+    return [&, body](Rank peer) {
       b.segments(blocks[peer].length, segment, [&](Range s) { body(peer, s); });
-    }
+    };
   };
+  const auto keep = [&] { b.copy(b.output(blocks[rank]), b.input(blocks[rank])); };
   // Of the ranks equally far after and before this one; body(after, before, segment). Of blocks
   // of one length: those of groups with weights are never in place.
   const auto for_each_distance = [&](auto body) {
@@ -74,10 +75,13 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     return;
   }
   if (staged) b.enter_staged();
-  for_each_step(1, put);
-  if (!is_short) b.strand();
-  b.copy(b.output(blocks[rank]), b.input(blocks[rank]));
-  for_each_step(-1, take);
+  if (is_short) {
+    for (const Rank step : b.steps(ranks - 1)) whole(put)(wrap(rank + step + 1, ranks));
+    keep();
+    for (const Rank step : b.steps(ranks - 1)) whole(take)(wrap(rank - step - 1, ranks));
+  } else {
+    pairwise_steps(call, b, whole(put), keep, whole(take));
+  }
   if (staged) b.leave();
 }
 

@@ -55,7 +55,8 @@ Pool::Chunk* Pool::grow(Ring& ring, const Letter& wanted) {
   if (wanted.endpoint->done() + 1 != wanted.collective) return nullptr;
   const auto held = [&](Chunk& chunk) {
     return chunk.letter.endpoint == wanted.endpoint && chunk.letter.acknowledged &&
-           chunk.letter.collective <= wanted.collective && busy(chunk);
+           chunk.letter.strand == wanted.strand && chunk.letter.collective <= wanted.collective &&
+           busy(chunk);
   };
   if (wanted.acknowledged &&
       std::count_if(ring.chunks.begin(), ring.chunks.end(), held) >= guaranteed_) {

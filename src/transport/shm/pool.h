@@ -7,9 +7,9 @@
 //
 // A chunk is free when its message is released; nobody frees it. If others hold the whole pool, it
 // grows for the oldest collective of each team, so that none can starve another: by a chunk for
-// every message that the readers release only at the end of the collective, and by `guaranteed`
-// chunks for those they acknowledge one by one. (Later collectives can wait: the oldest does not
-// wait for them.)
+// every message that the readers release only at the end of the collective, and for each of its
+// strands by `guaranteed` chunks for those they acknowledge one by one. (Later collectives can
+// wait: the oldest does not wait for them.)
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ class Pool {
     std::int32_t peer = 0;         ///< the reader, kToAll or kToDomain
     std::uint64_t number = 0;
     std::uint64_t collective = 0;
+    std::uint32_t strand = 0;   ///< of the collective, that puts it
     bool acknowledged = false;  ///< readers tell the release of this very message
   };
 
