@@ -140,7 +140,7 @@ class Run {
     /// Messages of the current send or recv already moved; aggregate: its ticket, from 1 on.
     std::int64_t stream = 0;
     int read_ahead = 0;  // lent messages that have landed before their wait
-    bool lends = false;  // the current send
+    bool lends = false;  // the current send: its readers read where its bytes are
     bool finished = false;
   };
   struct Use {
@@ -202,7 +202,7 @@ class Run {
   template <typename Clock>
   bool write_message(const Instruction& in, Strand& strand, const Part& part, Clock& clock);
   template <typename Clock>
-  bool write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
+  bool write_remote(const Instruction& in, Strand& strand, shm::Peer& peer, const Part& part,
                     Clock& clock);
   bool end();
   bool takes_lists(int rank);
@@ -230,10 +230,7 @@ class Run {
   net::Fetches& fetches();
   [[nodiscard]] std::span<std::byte> extent_of(std::span<std::byte> bytes, const Operand& operand,
                                                const Strand& strand) const;
-  std::optional<net::Exposure> exposure_of(const Instruction& in, const Strand& strand,
-                                           const Part& part);
-  Result<wire::Piece> fetch_to(const Landing& to, std::size_t place, std::uint64_t length,
-                               bool* in_place);
+  std::optional<net::Exposure> exposure_of(const Instruction& in, Strand& strand, const Part& part);
   template <typename Clock>
   bool write_placed(const Instruction& in, const Strand& strand, shm::Peer& peer, const Part& part,
                     Clock& clock);
@@ -242,7 +239,12 @@ class Run {
   Status begin_placed(const Instruction& in, const Strand& strand, const Part& part,
                       const Received& received, net::Placed& placed);
   bool stood_in(std::size_t put);
-  Result<bool> fill(net::Pair& pair, const net::Exposure& exposure, net::Fetch& fetch);
+  [[nodiscard]] std::uint64_t taken_with(const Instruction& in, const Landing& to,
+                                         std::uint64_t behind) const;
+  bool begin_fetch(const Instruction& in, const Strand& strand, const Landing& to,
+                   const net::Exposure& exposure, net::Fetch& fetch);
+  Result<bool> fill(net::Pair& pair, net::Fetch& fetch, std::uint64_t bytes, bool more);
+  [[nodiscard]] bool is_fetching(const Strand& strand) const;
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
   [[nodiscard]] bool lasts(const Instruction& in) const;

@@ -12,8 +12,8 @@
 namespace carillon {
 
 template <typename Clock>
-bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& peer,
-                       const Part& part, Clock& clock) {
+bool Run::write_remote(const Instruction& in, Strand& strand, shm::Peer& peer, const Part& part,
+                       Clock& clock) {
   if (!team_->endpoint().pair_line_free(peer, part.number)) return false;
   net::Pair& pair = *peer.remote;
   const bool two_sided = sends(in);
@@ -54,10 +54,8 @@ bool Run::write_remote(const Instruction& in, const Strand& strand, shm::Peer& p
   return true;
 }
 
-template bool Run::write_remote(const Instruction&, const Strand&, shm::Peer&, const Part&,
-                                NoClock&);
-template bool Run::write_remote(const Instruction&, const Strand&, shm::Peer&, const Part&,
-                                LapClock&);
+template bool Run::write_remote(const Instruction&, Strand&, shm::Peer&, const Part&, NoClock&);
+template bool Run::write_remote(const Instruction&, Strand&, shm::Peer&, const Part&, LapClock&);
 
 std::uint64_t Run::header_of(std::uint64_t number, std::uint8_t kind) const {
   return shm::make_header(static_cast<std::uint32_t>(number), team_->endpoint().lag(collective_),

@@ -57,8 +57,9 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
     if (received.exposure != nullptr || received.lent != 0) {
       Landing landing{.bytes = {}, .extent = {}, .part = {number, offset, length}};
       if (in.piece_count == 0) {
-        landing.bytes = {at(in.dst, strand) + offset, static_cast<std::size_t>(length)};
-        landing.extent = extent_of(landing.bytes, in.dst, strand);
+        std::byte* const whole = at(in.dst, strand);
+        landing.bytes = {whole + offset, static_cast<std::size_t>(length)};
+        landing.extent = extent_of({whole, static_cast<std::size_t>(total)}, in.dst, strand);
       }
       const bool there = received.lent != 0 ? read_lent(in, strand, number, landing, &received)
                                             : fetch(in, strand, number, landing, &received);
@@ -81,6 +82,12 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
   }
   strand.stream = 0;
   strand.read_ahead = 0;
+  if (is_fetching(strand)) {
+    fail(Status(Code::kMismatch, "rank " + std::to_string(channel.peer) + " sent rank " +
+                                     std::to_string(team_->rank()) +
+                                     " other messages than its first one said"));
+    return false;
+  }
   return true;
 }
 

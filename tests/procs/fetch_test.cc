@@ -113,6 +113,42 @@ TEST_F(Fetch, OfAnAlltoallvOnlyTheOwnBlockIsCopied) {
   });
 }
 
+// The messages of a stream stand one behind the other, and a get takes several, also a last one
+// that is too short for a get of its own. To and from places in the middle of buffers.
+TEST_F(Fetch, AStreamIsGotInLongPieces) {
+  constexpr int kRanks = 3;
+  constexpr std::size_t kBlock = (1 << 20) + (3 << 16), kGap = 24;
+  run(kRanks, "", [](crl_team_h team, int rank, const auto& work) {
+    std::vector<std::int64_t> bytes, places;
+    for (std::size_t i = 0; i < kRanks; ++i) {
+      bytes.push_back(kBlock + 100);
+      places.push_back(static_cast<std::int64_t>(kGap + i * (kBlock + 100 + kGap)));
+    }
+    const std::size_t all = kRanks * (kBlock + 100 + kGap) + kGap;
+    for (int round = 0; round < 3; ++round) {
+      const auto in = bytes_of(rank, round, all);
+      std::vector<std::uint8_t> out(all, 0xee);
+      const Work before = work();
+      expect_ok(crl_alltoallv(team, in.data(), bytes.data(), places.data(), out.data(),
+                              bytes.data(), places.data()));
+      constexpr std::size_t kGets =
+          (kBlock + 100 + net::Fetch::kGetBytes - 1) / net::Fetch::kGetBytes;
+      EXPECT_EQ(work().gets - before.gets, kGets * (kRanks - 1));
+      EXPECT_LT(work().copied_bytes - before.copied_bytes, kBlock + 100 + 4 * kSmall);
+      for (int from = 0; from < kRanks; ++from) {
+        const auto theirs = bytes_of(from, round, all);
+        const auto at = static_cast<std::ptrdiff_t>(places[static_cast<std::size_t>(from)]);
+        const auto mine = theirs.begin() + places[static_cast<std::size_t>(rank)];
+        EXPECT_TRUE(std::equal(mine, mine + kBlock + 100, out.begin() + at))
+            << "from " << from << " to " << rank;
+        EXPECT_TRUE(std::all_of(out.begin() + at - kGap, out.begin() + at,
+                                [](std::uint8_t byte) { return byte == 0xee; }));
+      }
+      EXPECT_EQ(out.back(), 0xee);
+    }
+  });
+}
+
 // What a rank adds to is overwritten while others have yet to read it: it is copied. What it only
 // passes on is not.
 TEST_F(Fetch, SumsAreRight) {

@@ -19,6 +19,7 @@ namespace carillon::net {
 struct Exposure {
   wire::RemoteMemory at;
   std::uint64_t bytes = 0;
+  std::uint64_t behind = 0;  ///< so many more stand behind: of the stream's messages after this one
 };
 static_assert(sizeof(Exposure) <= shm::kInlineBytes);
 
