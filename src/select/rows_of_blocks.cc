@@ -18,6 +18,8 @@ constexpr Row among_leaders(std::int32_t nodes, std::string_view choice) {
 // The first row that holds and can do the problem (operator) wins.
 constexpr std::array kBlockRows = {
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allgather.hierarchical"},
+    // Received where they belong, several at once.
+    from_bytes(32 * kKiB, Row{kSingles, 256, kAnyBytes, "allgather.linear"}),
     Row{kSingles, 13, kAnyBytes, "allgather.flat"},
     // Six or seven such blocks, and then one of up to 56 bytes, go as a request's payload.
     Row{kSingles, 15, 56, "allgather.bruck:k=5"},
@@ -231,6 +233,7 @@ constexpr std::array kBlockRows = {
     Row{kCrowdedNodes, kFewRanks, kAnyBytes, "alltoall.pairwise"},
     Row{kCrowdedNodes, kAnyRanks, 64, "alltoall.bruck_resident"},
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
+    from_bytes(16 * kKiB, Row{kSingles, kAnyRanks, kAnyBytes, "alltoall.linear"}),
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise", kByModel},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},

@@ -40,6 +40,7 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     const Message m = b.wait(peer, s.length);
     b.copy(b.output(blocks[peer].sub(s)), b.slot(m, Range{0, s.length}));
   };
+  const Rank at_once = longest <= kStagedBytes ? 1 : steps_at_once(call);
   const auto whole = [&](auto body) {
     return [&, body](Rank peer) {
       b.segments(blocks[peer].length, segment, [&](Range s) { body(peer, s); });
@@ -49,10 +50,10 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
   // Of the ranks equally far after and before this one; body(after, before, segment). Of blocks
   // of one length: those of groups with weights are never in place.
   const auto for_each_distance = [&](auto body) {
-    for (const Rank step : b.steps(ranks / 2)) {
-      const Rank after = wrap(rank + step + 1, ranks), before = wrap(rank - step - 1, ranks);
+    in_lanes(b, ranks / 2, at_once, [&](Rank step) {
+      const Rank after = wrap(rank + step, ranks), before = wrap(rank - step, ranks);
       b.segments(longest, segment, [&](Range s) { body(after, before, s); });
-    }
+    });
   };
   const bool is_short = longest <= call.limits.inline_bytes && longest <= segment;
   // In place what comes overwrites what is to be put. Blocks that take longer to wait for than to
@@ -80,7 +81,7 @@ void emit_alltoall_pairwise(const Call& call, Builder& b) {
     keep();
     for (const Rank step : b.steps(ranks - 1)) whole(take)(wrap(rank - step - 1, ranks));
   } else {
-    pairwise_steps(call, b, whole(put), keep, whole(take));
+    pairwise_steps(call, b, at_once, whole(put), keep, whole(take));
   }
   if (staged) b.leave();
 }

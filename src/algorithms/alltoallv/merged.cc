@@ -109,7 +109,7 @@ class MergedBlocks {
     b_.phase("straight");
     b_.enter(call_, Members::all(call_.shared.ranks), b_.input({}), b_.output({}));
     pairwise_steps(
-        call_, b_,
+        call_, b_, steps_at_once(call_),
         [&](Rank to) {
           if (is_straight(to, sent(to).length)) b_.send(to, b_.input(sent(to)));
         },
