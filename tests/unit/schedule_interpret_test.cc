@@ -131,10 +131,8 @@ TEST(Interpret, StreamsSends) {
   ASSERT_FALSE(stuck.ok());
   EXPECT_EQ(stuck.status().message(),
             "deadlock:\n"
-            "  rank 0, strand 0, op 1 (send 1 #0 input[80+80]) waits for one of the rank's 2 large "
-            "slots\n"
-            "  rank 1, strand 0, op 1 (send 0 #0 input[0+80]) waits for one of the rank's 2 large "
-            "slots");
+            "  rank 0, strand 0, op 1 (send 1 #0 input[80+80]) waits for one of its 2 large slots\n"
+            "  rank 1, strand 0, op 1 (send 0 #0 input[0+80]) waits for one of its 2 large slots");
 }
 
 TEST(Interpret, ChecksItsArguments) {
