@@ -10,9 +10,14 @@
 // nothing is sent. m_own_o says which word of the head is
 // offered, if it is one that ports change (sw_outlet). The port is an AXI4-Stream
 // as sw_parser's is: what is offered stays until it is taken.
+//
+// With FastClock a word takes four cycles, and read_o is always 1: word_at_o stays until the word is taken,
+// and word_i may come three cycles after it.
 module sw_builder
   import sw_switch_pkg::*;
-(
+#(
+  parameter int unsigned FastClock = 0
+) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
   input  logic                 start_i,
@@ -45,10 +50,29 @@ module sw_builder
 
   assign head = head_i;
   assign rest = bytes_i - bytes_t'({read_q, 3'b0});
-  assign word_at_o = asked_q;
-  assign read_o = !valid_q || m_ready_i;
+  logic steps;  // what is asked for is read, and what is read is offered
+  if (FastClock != 0) begin : g_slowly
+    word_at_t at_q;  // of what is offered
+    logic [2:0] there_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        there_q <= '0;
+      end else begin
+        there_q <= steps ? '0 : {there_q[1:0], valid_q};
+      end
+    end
+    always_ff @(posedge clk_i) if (steps) at_q <= read_q;
+    assign word_at_o = at_q;
+    assign read_o = 1'b1;
+    assign m_valid_o = there_q[2];
+    assign steps = !valid_q || (there_q[2] && m_ready_i);
+  end else begin : g_a_word_a_cycle
+    assign word_at_o = asked_q;
+    assign read_o = steps;
+    assign m_valid_o = valid_q;
+    assign steps = !valid_q || m_ready_i;
+  end
 
-  assign m_valid_o = valid_q;
   assign m_own_o = own_q;
   assign m_data_o = in_head_q ? head_word_q : word_i;
   assign m_keep_o = keep_q;
@@ -80,7 +104,7 @@ module sw_builder
       read_valid_q <= 1'b0;
       valid_q <= 1'b0;
       asked_q <= '0;
-    end else if (read_o && (start_i || runs_q)) begin
+    end else if (steps && (start_i || runs_q)) begin
       runs_q <= 1'b1;
       read_valid_q <= 1'b1;
       valid_q <= read_valid_q;
@@ -89,7 +113,7 @@ module sw_builder
   end
 
   always_ff @(posedge clk_i) begin
-    if (read_o) begin
+    if (steps) begin
       read_q <= asked_q;
       for (int unsigned i = 0; i < HeadWords; ++i) is_head_q[i] <= asked_q == word_at_t'(i);
       own_q <= own;

@@ -47,12 +47,12 @@ module sw_combine_simple
   assign is_wide = operation_i.element inside {2'(TypeInt64), 2'(TypeFloat64)};
   assign is_float = operation_i.element inside {2'(TypeFloat32), 2'(TypeFloat64)};
 
-  // 1: sums, comparisons and logic, of all widths at once. A wide sum carries from half to half.
+  // 1: sums, comparisons and logic, of all widths at once. What a wide sum carries from half to half comes
+  // in a cycle later.
   logic [HalfBits:0] low_sum;
   logic [HalfBits-1:0] high_sum;
   assign low_sum = {1'b0, left_i[HalfBits-1:0]} + {1'b0, right_i[HalfBits-1:0]};
-  assign high_sum = left_i[LaneBits-1:HalfBits] + right_i[LaneBits-1:HalfBits] +
-      HalfBits'(is_wide && low_sum[HalfBits]);
+  assign high_sum = left_i[LaneBits-1:HalfBits] + right_i[LaneBits-1:HalfBits];
 
   logic [1:0] less, nan;
   always_comb begin
@@ -95,12 +95,14 @@ module sw_combine_simple
   source_e source_1_q;
   logic is_wide_1_q;
   logic [1:0] take_left_1_q, nan_1_q;
-  logic [LaneBits-1:0] computed_1_q, left_1_q, right_1_q;
+  logic [LaneBits-1:0] computed, computed_1_q, left_1_q, right_1_q;
+  logic carries_1_q;
 
   always_ff @(posedge clk_i) begin
     source_1_q <= source;
     is_wide_1_q <= is_wide;
     computed_1_q <= source == SourceSum ? {high_sum, low_sum[HalfBits-1:0]} : bitwise;
+    carries_1_q <= source == SourceSum && is_wide && low_sum[HalfBits];
     left_1_q <= left_i;
     right_1_q <= right_i;
     if (left_present_i && right_present_i) begin
@@ -115,11 +117,13 @@ module sw_combine_simple
   // 2: one of the operands, or what is computed.
   logic [LaneBits-1:0] result_d, nan_result;
   assign nan_result = is_wide_1_q ? Nan64 : {2{Nan32}};
+  assign computed = {computed_1_q[LaneBits-1:HalfBits] + HalfBits'(carries_1_q),
+      computed_1_q[HalfBits-1:0]};
 
   always_comb begin
     for (int unsigned half = 0; half < 2; ++half) begin
       if (source_1_q != SourceExtreme) begin
-        result_d[32*half+:32] = computed_1_q[32*half+:32];
+        result_d[32*half+:32] = computed[32*half+:32];
       end else if (nan_1_q[half]) begin
         result_d[32*half+:32] = nan_result[32*half+:32];
       end else begin

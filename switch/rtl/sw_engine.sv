@@ -6,7 +6,8 @@
 // same of other children (found_t's others), if this is what would come of them one after the other,
 // each new to a slot that is not complete. If not, they wait for their turn.
 //
-// found_i is taken in a cycle in which found_valid_i and take_o are 1, with its others; all of them are
+// found_i is taken in a cycle in which found_valid_i and take_o are 1, with its others, and with FastClock
+// stays until over_o is 1, one cycle; all of them are
 // checked, or will be in a few cycles: until then nothing comes of it. begun_o of the inlets whose
 // packets are worked off is 1 for one cycle then, and what comes of it is as if they came in the order
 // of the inlets; release_o of the others that wait. A frame is kept until done_o of its inlet is 1, one
@@ -48,6 +49,7 @@ module sw_engine
   input  logic                      found_valid_i,
   input  found_t                    found_i,
   output logic                      take_o,
+  output logic                      over_o,
   input  header_t [Inlets-1:0]       headers_i,  // of all inlets' packets
   input  logic [Inlets-1:0]          checked_i,
   input  logic [Inlets-1:0]          authentic_i,
@@ -80,6 +82,7 @@ module sw_engine
   input  logic [127:0]              key_i,
   output logic [GroupBits-1:0]      first_group_at_o,
   input  logic [Ports-1:0]          first_there_i,
+  output logic [GroupBits-1:0]      address_group_at_o,
   input  address_t [Ports-1:0]      first_i,
   input  logic [Children-1:0]       not_first_i,
   output logic                      touch_o,
@@ -93,18 +96,18 @@ module sw_engine
   localparam int unsigned SlotAtBits = GroupBits + $clog2(Slots);
   localparam int unsigned ChildBits = $clog2(Children);
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StIdle,
     StInit,   // a group's slots, and tables
     StSort,   // what is no packet of a known job
     StWeigh,  // its slot, and whose it is
     StJudge,  // with FastClock: what the tag makes of that
     StRules,  // of its slot
+    StAnswer, // with FastClock: what is to be sent
     StIssue   // its operand is stored from now on; what is to be sent is given away
   } state_e;
 
   state_e state_q, state_d;
-  logic is_busy_q;  // not StIdle: for what is wide
 
   // The packet, and what the tables know of it.
   found_t found_q;
@@ -153,24 +156,30 @@ module sw_engine
   assign child_o = header.child;
   assign touch_o = touches && state_q == StRules;
 
-  logic writes, sender_idle, sender_ready, write_tag, issues;
+  logic writes, record_waits, sender_idle, sender_ready, write_tag, issues;
   logic [SlotAtBits-1:0] tag_at;
   logic [63:0] tag;
   logic [Children-1:0] storing, child_bit, present_bit;
   if (FastClock != 0) begin : g_ready_later
     // Idle it stays, since nothing is taken while a record waits. That is taken a cycle after the write
-    // began: it stays for the tables that are far.
+    // began: it stays for the tables that are far. Of records that follow one another at once, nothing
+    // is taken between.
+    logic waits_q, taken_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        {writes, control_ready_o} <= '0;
+        {waits_q, taken_q, writes, control_ready_o} <= '0;
       end else begin
-        writes <= control_valid_i && !writes && !control_ready_o && state_q == StIdle && sender_idle;
+        waits_q <= control_valid_i && !writes && !control_ready_o;
+        writes <= waits_q && !writes && !control_ready_o && state_q == StIdle && sender_idle;
         control_ready_o <= writes;
+        taken_q <= control_ready_o;
       end
     end
+    assign record_waits = waits_q || writes || control_ready_o || taken_q;
   end else begin : g_ready_now
     assign control_ready_o = state_q == StIdle && sender_idle;
     assign writes = control_valid_i && control_ready_o;
+    assign record_waits = control_valid_i;
   end
   assign writes_o = writes;
 
@@ -238,77 +247,31 @@ module sw_engine
     end
   end
 
-  // What is sent: of a refusal, what it refuses, with another kind and a reason; or what the slot has
-  // sent, or will.
-  header_t slot_header;
+  // What is sent.
   answer_t answer;
-  assign slot_header = header_of(slot_next, group, header.slot);
-  always_comb begin
-    answer = '0;
-    answer.to = ToSource;
-    answer.header = header;
-    answer.targets = MaxPorts'(1);
-    answer.source = source;
-    answer.group_at = found_q.group_at;
-    answer.job_at = found_q.job_at;
-    answer.inlet = found_q.inlet;
-    answer.slot_at = 16'(slot_at);
-    answer.op = slot_next.op;
-    answer.element = slot_next.element;
-    answer.present = slot_next.present;
-    if (state_q == StSort) begin
-      if (packet.verdict == VerdictPacket) begin
-        answer.header.kind = KindRefuse;
-        answer.header.reason = ReasonUnknownJob;
-      end else begin
-        answer.to = ToPorts;
-        answer.bytes = packet.bytes;
-        answer.targets = MaxPorts'(ports);
-      end
-    end else if (action == ActRefuse) begin
-      answer.header.kind = KindRefuse;
-      answer.header.reason = reason;
-      answer.seals = 1'b1;
-    end else if (action == ActPassRefusal) begin
-      answer.to = ToChildren;
-      answer.header.child = 16'(AllChildren);
-      answer.all = 1'b1;
-      answer.seals = 1'b1;
-    end else begin
-      answer.header = slot_header;
-      answer.has_slot = 1'b1;
-      if (!slot_next.empty) answer.bytes = bytes_t'(operand_bytes(slot_header));
-      answer.to = group.root || header.kind == KindResult ? ToChildren : ToParent;
-      answer.all = answer.to == ToChildren;
-      unique case (action)
-        ActResendResult: begin
-          answer.to = ToChildren;
-          answer.all = 1'b0;
-          answer.targets = MaxPorts'(1) << header.child[$clog2(MaxChildren)-1:0];
-        end
-        ActResendPartial: begin
-          answer.to = ToParent;
-          answer.all = 1'b0;
-        end
-        ActTakeResult: begin
-          answer.takes = !slot_next.empty;
-          answer.writes_tag = 1'b1;
-        end
-        default: begin
-          answer.reduces = !slot_next.empty;
-          answer.seals = 1'b1;
-          answer.writes_tag = 1'b1;
-        end
-      endcase
-    end
-  end
+  sw_answer #(
+    .FastClock(FastClock)
+  ) u_make_answer (
+    .clk_i,
+    .found_i  (found_q),
+    .source_i (source),
+    .sorts_i  (state_q == StSort),
+    .action_i (action),
+    .reason_i (reason),
+    .slot_i   (slot_next),
+    .slot_at_i(16'(slot_at)),
+    .answer_o (answer)
+  );
 
   // One after the other, if no table is to be written.
   logic takes;
   state_e first_state;
-  // With FastClock a cycle later: what is taken does not depend on what others are ready for.
-  assign takes = found_valid_i && !control_valid_i &&
-      (state_q == StIdle || (FastClock == 0 && issues));
+  // With FastClock a cycle later: what is taken does not depend on what others are ready for. What is
+  // to be sent stays in answer_q then until the sender is done with it, and nothing else is before that.
+  assign takes = found_valid_i && !record_waits &&
+      (state_q == StIdle || (FastClock == 0 && issues)) &&
+      (FastClock == 0 || sender_ready || first_state == StWeigh);
+  assign over_o = issues;
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
   assign issues = state_q == StIssue && (!answers_q || sender_ready) &&
       (stores_q & storing) == '0;
@@ -324,10 +287,11 @@ module sw_engine
         end
       end
       StInit: if (!slots_busy && !tables_busy_i) state_d = StIdle;
-      StSort: state_d = StIssue;
+      StSort: state_d = FastClock != 0 ? StAnswer : StIssue;
       StWeigh: if (&weighed_q && is_checked) state_d = FastClock != 0 ? StJudge : StRules;
-      StJudge: state_d = StRules;
-      StRules: state_d = StIssue;
+      StJudge: if (sender_ready) state_d = StRules;
+      StRules: state_d = FastClock != 0 ? StAnswer : StIssue;
+      StAnswer: state_d = StIssue;
       default: if (issues) state_d = takes ? first_state : StIdle;
     endcase
   end
@@ -385,22 +349,35 @@ module sw_engine
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      is_busy_q <= 1'b0;
     end else begin
       state_q <= state_d;
-      is_busy_q <= state_d != StIdle;
     end
   end
 
+  if (FastClock != 0) begin : g_found_stays
+    assign found_q = found_i;
+  end else begin : g_found_goes
+    always_ff @(posedge clk_i) if (takes) found_q <= found_i;
+  end
+
+  // That of the cycle before StIssue.
+  sw_record #(
+    .Width($bits(answer_t))
+  ) u_answer (
+    .clk_i,
+    .takes_next_i(FastClock != 0 ? state_q inside {StSort, StRules} :
+        state_d inside {StSort, StRules}),
+    .value_i     (answer),
+    .value_o     (answer_q)
+  );
+
   always_ff @(posedge clk_i) begin
-    if (FastClock != 0 ? !is_busy_q : takes) found_q <= found_i;
     // What is known of a slot is known when what was to be sent of it has been sent.
     if (state_q != StWeigh || slot_busy) begin
       weighed_q <= '0;
     end else if (!(&weighed_q)) begin
       weighed_q <= weighed_q + 1'b1;
     end
-    if (state_q != StIssue) answer_q <= answer;  // that of the cycle before stays
     if (state_q == StSort) begin
       stores_q <= '0;
       stores_inlets_q <= '0;
@@ -468,6 +445,7 @@ module sw_engine
     .key_i,
     .first_group_at_o,
     .first_there_i,
+    .address_group_at_o,
     .first_i,
     .not_first_i,
     .lost_o,
@@ -479,15 +457,15 @@ module sw_engine
   );
 
   logic unused_bits;
-  assign unused_bits = ^{found_q.group_at, found_q.ports, found_q.job_found, found_q.others,
-      control_index_i, headers_i};
+  assign unused_bits = ^{found_q, packet, control_index_i, headers_i};
 
   a_record_stays_until_it_is_taken :
   assert property (@(posedge clk_i) disable iff (!rst_ni) control_valid_i && !control_ready_o |=>
       control_valid_i && $stable(control_table_i) && $stable(control_index_i) &&
       $stable(control_record_i));
-  busy_is_not_idle :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) is_busy_q == (state_q != StIdle));
+  found_stays_until_it_is_over :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) state_q inside {StSort, StWeigh, StJudge, StRules, StAnswer} |=>
+      $stable(found_q));
   others_are_of_other_children :
   assert property (@(posedge clk_i) disable iff (!rst_ni) state_q == StRules && joined |->
       $countones(others_children_q) == 32'(others_count_q) && !has_child_twice_q);

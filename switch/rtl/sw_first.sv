@@ -4,14 +4,17 @@
 //
 // A group's children are told one after the other, in the order of their numbers: clear_i, one cycle,
 // before the first of a group, and put_i, one cycle, for each that is behind this port, with its number
-// and its address; put_first_o if it is the first one. The group is scan_group_i. Two groups are read,
-// without a clock: there_o and address_o are the first child of group_at_i, if there is one, and own_*
-// that of own_group_at_i.
+// and its address; put_first_o if it is the first one. The group is scan_group_i. Groups are read
+// without a clock: there_o, if there is a first child of group_at_i, address_o, that of address_group_at_i,
+// and own_*, that of own_group_at_i.
+//
+// With FastClock scan_child_i and scan_address_i come a cycle later.
 module sw_first
   import sw_switch_pkg::*;
 #(
   parameter  int unsigned Groups = 4,
   parameter  int unsigned Children = 16,
+  parameter  int unsigned FastClock = 0,
   localparam int unsigned GroupBits = $clog2(Groups),
   localparam int unsigned ChildBits = $clog2(Children)
 ) (
@@ -25,6 +28,7 @@ module sw_first
   output logic                 put_first_o,
   input  logic [GroupBits-1:0] group_at_i,
   output logic                 there_o,
+  input  logic [GroupBits-1:0] address_group_at_i,
   output address_t             address_o,
   input  logic [GroupBits-1:0] own_group_at_i,
   output logic                 own_there_o,
@@ -52,10 +56,20 @@ module sw_first
       there_q[scan_group_i] <= 1'b1;
     end
   end
-  always_ff @(posedge clk_i) if (put_first_o) entries[scan_group_i] <= entry;
+  logic writes;
+  logic [GroupBits-1:0] write_at;
+  sw_delay #(
+    .Width (1 + GroupBits),
+    .Cycles(FastClock)
+  ) u_write (
+    .clk_i,
+    .value_i({put_first_o, scan_group_i}),
+    .value_o({writes, write_at})
+  );
+  always_ff @(posedge clk_i) if (writes) entries[write_at] <= entry;
 
   assign there_o = there_q[group_at_i];
-  assign address_o = entries[group_at_i].address;
+  assign address_o = entries[address_group_at_i].address;
   assign own_there_o = there_q[own_group_at_i];
   assign {own_child_o, own_address_o} = entries[own_group_at_i];
 

@@ -32,25 +32,28 @@ module sw_forward_table
   assign record = record_i[$bits(forward_entry_t)-1:0];
   assign unused_record = ^record_i[RecordBits-1:$bits(forward_entry_t)];
 
-  // Which entry is meant; with FastClock as it was a cycle before the write.
-  logic [Entries-1:0] is_entry, names_entry;
+  // Which entry is written; with FastClock from a register, as it enables what is wide.
+  logic [Entries-1:0] writes, named;
   for (genvar i = 0; i < Entries; ++i) begin : g_entry
-    assign names_entry[i] = EntryBits'(index_i) == EntryBits'(i);
+    assign named[i] = write_i && EntryBits'(index_i) == EntryBits'(i);
   end
-  sw_delay #(
-    .Width (Entries),
-    .Cycles(FastClock)
-  ) u_meant (
-    .clk_i,
-    .value_i(names_entry),
-    .value_o(is_entry)
-  );
+  if (FastClock != 0) begin : g_write_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        writes <= '0;
+      end else begin
+        writes <= named;
+      end
+    end
+  end else begin : g_write_now
+    assign writes = named;
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       for (int unsigned i = 0; i < Entries; ++i) entries_q[i].valid <= 1'b0;
-    end else if (write_i) begin
-      for (int unsigned i = 0; i < Entries; ++i) if (is_entry[i]) entries_q[i] <= record;
+    end else begin
+      for (int unsigned i = 0; i < Entries; ++i) if (writes[i]) entries_q[i] <= record;
     end
   end
 

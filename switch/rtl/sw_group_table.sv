@@ -5,7 +5,7 @@
 // administrator's key.
 //
 // A write is taken every cycle, and seen by readers a cycle later: who writes does so between packets. With
-// FastClock table_i and index_i are what they were in the cycle before.
+// FastClock it is seen two cycles later: table_i, index_i and record_i stay for a cycle after write_i.
 // Records lie in the low bits of record_i. What has been found is there a cycle later, a child, a parent and
 // a key without a clock. A group that is written anew keeps its children until those are written, too.
 //
@@ -79,23 +79,38 @@ module sw_group_table
   assign jobs_o = jobs_q;
   assign groups_o = groups_q;
 
-  // Which entry is meant; with FastClock as it was a cycle before the write.
-  logic [Jobs-1:0] is_job, names_job;
-  logic [Groups-1:0] is_group, names_group;
-  for (genvar i = 0; i < Jobs; ++i) begin : g_job
-    assign names_job[i] = table_i == TableJobs && JobBits'(index_i) == JobBits'(i);
+  // What is written; with FastClock from a register, as it enables what is wide.
+  typedef struct packed {
+    logic [Jobs-1:0]   job;
+    logic [Groups-1:0] group;
+    logic [Groups-1:0] untouched;
+    logic              child;
+    logic              scan;  // a group or a child
+  } writes_t;
+  writes_t named, writes;
+  always_comb begin
+    for (int unsigned i = 0; i < Jobs; ++i) begin
+      named.job[i] = write_i && table_i == TableJobs && JobBits'(index_i) == JobBits'(i);
+    end
+    for (int unsigned i = 0; i < Groups; ++i) begin
+      named.group[i] = write_i && table_i == TableGroups && GroupBits'(index_i) == GroupBits'(i);
+      named.untouched[i] = write_i && table_i == TableTouched &&
+          GroupBits'(index_i) == GroupBits'(i);
+    end
+    named.child = write_i && table_i == TableChildren;
+    named.scan = write_i && table_i inside {TableGroups, TableChildren};
   end
-  for (genvar i = 0; i < Groups; ++i) begin : g_group
-    assign names_group[i] = table_i == TableGroups && GroupBits'(index_i) == GroupBits'(i);
+  if (FastClock != 0) begin : g_write_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        writes <= '0;
+      end else begin
+        writes <= named;
+      end
+    end
+  end else begin : g_write_now
+    assign writes = named;
   end
-  sw_delay #(
-    .Width (Jobs + Groups),
-    .Cycles(FastClock)
-  ) u_meant (
-    .clk_i,
-    .value_i({names_job, names_group}),
-    .value_o({is_job, is_group})
-  );
 
   // Children that cannot be are absent in all that comes of a group: of most there are no more.
   always_comb begin
@@ -107,16 +122,16 @@ module sw_group_table
     if (!rst_ni) begin
       for (int unsigned i = 0; i < Jobs; ++i) jobs_q[i].valid <= 1'b0;
       for (int unsigned i = 0; i < Groups; ++i) groups_q[i].valid <= 1'b0;
-    end else if (write_i) begin
+    end else begin
       for (int unsigned i = 0; i < Jobs; ++i) begin
-        if (is_job[i]) jobs_q[i] <= record_i[$bits(job_entry_t)-1:0];
+        if (writes.job[i]) jobs_q[i] <= record_i[$bits(job_entry_t)-1:0];
       end
-      for (int unsigned i = 0; i < Groups; ++i) if (is_group[i]) groups_q[i] <= written;
+      for (int unsigned i = 0; i < Groups; ++i) if (writes.group[i]) groups_q[i] <= written;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (write_i && table_i == TableChildren) begin
+    if (writes.child) begin
       children[ChildAtBits'(index_i)] <= record_i[$bits(address_t)-1:0];
     end
   end
@@ -125,8 +140,7 @@ module sw_group_table
     if (!rst_ni) begin
       touched_o <= '0;
     end else begin
-      if (write_i && table_i == TableTouched) touched_o[GroupBits'(index_i)] <= 1'b0;
-      if (write_i && table_i == TableGroups) touched_o[GroupBits'(index_i)] <= 1'b1;
+      touched_o <= (touched_o & ~writes.untouched) | writes.group;
       if (touch_i) touched_o[child_group_at_i] <= 1'b1;
     end
   end
@@ -170,7 +184,7 @@ module sw_group_table
   assign scanned = children[ChildAtBits'(32'(scan_group_q) * Children + 32'(scan_child_q))];
   logic scan_starts;
   assign scanned_children = groups_q[scan_group_q].children[Children-1:0];
-  assign scan_starts = write_i && table_i inside {TableGroups, TableChildren};
+  assign scan_starts = writes.scan;
   always_comb begin
     written_group = GroupBits'(index_i);
     if (table_i == TableChildren) begin

@@ -68,14 +68,16 @@ module sw_inlet
 
   // The operand's first words wait to be stored.
   logic stores_q, read_valid_q, valid_q, store_read;
-  word_at_t store_at_q, write_at_q, last_at_q;
+  word_at_t store_at_q, write_at, write_at_q, last_at_q;
+  logic is_last_q;
 
   for (genvar i = 0; i < Frames; ++i) begin : g_frame
     logic is_out;
     assign is_out = checked_q[i];
 
     sw_parser #(
-      .LongestFrame(LongestFrame)
+      .LongestFrame(LongestFrame),
+      .FastClock(FastClock)
     ) u_parser (
       .clk_i,
       .rst_ni,
@@ -162,7 +164,8 @@ module sw_inlet
 
   assign writes_o = stores_q;
   assign write_at_o = write_at_q;
-  assign last_o = write_at_q == last_at_q;
+  assign last_o = is_last_q;
+  assign write_at = stores_q ? write_at_q + 1'b1 : '0;
   assign store_read = !valid_q || stores_q;
 
   // Of one frame alone, the next is not checked in the cycle after this one's end.
@@ -188,11 +191,14 @@ module sw_inlet
       store_at_q <= store_at_q + 1'b1;
     end
     last_at_q <= words_of(packet_o.bytes - bytes_t'(HeadBytes)) - 1'b1;
-    write_at_q <= stores_q ? write_at_q + 1'b1 : '0;
+    write_at_q <= write_at;
+    is_last_q <= write_at == last_at_q;
   end
 
   done_with_what_is_checked :
   assert property (@(posedge clk_i) disable iff (!rst_ni) done |-> checked_o && !again_i);
+  last_word_is_the_last :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) stores_q |-> is_last_q == (write_at_q == last_at_q));
   stored_from_the_first_word_on :
   assert property (@(posedge clk_i) disable iff (!rst_ni) stores_q |-> valid_q && !reads_i);
 

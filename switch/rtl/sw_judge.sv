@@ -38,7 +38,7 @@ module sw_judge
   action_e action, action_q;
   counter_e counter, counter_q;
   reason_e reason, reason_q;
-  logic complete, complete_q, all_complete, all_complete_q, joins, joins_q, same_tag, same_tag_q;
+  logic complete, complete_q, all_complete, all_complete_q, joins, joins_q, same_tag, is_unlike_q;
   slot_t slot, slot_q, all_slot, all_slot_q;
 
   sw_slot_rules #(
@@ -63,11 +63,13 @@ module sw_judge
   );
 
   // Who may say something about a slot at all.
-  logic is_there_q, is_child_q, is_parent_q, has_no_tag;
+  logic is_there_q, is_child_q, is_parent_q, has_no_tag_q, is_contribution_q, is_refusal_q;
   address_t child_q;
-  assign has_no_tag = header_i.kind == KindRefuse && header_i.reason == ReasonUnknownJob;
 
   always_ff @(posedge clk_i) begin
+    is_contribution_q <= header_i.kind == KindContribute;
+    is_refusal_q <= header_i.kind == KindRefuse;
+    has_no_tag_q <= header_i.kind == KindRefuse && header_i.reason == ReasonUnknownJob;
     is_there_q <= header_i.child < 16'(Children) &&
         group_i.children[header_i.child[$clog2(MaxChildren)-1:0]];
     child_q <= child_i;
@@ -76,7 +78,7 @@ module sw_judge
     action_q <= action;
     counter_q <= counter;
     reason_q <= reason;
-    same_tag_q <= same_tag;
+    is_unlike_q <= action == ActPassRefusal && !same_tag;
     complete_q <= complete;
     slot_q <= slot;
     joins_q <= joins;
@@ -102,25 +104,25 @@ module sw_judge
     verdict.complete = 1'b0;
     verdict.touches = 1'b0;
     verdict.joined = 1'b0;
-    if (!authentic_i && !has_no_tag) begin
+    if (!authentic_i && !has_no_tag_q) begin
       verdict.counter = CountBadTag;
     end else if (!group_found_i) begin
       verdict.counter = CountUnknownGroup;
-      if (header_i.kind == KindContribute) begin
+      if (is_contribution_q) begin
         verdict.action = ActRefuse;
         verdict.counter = CountRefused;
         verdict.reason = ReasonUnknownGroup;
       end
-    end else if (header_i.kind == KindContribute ? !is_child_q : !is_parent_q) begin
+    end else if (is_contribution_q ? !is_child_q : !is_parent_q) begin
       verdict.counter = CountWrongSource;
-    end else if (action_q == ActPassRefusal && !authentic_i && !same_tag_q) begin
+    end else if (is_unlike_q && !authentic_i) begin
       // A parent without the key repeats the tag of what was sent to it.
       verdict.counter = CountBadTag;
     end else begin
       verdict.action = action_q;
       verdict.joined = joins_q && others_authentic_i;
       verdict.complete = verdict.joined ? all_complete_q : complete_q;
-      verdict.touches = header_i.kind != KindRefuse;
+      verdict.touches = !is_refusal_q;
     end
   end
   assign verdict.slot = joins_q && others_authentic_i ? all_slot_q : slot_q;

@@ -7,9 +7,11 @@
 // engine's already. found_o is that of the inlet whose turn it is, when ready_o is 1. If each port has
 // one of its own, it comes with the others that say the same (sw_member), if it is of the first child
 // behind its port itself. take_i is the
-// engine's, in a cycle in which ready_o is 1. Tables are written by write_i, never in a cycle with
+// engine's, in a cycle in which ready_o is 1. With FastClock found_o stays from then to over_i, one cycle,
+// as long as the inlet keeps the packet; the next one is looked for after that. Tables are written by write_i, never in a cycle with
 // take_i, nor while busy_o is 1; again_o is 1 for the cycle of a write after which what was found, and
-// checked, counts no more. With FastClock that is the cycle after write_i, until which the record stays.
+// checked, counts no more. With FastClock that is the cycle after write_i, in which the tables are written: until
+// then the record stays.
 module sw_lookup
   import sw_protocol_pkg::MaxChildren;
   import sw_switch_pkg::*;
@@ -43,6 +45,7 @@ module sw_lookup
   input  packet_t [Inlets-1:0]  packets_i,
   input  logic [Inlets-1:0][7:0] from_i,  // their ports
   input  logic                  take_i,
+  input  logic                  over_i,  // with FastClock
   output logic                  ready_o,
   output found_t                found_o,
   // Of a group's children, one, and of another's, with its parent; a job's key; and that something came of
@@ -59,14 +62,17 @@ module sw_lookup
   // The first child of a group behind each port, and the children that are no such, without a clock.
   input  logic [GroupBits-1:0]  first_group_at_i,
   output logic [Ports-1:0]      first_there_o,
+  input  logic [GroupBits-1:0]  address_group_at_i,
   output address_t [Ports-1:0]  first_o,
   output logic [Children-1:0]   not_first_o,
   input  logic                  touch_i,
   output logic [Groups-1:0]     touched_o
 );
 
-  // Since an inlet was chosen: its packet is being copied; looked up; and found.
-  logic chosen_q, copied_q, found_q;
+  // Since an inlet was chosen: its packet is being copied; looked up; and found. With FastClock it is in
+  // registers a cycle later.
+  logic chosen_q, copied_q, found_q, lets_go;
+  found_t found;
   logic [InletBits-1:0] inlet_q, turn;
   logic [Inlets-1:0] is_inlet_q;
   logic [7:0] port_q;
@@ -107,7 +113,41 @@ module sw_lookup
 
   assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
   assign again_o = write && table_i inside {TableJobs, TableGroups, TableForward};
-  assign ready_o = found_q;
+  if (FastClock != 0) begin : g_stays
+    // Of what is known, but for the packet itself, which stays in front of it.
+    logic ready_q, taken_q;
+    found_t said_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {ready_q, taken_q} <= '0;
+      end else if (lets_go) begin
+        {ready_q, taken_q} <= '0;
+      end else begin
+        ready_q <= found_q && !take_i && !taken_q;
+        taken_q <= taken_q || take_i;
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      said_q <= found;
+      if (take_i || taken_q) said_q.others <= said_q.others;
+    end
+    always_comb begin
+      found_o = said_q;
+      found_o.packet = packet_q;
+      found_o.port = port_q;
+      found_o.inlet = 8'(inlet_q);
+    end
+    assign lets_go = over_i || again_o;
+    assign ready_o = ready_q;
+    logic unused_said;
+    assign unused_said = ^said_q;
+  end else begin : g_goes
+    logic unused_over;
+    assign unused_over = over_i;
+    assign found_o = found;
+    assign lets_go = take_i || again_o;
+    assign ready_o = found_q;
+  end
 
   sw_round_robin #(
     .Ports(Inlets)
@@ -122,7 +162,7 @@ module sw_lookup
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {chosen_q, copied_q, found_q} <= '0;
-    end else if (take_i || again_o) begin
+    end else if (lets_go) begin
       {chosen_q, copied_q, found_q} <= '0;
     end else begin
       chosen_q <= chosen_q || chooses;
@@ -162,7 +202,7 @@ module sw_lookup
   ) u_group_table (
     .clk_i,
     .rst_ni,
-    .write_i      (write),
+    .write_i,
     .table_i,
     .index_i,
     .record_i,
@@ -177,11 +217,11 @@ module sw_lookup
     .groups_o     (groups),
     .job_i        (packet_q.head.header.job),
     .group_i      (packet_q.head.header.group),
-    .job_found_o  (found_o.job_found),
+    .job_found_o  (found.job_found),
     .job_at_o     (job_at),
-    .group_found_o(found_o.group_found),
+    .group_found_o(found.group_found),
     .group_at_o   (group_at),
-    .group_o      (found_o.group),
+    .group_o      (found.group),
     .child_group_at_i,
     .child_i,
     .child_o,
@@ -202,21 +242,33 @@ module sw_lookup
   logic [Ports-1:0][ChildBits-1:0] own_child;
   logic [Ports-1:0] own_there;
   address_t [Ports-1:0] own_address;
+  logic [ChildBits-1:0] put_child;
+  address_t put_address;
+  sw_delay #(
+    .Width (ChildBits + $bits(address_t)),
+    .Cycles(FastClock)
+  ) u_put (
+    .clk_i,
+    .value_i({scan_child, scan_address}),
+    .value_o({put_child, put_address})
+  );
   for (genvar port = 0; port < Ports; ++port) begin : g_first
     sw_first #(
       .Groups(Groups),
-      .Children(Children)
+      .Children(Children),
+      .FastClock(FastClock)
     ) u_first (
       .clk_i,
       .rst_ni,
       .clear_i       (clear),
       .put_i         (puts[port]),
       .scan_group_i  (scan_group),
-      .scan_child_i  (scan_child),
-      .scan_address_i(scan_address),
+      .scan_child_i  (put_child),
+      .scan_address_i(put_address),
       .put_first_o   (put_first[port]),
       .group_at_i    (first_group_at_i),
       .there_o       (first_there_o[port]),
+      .address_group_at_i,
       .address_o     (first_o[port]),
       .own_group_at_i(own_group_at[port]),
       .own_there_o   (own_there[port]),
@@ -258,7 +310,7 @@ module sw_lookup
   ) u_forward_table (
     .clk_i,
     .rst_ni,
-    .write_i (write && table_i == TableForward),
+    .write_i (write_i && table_i == TableForward),
     .index_i,
     .record_i,
     .own_mac_i,
@@ -268,22 +320,26 @@ module sw_lookup
     .ports_o (ports)
   );
 
-  assign found_o.packet = packet_q;
-  assign found_o.port = port_q;
-  assign found_o.inlet = 8'(inlet_q);
-  assign found_o.group_at = 16'(group_at);
-  assign found_o.job_at = 16'(job_at);
+  assign found.packet = packet_q;
+  assign found.port = port_q;
+  assign found.inlet = 8'(inlet_q);
+  assign found.group_at = 16'(group_at);
+  assign found.job_at = 16'(job_at);
   always_comb begin
-    found_o.ports = MaxPorts'(ports);
+    found.ports = MaxPorts'(ports);
     if (packet_q.verdict == VerdictControl) begin
-      found_o.ports = (MaxPorts'(1) << control_port_i) & ~(MaxPorts'(1) << port_q);
+      found.ports = (MaxPorts'(1) << control_port_i) & ~(MaxPorts'(1) << port_q);
     end
-    found_o.others = '0;
-    if (found_o.job_found && (members & is_inlet_q) != '0) begin
-      found_o.others[Inlets-1:0] = joins & ~is_inlet_q;
+    found.others = '0;
+    if (found.job_found && (members & is_inlet_q) != '0) begin
+      found.others[Inlets-1:0] = joins & ~is_inlet_q;
     end
   end
 
+  if (FastClock != 0) begin : g_over
+    over_what_is_taken :
+    assert property (@(posedge clk_i) disable iff (!rst_ni) over_i |-> g_stays.taken_q);
+  end
   take_what_is_ready :
   assert property (@(posedge clk_i) disable iff (!rst_ni) take_i |-> ready_o && !write_i && !write);
 

@@ -3,20 +3,17 @@
 // A port's part of a frame that leaves by several ports at once: who gets it, in Ethernet's, IPv4's
 // and UDP's headers, and which of its words the port has taken.
 //
-// Who gets the next frame is known while another one may still leave: first_address_i of the last cycle in
-// which first_i is 1, or address_i of one after that in which choose_i is 1. It is who gets the frame that
-// begins after the last cycle in which next_one_i is 1. Of that, valid_i is 1 for each word, data_i, of which
-// own_i is each port's own, until next_i: all ports have taken it. taken_o is 1 if this one has, or does. sum_i is IPv4's of all but the destination.
+// address_i is who gets the frame, from two cycles before its first word on; with first_i it is
+// first_address_i. sum_i is IPv4's of all but the destination. valid_i is 1 for each word, data_i, of which
+// own_i is each port's own, until next_i: all ports have taken it. taken_o is 1 if this one has, or does.
 module sw_outlet
   import sw_switch_pkg::*;
 (
   input  logic        clk_i,
   input  logic        rst_ni,
-  input  logic        choose_i,
   input  address_t    address_i,
   input  logic        first_i,
   input  address_t    first_address_i,
-  input  logic        next_one_i,
   input  logic [19:0] sum_i,
   input  logic        valid_i,
   input  own_e        own_i,
@@ -28,7 +25,7 @@ module sw_outlet
   output word_t       m_data_o
 );
 
-  address_t next_q, to_q;
+  address_t to_q;
   logic [19:0] sum_q;
   logic [16:0] folded;
   logic [15:0] checksum_q;
@@ -38,12 +35,7 @@ module sw_outlet
   assign unused_port = ^to_q.port;
   assign folded = 17'(sum_q[15:0]) + 17'(sum_q[19:16]);
   always_ff @(posedge clk_i) begin
-    if (first_i) begin
-      next_q <= first_address_i;
-    end else if (choose_i) begin
-      next_q <= address_i;
-    end
-    if (next_one_i) to_q <= next_q;
+    to_q <= first_i ? first_address_i : address_i;
     sum_q <= sum_i + 20'(to_q.ip[31:16]) + 20'(to_q.ip[15:0]);
     checksum_q <= ~(folded[15:0] + 16'(folded[16]));
   end

@@ -15,11 +15,14 @@
 // of IPv4's fragments; it is malformed if lengths, IPv4's checksum or the fields of the protocol's
 // header are not as switch/protocol/packet.cc has them. UDP's checksum is not looked at: the tag,
 // which is checked elsewhere, covers more. Nothing of the head counts but where the verdict says so.
+//
+// With FastClock all that is said of a word is said a cycle later.
 module sw_parser
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 #(
-  parameter int unsigned LongestFrame = FrameBytes
+  parameter int unsigned LongestFrame = FrameBytes,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -58,6 +61,17 @@ module sw_parser
   word_at_t at_next;
   logic takes, drops;  // the frame that is coming
 
+  // A word on its way to where it is kept, and that what is kept is a whole frame, or a head.
+  typedef struct packed {
+    word_t                data;
+    logic [WordBytes-1:0] keep;
+    word_at_t             at;
+    word_at_t             next;
+  } put_t;
+  put_t put;
+  logic puts, is_whole, has_head;
+  logic [HeadWords-1:0] puts_head;  // ... in the head, one bit each
+
   assign s_ready_o = !whole_q || drops;
   assign takes = s_valid_i && !whole_q && !drops;
 
@@ -81,7 +95,7 @@ module sw_parser
       verdict_due_q <= 1'b0;
       settled_q <= 1'b0;
     end else begin
-      verdict_due_q <= whole_q && !done_i;
+      verdict_due_q <= is_whole && !done_i;
       settled_q <= verdict_due_q && !done_i;
       if (takes) begin
         at_q <= s_last_i ? '0 : at_next;
@@ -94,14 +108,34 @@ module sw_parser
   end
   assign at_next = at_q == TooManyWords ? TooManyWords : at_q + 1'b1;
 
-  always_ff @(posedge clk_i) begin
-    if (takes) begin
-      if (at_q < word_at_t'(Words)) frame[AtBits'(at_q)] <= s_data_i;
-      for (int unsigned i = 0; i < HeadWords; ++i) begin
-        if (is_at_q[i]) head_q[HeadWords-1-i] <= swapped(s_data_i);
+  if (FastClock != 0) begin : g_put_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {puts, puts_head, is_whole, has_head} <= '0;
+      end else begin
+        puts <= takes;
+        puts_head <= takes ? is_at_q : '0;
+        is_whole <= whole_q && !done_i;
+        has_head <= at_q >= word_at_t'(HeadWords);
       end
-      received_q <= at_next;
-      bytes_q <= bytes_t'({at_q, 3'b0}) + bytes_t'($countones(s_keep_i));
+    end
+    always_ff @(posedge clk_i) put <= '{data: s_data_i, keep: s_keep_i, at: at_q, next: at_next};
+  end else begin : g_put_now
+    assign puts = takes;
+    assign puts_head = takes ? is_at_q : '0;
+    assign is_whole = whole_q;
+    assign has_head = at_q >= word_at_t'(HeadWords);
+    assign put = '{data: s_data_i, keep: s_keep_i, at: at_q, next: at_next};
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < HeadWords; ++i) begin
+      if (puts_head[i]) head_q[HeadWords-1-i] <= swapped(put.data);
+    end
+    if (puts) begin
+      if (put.at < word_at_t'(Words)) frame[AtBits'(put.at)] <= put.data;
+      received_q <= put.next;
+      bytes_q <= bytes_t'({put.at, 3'b0}) + bytes_t'($countones(put.keep));
     end
     if (read_i) begin
       word_q <= frame[AtBits'(word_at_i)];
@@ -176,7 +210,7 @@ module sw_parser
     endcase
   end
 
-  assign packet_valid_o = whole_q || at_q >= word_at_t'(HeadWords);
+  assign packet_valid_o = is_whole || has_head;
   assign received_o = received_q;
   assign settled_o = settled_q;
   assign packet_o.head = head;

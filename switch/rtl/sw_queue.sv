@@ -11,7 +11,8 @@ module sw_queue
 #(
   parameter int unsigned Words = 512,
   parameter int unsigned LongestFrame = 1518,
-  parameter int unsigned WholeFrames = 0
+  parameter int unsigned WholeFrames = 0,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
@@ -65,7 +66,23 @@ module sw_queue
   assign takes = s_valid_i && s_ready_o && !drops;
   assign writes = takes && (at_q != word_at_t'(TooManyWords) || s_last_i);
   assign moves = !valid_q || m_ready_i;
-  assign reads = moves && (WholeFrames != 0 ? whole_q != '0 : count_q != '0);
+
+  // Whether a word may be read; with FastClock it says so a cycle late, but of the last one at once.
+  logic may_read;
+  logic [AtBits:0] readable;
+  assign readable = WholeFrames != 0 ? whole_q : count_q;
+  if (FastClock != 0) begin : g_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        may_read <= 1'b0;
+      end else begin
+        may_read <= reads ? readable[AtBits:1] != '0 : readable != '0;
+      end
+    end
+  end else begin : g_now
+    assign may_read = readable != '0;
+  end
+  assign reads = moves && may_read;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -110,6 +127,8 @@ module sw_queue
   logic unused_keep;
   assign unused_keep = s_keep_i[0];
 
+  reads_what_is_there :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) reads |-> readable != '0);
   there_is_room :
   assert property (@(posedge clk_i) disable iff (!rst_ni) writes |-> 32'(count_q) < Words);
 

@@ -42,8 +42,9 @@ module sw_reduce_shared
   // By the node's phase.
   operand_t [Nodes-1:0] lefts, rights, kept_q;
   operation_t [Nodes-1:0] operations;
-  operand_t left_q, right_q, result, result_q;
-  operation_t operation_q;
+  operand_t left, left_q, right, right_q, result, result_q;
+  operation_t operation, operation_q;
+  logic [Nodes-1:0][2:0] turn;
 
   for (genvar level = 0; level < Levels; ++level) begin : g_level
     for (genvar i = 0; i < (Ports >> (level + 1)); ++i) begin : g_node
@@ -72,20 +73,40 @@ module sw_reduce_shared
         .value_o(operations[Turn])
       );
 
-      always_ff @(posedge clk_i) begin
-        if (phase_i == PhaseBits'((Turn + SharedNodeCycles) % Ports)) kept_q[Turn] <= result_q;
-      end
+      logic keeps;
+      sw_enables u_keeps (
+        .clk_i,
+        .enable_i (phase_i == PhaseBits'((Turn + SharedNodeCycles + Ports - 1) % Ports)),
+        .enables_o(keeps)
+      );
+      always_ff @(posedge clk_i) if (keeps) kept_q[Turn] <= result_q;
+
+      // Its phase: of the left operand, the right one, and the operation.
+      sw_enables #(
+        .Copies(3)
+      ) u_turn (
+        .clk_i,
+        .enable_i (phase_i == PhaseBits'((Turn + Ports - 1) % Ports)),
+        .enables_o(turn[Turn])
+      );
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    for (int unsigned turn = 0; turn < Nodes; ++turn) begin
-      if (phase_i == PhaseBits'(turn)) begin
-        left_q <= lefts[turn];
-        right_q <= rights[turn];
-        operation_q <= operations[turn];
-      end
+  // In the one phase that is no node's, none is present.
+  always_comb begin
+    left = '0;
+    right = '0;
+    operation = '0;
+    for (int unsigned i = 0; i < Nodes; ++i) begin
+      if (turn[i][0]) left |= lefts[i];
+      if (turn[i][1]) right |= rights[i];
+      if (turn[i][2]) operation |= operations[i];
     end
+  end
+  always_ff @(posedge clk_i) begin
+    left_q <= left;
+    right_q <= right;
+    operation_q <= operation;
     result_q <= result;
   end
 

@@ -5,7 +5,8 @@
 // reduced and the frame before is sent. A frame begins when all words have gone into its tag, if that
 // is there before its word is sent.
 //
-// answer_i is taken in a cycle in which valid_i and ready_o are 1. Of operands that are reduced, the
+// answer_i is taken in a cycle in which valid_i and ready_o are 1; with FastClock it stays from then until
+// ready_o is 1 again. Of operands that are reduced, the
 // last one is being stored since then (sw_reducer). slot_busy_o: what is sent, or will be, of slot
 // slot_at_i is under way: of such a slot nothing may be given, nor stored. idle_o: nothing is. take_o, one
 // cycle, begins to store the operand of inlet take_inlet_o as what is sent (sw_reducer). Frames of others
@@ -71,6 +72,7 @@ module sw_sender
   // The first of a group's children behind each port, and those that are no such, without a clock.
   output logic [GroupBits-1:0]  first_group_at_o,
   input  logic [Ports-1:0]      first_there_i,
+  output logic [GroupBits-1:0]  address_group_at_o,
   input  address_t [Ports-1:0]  first_i,
   input  logic [Children-1:0]   not_first_i,
   output logic                  lost_o,
@@ -82,7 +84,7 @@ module sw_sender
 );
 
   localparam int unsigned Targets = Children > Ports ? Children : Ports;
-  localparam int unsigned TargetBits = $clog2(Targets);
+  localparam int unsigned Addresses = FastClock != 0 ? 1 : Ports;  // of those that get it at once
   localparam int unsigned TotalBits = WordAtBits + 1;
   typedef logic [TotalBits-1:0] total_t;
 
@@ -93,23 +95,27 @@ module sw_sender
 
   // To be reduced, or to be taken from an inlet.
   answer_t first_q;
-  logic first_valid_q, first_free_q, may_begin_q, begun_q, begins, first_over;
+  logic first_valid_q, may_begin_q, begun_q, begins, first_over;
   total_t results_at_q, results_at;  // of all results, those before this one's
   logic reduce_ready, reducer_idle, reducer_busy;
   total_t begun, written;
 
   // To be sealed; and who gets it is looked for.
-  answer_t second_q;
+  answer_t second, second_q;  // with the tag, and without
+  logic [63:0] second_tag_q;
   logic second_valid_q, second_free_q, enters_q, sealed_q, second_over, gives;
   logic hashes_q, is_nearly_sealed;
   total_t second_results_at_q;
-  logic [Targets-1:0] targets_q;
-  logic [Ports-1:0] round_q;  // those that get it at once
+  logic [Ports-1:0] to;  // those that get it at once
+  logic is_first_round;  // ... each for its own first child; else at these addresses
+  address_t [Addresses-1:0] addresses;
 
   // To be sent.
   answer_t third_q;
-  logic third_valid_q, third_free_q, start_q, is_last_round_q;
-  logic third_lacks_tag_q;
+  header_t third_header;  // with the tag
+  logic [63:0] third_tag_q;
+  logic third_valid_q, third_free_q, third_lacks_tag_q, start_q, is_last_round_q, to_first_q;
+  address_t [Addresses-1:0] to_address_q;
   bytes_t frame_bytes_q;
   logic [Inlets-1:0] third_from_q, frame_done;
   logic [Ports-1:0] to_q;
@@ -122,7 +128,7 @@ module sw_sender
       (third_valid_q && third_q.has_slot && third_q.slot_at[SlotAtBits-1:0] == slot_at_i);
 
   // What is there in the cycle in which a place becomes valid stays. Free, a place is not valid: it is a
-  // register of its own, since what it enables is wide.
+  // register of its own, and what is wide is kept by sw_record.
   logic first_valid, second_valid, third_valid, send_done;
   assign first_valid = valid_i || (first_valid_q && !first_over);
   assign second_valid = first_over || (second_valid_q && !second_over);
@@ -135,29 +141,38 @@ module sw_sender
   assign take_o = first_valid_q && !begun_q && first_q.takes && reduce_ready && reducer_idle;
   assign take_inlet_o = first_q.inlet[InletBits-1:0];
   assign begins = reduce_start || take_o;
-  assign first_over = first_valid_q && (begun_q || begins || !needs_reducer) &&
+  assign first_over = first_valid_q && (begun_q || (FastClock == 0 && begins) || !needs_reducer) &&
       !second_valid_q;
   assign results_at = begun_q ? results_at_q : begun;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_valid_q <= 1'b0;
-      first_free_q <= 1'b1;
       may_begin_q <= 1'b0;
       begun_q <= 1'b0;
     end else begin
       first_valid_q <= first_valid;
-      first_free_q <= !first_valid;
       may_begin_q <= first_valid_q && !first_over;
       begun_q <= (begun_q || begins) && !first_over;
     end
   end
-  always_ff @(posedge clk_i) begin
-    if (first_free_q) first_q <= answer_i;
-    results_at_q <= results_at;
+  if (FastClock != 0) begin : g_first_stays
+    assign first_q = answer_i;
+    stays_while_it_is_first :
+    assert property (@(posedge clk_i) disable iff (!rst_ni) first_valid_q |-> $stable(answer_i));
+  end else begin : g_first
+    sw_record #(
+      .Width($bits(answer_t))
+    ) u_first (
+      .clk_i,
+      .takes_next_i(!first_valid),
+      .value_i     (answer_i),
+      .value_o     (first_q)
+    );
   end
+  always_ff @(posedge clk_i) results_at_q <= results_at;
 
-  word_t seal_word, send_word, sent_word;
+  word_t seal_word, send_word, sent_word, sent_word_here;
   word_at_t seal_at, send_at;
   logic seal_read, send_read;
 
@@ -226,7 +241,7 @@ module sw_sender
     .start_i        (enters_q && second_q.seals),
     .clear_i        (1'b0),
     .key_i,
-    .header_i       (second_q.header),
+    .header_i       (second.header),
     .payload_bytes_i(second_q.bytes),
     .read_o         (seal_read),
     .word_at_o      (seal_at),
@@ -240,58 +255,61 @@ module sw_sender
 
   assign write_tag_o = second_q.writes_tag && (second_q.seals ? tag_valid : enters_q);
   assign tag_at_o = second_q.slot_at[SlotAtBits-1:0];
-  assign tag_o = second_q.seals ? tag : second_q.header.tag;
+  assign tag_o = second_q.seals ? tag : second_tag_q;
 
-  // Those that get it: of all children the first one behind each port at once; others one a cycle, to
-  // the first one behind a port that has one already.
-  address_t address, address_q;
-  logic [Ports-1:0] address_port_q;  // its port; none, if it is not there
-  logic address_valid_q, looks;
-  logic [TargetBits-1:0] target, lowest;
-  logic target_valid;  // and is not looked up yet
-  logic gathers_first, leads_nowhere, waits_for_round, is_last_round, gathered, chooses;
-  assign lowest = TargetBits'(lowest_of(MaxPorts'(targets_q)));
-  assign looks = second_valid_q && targets_q != '0 && !waits_for_round;
-  if (FastClock != 0) begin : g_target_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        target_valid <= 1'b0;
-      end else begin
-        target_valid <= looks || (target_valid && waits_for_round);
-      end
-    end
-    always_ff @(posedge clk_i) if (!waits_for_round) target <= lowest;
-  end else begin : g_target_now
-    assign target = lowest;
-    assign target_valid = looks;
-  end
-  assign target_o = 16'(target);
+  // Those that get it.
+  logic gathered, is_last_round;
+  sw_rounds #(
+    .Ports(Ports),
+    .Children(Children),
+    .FastClock(FastClock)
+  ) u_rounds (
+    .clk_i,
+    .rst_ni,
+    .free_i       (second_free_q),
+    .targets_i    (first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0]),
+    .first_i      (first_over && first_q.all),
+    .first_there_i,
+    .valid_i      (second_valid_q),
+    .to_i         (second_q.to),
+    .source_i     (second_q.source),
+    .target_o,
+    .target_i,
+    .target_parent_i,
+    .gathered_o   (gathered),
+    .is_last_o    (is_last_round),
+    .round_o      (to),
+    .is_first_o   (is_first_round),
+    .addresses_o  (addresses),
+    .take_i       (gives),
+    .lost_o
+  );
   assign target_group_at_o = second_q.group_at[GroupBits-1:0];
   assign key_at_o = second_q.job_at;
-  always_comb begin
-    unique case (second_q.to)
-      ToSource:   address = second_q.source;
-      ToParent:   address = target_parent_i;
-      ToChildren: address = target_i;
-      default: begin  // no more than a port
-        address = second_q.source;
-        address.port = 8'(target);
-      end
-    endcase
-  end
-  assign leads_nowhere = address_port_q == '0;
-  assign waits_for_round = address_valid_q && (round_q & address_port_q) != '0;
-  assign gathered = waits_for_round || is_last_round;
-  assign chooses = address_valid_q && !leads_nowhere && !waits_for_round;
-  assign lost_o = address_valid_q && leads_nowhere;
-  assign gathers_first = first_over && first_q.all;
   assign first_group_at_o = first_q.group_at[GroupBits-1:0];
+  assign address_group_at_o = third_q.group_at[GroupBits-1:0];
 
   // A round is given to be sent, or there is none.
-  assign is_last_round = targets_q == '0 && !address_valid_q && !(FastClock != 0 && target_valid);
   assign is_nearly_sealed = sealed_q || (StartsEarly && hashes_q && !tag_runs);
-  assign gives = second_valid_q && is_nearly_sealed && gathered && round_q != '0 && !third_valid_q;
-  assign second_over = second_valid_q && sealed_q && is_last_round && (gives || round_q == '0);
+  logic may_give, may_give_now, may_end, may_end_now;
+  assign may_give_now = second_valid_q && is_nearly_sealed && gathered && to != '0;
+  assign may_end_now = second_valid_q && sealed_q && is_last_round;
+  if (FastClock != 0) begin : g_may_later
+    // Both stay as they are until then.
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        {may_give, may_end} <= '0;
+      end else begin
+        may_give <= may_give_now && !gives;
+        may_end <= may_end_now && !second_over;
+      end
+    end
+  end else begin : g_may_now
+    assign may_give = may_give_now;
+    assign may_end = may_end_now;
+  end
+  assign gives = may_give && !third_valid_q;
+  assign second_over = may_end && (gives || to == '0);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -301,8 +319,6 @@ module sw_sender
       sealed_q <= 1'b0;
       hashes_q <= 1'b0;
       third_lacks_tag_q <= 1'b0;
-      address_valid_q <= 1'b0;
-      round_q <= '0;
       third_valid_q <= 1'b0;
       third_free_q <= 1'b1;
       start_q <= 1'b0;
@@ -310,51 +326,67 @@ module sw_sender
       second_valid_q <= second_valid;
       second_free_q <= !second_valid;
       enters_q <= first_over;
-      if (first_over) begin
-        sealed_q <= !first_q.seals;
-      end else if (tag_valid) begin
-        sealed_q <= 1'b1;
-      end
+      sealed_q <= first_over ? !first_q.seals : sealed_q || tag_valid;
       hashes_q <= enters_q ? second_q.seals : hashes_q && !tag_valid;
       third_lacks_tag_q <= (gives ? !sealed_q : third_lacks_tag_q) && !tag_valid;
-      address_valid_q <= target_valid || waits_for_round;
-      if (gathers_first) begin
-        round_q <= first_there_i;
-      end else begin
-        round_q <= gives ? '0 : round_q | (chooses ? address_port_q : '0);
-      end
       third_valid_q <= third_valid;
       third_free_q <= !third_valid;
       start_q <= gives;
     end
   end
+  sw_record #(
+    .Width($bits(answer_t))
+  ) u_second (
+    .clk_i,
+    .takes_next_i(!second_valid),
+    .value_i     (first_q),
+    .value_o     (second_q)
+  );
+  sw_record #(
+    .Width($bits(answer_t))
+  ) u_third (
+    .clk_i,
+    .takes_next_i(!third_valid),
+    .value_i     (second),
+    .value_o     (third_q)
+  );
+  sw_record #(
+    .Width(Addresses * $bits(address_t))
+  ) u_to_address (
+    .clk_i,
+    .takes_next_i(!third_valid),
+    .value_i     (addresses),
+    .value_o     (to_address_q)
+  );
+  always_comb begin
+    second = second_q;
+    second.header.tag = second_tag_q;
+    third_header = third_q.header;
+    third_header.tag = third_tag_q;
+  end
   always_ff @(posedge clk_i) begin
     if (second_free_q) begin
-      second_q <= first_q;
+      second_tag_q <= first_q.header.tag;
       second_results_at_q <= results_at;
-      targets_q <= first_q.all ? Targets'(not_first_i) : first_q.targets[Targets-1:0];
-    end else begin
-      if (tag_valid) second_q.header.tag <= tag;
-      if (looks) targets_q[lowest] <= 1'b0;
-    end
-    if (!waits_for_round) begin
-      address_q <= address;
-      for (int unsigned i = 0; i < Ports; ++i) address_port_q[i] <= address.port == 8'(i);
+    end else if (tag_valid) begin
+      second_tag_q <= tag;
     end
     if (third_free_q) begin
-      third_q <= second_q;
+      to_first_q <= is_first_round;
       frame_bytes_q <= second_q.bytes + (second_q.to == ToPorts ? '0 : bytes_t'(HeadBytes));
       third_from_q <= Inlets'(second_q.to == ToPorts) << second_q.inlet;
-      to_q <= round_q;
+      to_q <= to;
       is_last_round_q <= is_last_round;
     end
-    if (third_lacks_tag_q || (third_free_q && !sealed_q)) third_q.header.tag <= tag;
+    if (third_lacks_tag_q || (third_free_q && !sealed_q)) begin
+      third_tag_q <= tag;
+    end else if (third_free_q) begin
+      third_tag_q <= second_tag_q;
+    end
   end
 
-  logic raw, word_valid, word_taken;
-  logic [Ports-1:0] taken;
-  word_t word, built;
-  logic [$bits(own_e)-1:0] own;
+  logic raw;
+  word_t built;
   own_e built_own;
   logic [WordBytes-1:0] built_keep;
   logic built_valid, built_ready, built_last, unused_done;
@@ -367,7 +399,7 @@ module sw_sender
     .own_mac_i,
     .own_ip_i,
     .own_udp_port_i,
-    .header_i       (third_q.header),
+    .header_i       (third_header),
     .payload_bytes_i(third_q.bytes),
     .head_o         (head),
     .sum_o          (ipv4_sum_so_far)
@@ -380,6 +412,14 @@ module sw_sender
     sent_word = raw ? '0 : send_word;
     for (int unsigned i = 0; i < Inlets; ++i) if (third_from_q[i]) sent_word |= words_i[i];
   end
+  sw_delay #(
+    .Width (WordBits),
+    .Cycles(FastClock)
+  ) u_sent_word (
+    .clk_i,
+    .value_i(sent_word),
+    .value_o(sent_word_here)
+  );
   assign frame_reads_o = third_valid_q ? third_from_q : '0;
   assign frame_done = send_done && is_last_round_q ? third_from_q : '0;
   if (FastClock != 0) begin : g_done_later
@@ -394,7 +434,9 @@ module sw_sender
     assign frame_done_o = frame_done;
   end
 
-  sw_builder u_builder (
+  sw_builder #(
+    .FastClock(FastClock)
+  ) u_builder (
     .clk_i,
     .rst_ni,
     .start_i    (start_q),
@@ -403,7 +445,7 @@ module sw_sender
     .bytes_i    (frame_bytes_q),
     .read_o     (send_read),
     .word_at_o  (send_at),
-    .word_i     (sent_word),
+    .word_i     (sent_word_here),
     .m_valid_o  (built_valid),
     .m_ready_i  (built_ready),
     .m_own_o    (built_own),
@@ -413,45 +455,37 @@ module sw_sender
     .done_o     (unused_done)
   );
 
-  sw_skid #(
-    .Width(WordBits + $bits(own_e) + WordBytes + 1)
-  ) u_skid (
+  sw_spread #(
+    .Ports(Ports),
+    .FastClock(FastClock)
+  ) u_spread (
     .clk_i,
     .rst_ni,
-    .valid_i(built_valid),
-    .ready_o(built_ready),
-    .value_i({built, built_own, built_keep, built_last}),
-    .valid_o(word_valid),
-    .ready_i(word_taken),
-    .value_o({word, own, m_keep_o, m_last_o})
+    .valid_i    (built_valid),
+    .ready_o    (built_ready),
+    .own_i      (built_own),
+    .data_i     (built),
+    .keep_i     (built_keep),
+    .last_i     (built_last),
+    .to_i       (to_q),
+    .first_i    (to_first_q),
+    .first_addresses_i(first_i),
+    .addresses_i(to_address_q),
+    .sum_i      (ipv4_sum_so_far),
+    .done_o     (send_done),
+    .m_valid_o,
+    .m_ready_i,
+    .m_data_o,
+    .m_keep_o,
+    .m_last_o
   );
-  assign send_done = word_valid && word_taken && m_last_o;
 
-  for (genvar port = 0; port < Ports; ++port) begin : g_outlet
-    sw_outlet u_outlet (
-      .clk_i,
-      .rst_ni,
-      .choose_i (address_valid_q && address_port_q[port] && !round_q[port]),
-      .address_i(address_q),
-      .first_i  (second_free_q),
-      .first_address_i(first_i[port]),
-      .next_one_i(third_free_q),
-      .sum_i    (ipv4_sum_so_far),
-      .valid_i  (word_valid && to_q[port]),
-      .own_i    (own_e'(own)),
-      .data_i   (word),
-      .next_i   (word_taken),
-      .taken_o  (taken[port]),
-      .m_valid_o(m_valid_o[port]),
-      .m_ready_i(m_ready_i[port]),
-      .m_data_o (m_data_o[port])
-    );
-  end
-  assign word_taken = (taken | ~to_q) == '1;
-
+  gives_and_ends_what_may :
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+      (!gives || may_give_now) && (!second_over || may_end_now));
   what_is_free_is_not_valid :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) {first_free_q, second_free_q, third_free_q} ==
-      ~{first_valid_q, second_valid_q, third_valid_q});
+  assert property (@(posedge clk_i) disable iff (!rst_ni) {second_free_q, third_free_q} ==
+      ~{second_valid_q, third_valid_q});
   tag_is_there_in_time :
   assert property (@(posedge clk_i) disable iff (!rst_ni)
       third_lacks_tag_q && !raw |-> send_at <= word_at_t'(TagWordAt));

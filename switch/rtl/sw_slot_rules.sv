@@ -85,8 +85,11 @@ module sw_slot_rules
       header_i.child == 16'(AllChildren);
 
   logic begins;  // of what is stored: not is_now, for what is wide
+  logic is_contribution_q, is_result_q;
   always_ff @(posedge clk_i) begin
     to_q <= to;
+    is_contribution_q <= header_i.kind == KindContribute;
+    is_result_q <= header_i.kind == KindResult;
     begins <= ahead != '0;
   end
 
@@ -118,49 +121,45 @@ module sw_slot_rules
     // Of what is not stored nor taken, slot_o is of no interest.
     slot_o = begins ? begun : slot_i;
 
-    unique case (header_i.kind)
-      KindContribute: begin
-        if (!to_q.right_slot) begin
-          action_o = ActRefuse;
-          reason_o = ReasonMismatch;
-        end else if (to_q.too_large) begin
-          action_o = ActRefuse;
-          reason_o = ReasonTooLarge;
-        end else if (to_q.is_next && has_result) begin
-          action_o = ActStore;
-        end else if (!to_q.is_now) begin
-          counter_o = to_q.is_past ? CountStale : CountPremature;
-        end else if (slot_i.state == SlotBeforeFirst) begin
-          counter_o = CountPremature;
-        end else if (slot_i.state == SlotResult) begin
-          action_o = ActResendResult;
-        end else if (slot_i.state == SlotSentUp) begin
-          action_o = ActResendPartial;
-        end else if (!to_q.same_message) begin
-          action_o = ActRefuse;
-          reason_o = ReasonMismatch;
-        end else if (to_q.arrived_before) begin
-          counter_o = CountDuplicates;
-        end else begin
-          action_o = ActStore;
-        end
+    if (is_contribution_q) begin
+      if (!to_q.right_slot) begin
+        action_o = ActRefuse;
+        reason_o = ReasonMismatch;
+      end else if (to_q.too_large) begin
+        action_o = ActRefuse;
+        reason_o = ReasonTooLarge;
+      end else if (to_q.is_next && has_result) begin
+        action_o = ActStore;
+      end else if (!to_q.is_now) begin
+        counter_o = to_q.is_past ? CountStale : CountPremature;
+      end else if (slot_i.state == SlotBeforeFirst) begin
+        counter_o = CountPremature;
+      end else if (slot_i.state == SlotResult) begin
+        action_o = ActResendResult;
+      end else if (slot_i.state == SlotSentUp) begin
+        action_o = ActResendPartial;
+      end else if (!to_q.same_message) begin
+        action_o = ActRefuse;
+        reason_o = ReasonMismatch;
+      end else if (to_q.arrived_before) begin
+        counter_o = CountDuplicates;
+      end else begin
+        action_o = ActStore;
       end
-      KindResult: begin
-        if (!to_q.right_slot || !to_q.is_now || slot_i.state != SlotSentUp) begin
-          // What was asked for twice comes twice.
-          counter_o = to_q.is_now && has_result ? CountDuplicates : CountStale;
-        end else if (!to_q.same_message) begin
-          counter_o = CountMismatched;
-        end else begin
-          action_o = ActTakeResult;
-        end
+    end else if (is_result_q) begin
+      if (!to_q.right_slot || !to_q.is_now || slot_i.state != SlotSentUp) begin
+        // What was asked for twice comes twice.
+        counter_o = to_q.is_now && has_result ? CountDuplicates : CountStale;
+      end else if (!to_q.same_message) begin
+        counter_o = CountMismatched;
+      end else begin
+        action_o = ActTakeResult;
       end
-      default: begin
-        if (to_q.is_now && slot_i.state == SlotSentUp && to_q.from_our_parents_child) begin
-          action_o = ActPassRefusal;
-        end
+    end else begin
+      if (to_q.is_now && slot_i.state == SlotSentUp && to_q.from_our_parents_child) begin
+        action_o = ActPassRefusal;
       end
-    endcase
+    end
 
     unique case (action_o)
       ActRefuse:        counter_o = CountRefused;
@@ -172,7 +171,7 @@ module sw_slot_rules
       default: ;
     endcase
 
-    if (header_i.kind == KindContribute) begin
+    if (is_contribution_q) begin
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;
     end

@@ -43,8 +43,12 @@ module sw_slots
   localparam int unsigned TagBits = $bits(slot_i.tag);
   localparam int unsigned StateBits = $bits(slot_t) - TagBits;  // its tag is the last of it
 
-  logic [StateBits-1:0] slots[Groups * Slots], read_q;
-  logic [TagBits-1:0] tags[Groups * Slots], tag_q;
+  // Few words, and wide: memories made of tables would lie far from each other. What is written is not read
+  // in the same cycle, or the reader does not look.
+  (* ram_style = "block", no_rw_check *) logic [StateBits-1:0] slots[Groups * Slots];
+  (* ram_style = "block", no_rw_check *) logic [TagBits-1:0] tags[Groups * Slots];
+  logic [StateBits-1:0] read_q;
+  logic [TagBits-1:0] tag_q;
   logic busy_q, writes_q;  // a slot is made, and written a cycle later
   logic [AtBits-1:0] init_at_q, fresh_at_q;
   slot_t fresh_q;

@@ -103,7 +103,7 @@ module sw_switch
   word_t [Inlets-1:0] words;
   word_at_t [Inlets-1:0] write_at;
   word_at_t frame_at;
-  logic frame_read, writes, again, takes, tables_busy;
+  logic frame_read, writes, again, takes, over, tables_busy;
   job_entry_t [Jobs-1:0] jobs;
 
   logic [Ports-1:0] queue_valid, queue_ready, queue_last, queue_overruns;
@@ -123,6 +123,7 @@ module sw_switch
       sw_queue #(
         .Words(QueueWords),
         .LongestFrame(LongestFrame),
+        .FastClock(FastClock),
         .WholeFrames(port + Inlets < Ports || port >= Inlets ? 1 : 0)  // if others have the inlet, too
       ) u_queue (
         .clk_i,
@@ -243,7 +244,7 @@ module sw_switch
   address_t child, target, target_parent;
   logic [15:0] key_at;  // of Jobs
   logic [127:0] key;
-  logic [$clog2(Groups)-1:0] first_group_at;
+  logic [$clog2(Groups)-1:0] first_group_at, address_group_at;
   logic [Ports-1:0] first_there;
   address_t [Ports-1:0] first;
   logic [Children-1:0] not_first;
@@ -277,6 +278,7 @@ module sw_switch
     .packets_i       (packets),
     .from_i          (from),
     .take_i          (takes),
+    .over_i          (over),
     .ready_o         (found_valid),
     .found_o         (found),
     .child_group_at_i(child_group_at),
@@ -290,6 +292,7 @@ module sw_switch
     .key_o           (key),
     .first_group_at_i(first_group_at),
     .first_there_o   (first_there),
+    .address_group_at_i(address_group_at),
     .first_o         (first),
     .not_first_o     (not_first),
     .touch_i         (touch),
@@ -305,9 +308,18 @@ module sw_switch
     end
   end
   logic [Ports-1:0] taken;
+  logic [Inlets-1:0] begun_here;
+  sw_delay #(
+    .Width (Inlets),
+    .Cycles(FastClock)
+  ) u_begun (
+    .clk_i,
+    .value_i(begun),
+    .value_o(begun_here)
+  );
   always_comb begin
     taken = '0;
-    for (int unsigned i = 0; i < Inlets; ++i) taken |= Ports'(begun[i]) << from[i];
+    for (int unsigned i = 0; i < Inlets; ++i) taken |= Ports'(begun_here[i]) << from[i];
   end
   if (FastClock != 0) begin : g_taken_later
     always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -351,6 +363,7 @@ module sw_switch
     .found_valid_i   (found_valid),
     .found_i         (found),
     .take_o          (takes),
+    .over_o          (over),
     .headers_i       (headers),
     .checked_i       (checked),
     .authentic_i     (authentic),
@@ -381,6 +394,7 @@ module sw_switch
     .key_i           (key),
     .first_group_at_o(first_group_at),
     .first_there_i   (first_there),
+    .address_group_at_o(address_group_at),
     .first_i         (first),
     .not_first_i     (not_first),
     .touch_o         (touch),

@@ -40,7 +40,7 @@ module sw_tagger
   word_at_t asked_q;
   logic ready, last, in_head, takes;
   word_t word;
-  bytes_t rest_q, rest_d;  // of the payload, bytes from this word on
+  bytes_t rest_q, rest_d, rest;  // of the payload, bytes from this word on
   logic ends_q;            // ... which are all in it
   logic [3:0] bytes_q;     // ... and those that are
   logic in_head_q, is_empty_q;
@@ -57,10 +57,14 @@ module sw_tagger
       if (head_at_q[i]) word |= swapped(head[TaggedWords-1-i]);
     end
   end
+  // With a word in four cycles there is time to read the next one after this one is taken: what is read
+  // never has to wait.
+  logic steps;
+  assign steps = takes && !in_head;
   assign rest_d = start_i ? payload_bytes_i : rest_q - bytes_t'(WordBytes);
+  assign rest = WordCycles == 4 ? rest_q : rest_d;
   assign word_at_o = asked_q;
-  // With a word in four cycles there is time to read the next one after this one is taken.
-  assign read_o = !valid_q || (WordCycles != 4 && takes && !in_head);
+  assign read_o = WordCycles == 4 || !valid_q || steps;
   assign runs_o = runs_q;
 
   // With a word a cycle it is soon there when two are missing.
@@ -91,11 +95,11 @@ module sw_tagger
       {runs_q, read_valid_q, valid_q} <= '0;
     end else if (start_i || clear_i || (takes && last)) begin
       {runs_q, read_valid_q, valid_q} <= {start_i, 2'b0};
+    end else if (WordCycles == 4 && steps) begin
+      {read_valid_q, valid_q} <= '0;
     end else if (read_o) begin
       read_valid_q <= runs_q && there_i;
       valid_q <= read_valid_q;
-    end else if (takes && !in_head) begin
-      valid_q <= 1'b0;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -105,16 +109,17 @@ module sw_tagger
       in_head_q <= 1'b1;
       is_empty_q <= payload_bytes_i == '0;
     end else begin
-      if (read_o && there_i) asked_q <= asked_q + 1'b1;
+      if (WordCycles == 4 ? steps : read_o && there_i) asked_q <= asked_q + 1'b1;
       if (takes && in_head) begin
         head_at_q <= head_at_q << 1;
         in_head_q <= !head_at_q[TaggedWords-1];
       end
     end
-    if (start_i || (takes && !in_head)) begin
-      rest_q <= rest_d;
-      ends_q <= rest_d <= bytes_t'(WordBytes);
-      bytes_q <= rest_d < bytes_t'(WordBytes) ? rest_d[3:0] : 4'd8;
+    if (start_i || steps) rest_q <= rest_d;
+    // Of the word that is there, or with four cycles a word of one that is read.
+    if (WordCycles == 4 || start_i || steps) begin
+      ends_q <= rest <= bytes_t'(WordBytes);
+      bytes_q <= rest < bytes_t'(WordBytes) ? rest[3:0] : 4'd8;
     end
   end
 
