@@ -328,8 +328,7 @@ TEST(Broken, DeadlockAtTheGuaranteedMinimum) {
       << report.status.message();
   call.limits = {.inline_bytes = 0};
   report = verify(call, test::emit_text(text));
-  EXPECT_NE(report.status.message().find("waits for one of its 2 large slots"),
-            std::string::npos)
+  EXPECT_NE(report.status.message().find("waits for one of its 2 large slots"), std::string::npos)
       << report.status.message();
 }
 

@@ -55,7 +55,8 @@ TEST_P(EveryAlgorithm, TheSameAgainIsTheSame) {
 
 TEST_P(EveryAlgorithm, MoreBytesTakeNoLess) {
   if (GetParam()->collective == Collective::kBarrier) return;
-  // Long blocks it exchanges in pairs, which on few ranks takes less than its rounds with short ones.
+  // Long blocks it exchanges in pairs, which on few ranks takes less than its rounds with short
+  // ones.
   const Rank ranks = GetParam()->id == "alltoallv.bruck_two_phase" ? 64 : 8;
   std::int64_t before = 0;
   for (const std::int64_t count : {1, 16, 256, 4096}) {

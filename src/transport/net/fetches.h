@@ -65,8 +65,8 @@ class Fetch {
     std::uint64_t bytes = 0;
   };
   std::array<Get, kAtOnce> gets_;
-  std::size_t first_ = 0, count_ = 0;  // of those under way
-  std::size_t begun_ = 0;              // places that have been posted
+  std::size_t first_ = 0, count_ = 0;                 // of those under way
+  std::size_t begun_ = 0;                             // places that have been posted
   std::uint64_t total_ = 0, asked_ = 0, landed_ = 0;  // bytes
 };
 
