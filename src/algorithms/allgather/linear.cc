@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // allgather.linear: in step i every rank sends its block to the rank i after it and receives that
-// of the one i before it where it belongs (common/pairwise.h): what allgatherv.pairwise does
-// with tables.
+// of the one i before it where it belongs (common/pairwise_exchange.h): what allgatherv.pairwise
+// does with tables.
 //
 // Source: the textbook pairwise exchange.
 //
@@ -17,7 +17,7 @@
 // Restrictions: none.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
-#include "algorithms/common/pairwise.h"
+#include "algorithms/common/pairwise_exchange.h"
 
 namespace carillon {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // allgatherv.pairwise: in step i every rank sends its block to the rank i after it and receives
-// that of the one i before it (common/pairwise.h).
+// that of the one i before it (common/pairwise_exchange.h).
 //
 // Source: the textbook pairwise exchange.
 //
@@ -15,7 +15,7 @@
 // Cost: (P-1) alpha + (P-1 times the own block, or the others' blocks, whichever is more) beta.
 // Restrictions: none.
 #include "algorithms/catalogue.h"
-#include "algorithms/common/pairwise.h"
+#include "algorithms/common/pairwise_exchange.h"
 
 namespace carillon {
 

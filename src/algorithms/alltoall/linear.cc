@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // alltoall.linear: in step i every rank sends to the rank i after it and receives from the one i
-// before it, where the block belongs (common/pairwise.h): what alltoallv.pairwise does with
-// tables. In place it is alltoall.pairwise.
+// before it, where the block belongs (common/pairwise_exchange.h): what alltoallv.pairwise does
+// with tables. In place it is alltoall.pairwise.
 //
 // Source: the textbook pairwise exchange.
 //
@@ -17,7 +17,7 @@
 // Restrictions: none.
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
-#include "algorithms/common/pairwise.h"
+#include "algorithms/common/pairwise_exchange.h"
 
 namespace carillon {
 

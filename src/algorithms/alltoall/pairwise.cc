@@ -2,9 +2,9 @@
 //
 // alltoall.pairwise: in step i every rank puts a block to the rank i after it and takes one from
 // the rank i before it: as much leaves a node in a step as comes to it. Short blocks are all put
-// before the first wait; long ones are put by strands of their own (common/pairwise.h: between
-// nodes in several steps at once). In place every rank exchanges in step i with the ranks i after
-// and i before it: both blocks are put before what comes takes their places.
+// before the first wait; long ones are put by strands of their own (common/pairwise_exchange.h:
+// between nodes in several steps at once). In place every rank exchanges in step i with the ranks i
+// after and i before it: both blocks are put before what comes takes their places.
 //
 // Source: the textbook pairwise exchange.
 //
@@ -17,10 +17,9 @@
 //
 // Cost: (P-1) (alpha + n beta), n: one block.
 // Restrictions: none.
-#include "algorithms/common/pairwise.h"
-
 #include "algorithms/catalogue.h"
 #include "algorithms/common/blocks.h"
+#include "algorithms/common/pairwise_exchange.h"
 #include "algorithms/common/vrank.h"
 
 namespace carillon {

@@ -25,7 +25,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/common/carried_exchange.h"
-#include "algorithms/common/pairwise.h"
+#include "algorithms/common/pairwise_exchange.h"
 #include "algorithms/common/told_lengths.h"
 
 namespace carillon {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // alltoallv.pairwise: in step i every rank sends to the rank i after it and receives from the one
-// i before it, with the lengths of the call's tables (common/pairwise.h).
+// i before it, with the lengths of the call's tables (common/pairwise_exchange.h).
 //
 // Source: the textbook pairwise exchange.
 //
@@ -15,7 +15,7 @@
 // Cost: (P-1) alpha + (bytes sent or received, whichever is more) beta.
 // Restrictions: none.
 #include "algorithms/catalogue.h"
-#include "algorithms/common/pairwise.h"
+#include "algorithms/common/pairwise_exchange.h"
 
 namespace carillon {
 
