@@ -282,6 +282,7 @@ class Run {
   void fail_unreachable(int rank, const Status& why);
   void fail_given_up(int rank);
   void fail_freed(int rank);
+  void fail_other_messages(int rank);
   void fail_window(int rank);
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);

@@ -29,6 +29,15 @@ void Run::fail_mismatch(const ChannelUse& channel) {
                   "the same sizes, roots and operators?"));
 }
 
+// Of a send whose first message says what stands behind it.
+void Run::fail_other_messages(int rank) {
+  fail(Status(Code::kMismatch, "rank " + std::to_string(rank) + " of a team of " +
+                                   std::to_string(team_->size()) + " sent rank " +
+                                   std::to_string(team_->rank()) +
+                                   " other messages than its first one said (its collective " +
+                                   std::to_string(collective_) + " on the team)"));
+}
+
 void Run::fail_freed(int rank) {
   fail(Status(Code::kInvalidArgument,
               "rank " + std::to_string(rank) + " of a team of " + std::to_string(team_->size()) +

@@ -98,11 +98,12 @@ bool Run::begin_fetch(const Instruction& in, const Strand& strand, const Landing
 // Posts what comes next, if `more`, as long as there is room, and takes the ends of what has been
 // posted. False: not so many bytes have landed yet.
 Result<bool> Run::fill(net::Pair& pair, net::Fetch& fetch, std::uint64_t bytes, bool more) {
-  const auto most = std::min(team_->engine().network()->wire().capabilities().max_pieces,
-                             static_cast<std::size_t>(team_->limits().gather_entries));
+  const wire::Capabilities& device = team_->engine().network()->wire().capabilities();
+  const auto most =
+      std::min(device.max_pieces, static_cast<std::size_t>(team_->limits().gather_entries));
   for (;;) {
     while (more && fetch.may_post()) {
-      const auto next = fetch.next(most);
+      const auto next = fetch.next(most, device.max_bytes);
       const auto posted = pair.get(fetch.next_from(), next, fetch.next_operation());
       if (!posted.ok()) return posted;
       if (!posted.value()) break;
@@ -124,6 +125,10 @@ bool Run::fetch(const Instruction& in, const Strand& strand, std::uint64_t numbe
   net::Exposure exposure;
   std::memcpy(&exposure, received->exposure, sizeof exposure);
   if (fetch.to.empty() && !begin_fetch(in, strand, to, exposure, fetch)) return false;
+  if (fetch.taken + exposure.bytes > fetch.total()) {
+    fail_other_messages(peer);
+    return false;
+  }
   // Who gave up no longer keeps what it exposed.
   const bool gave_up = team_->endpoint().gave_up(peer) != 0;
   if (gave_up && !fetch.is_under_way()) {

@@ -83,9 +83,7 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
   strand.stream = 0;
   strand.read_ahead = 0;
   if (is_fetching(strand)) {
-    fail(Status(Code::kMismatch, "rank " + std::to_string(channel.peer) + " sent rank " +
-                                     std::to_string(team_->rank()) +
-                                     " other messages than its first one said"));
+    fail_other_messages(channel.peer);
     return false;
   }
   return true;

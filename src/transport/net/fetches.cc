@@ -34,11 +34,12 @@ bool Fetch::has_open_gets() const {
                      [](const Get& get) { return !get.operation.done(); });
 }
 
-std::span<const wire::Piece> Fetch::next(std::size_t most_places) const {
+std::span<const wire::Piece> Fetch::next(std::size_t most_places, std::uint64_t most_bytes) const {
+  const std::uint64_t most = std::min(kGetBytes, most_bytes);
   const auto rest = std::span(to).subspan(begun_);
   std::uint64_t bytes = rest.front().bytes;
   std::size_t places = 1;
-  while (places < std::min(most_places, rest.size()) && bytes + rest[places].bytes <= kGetBytes) {
+  while (places < std::min(most_places, rest.size()) && bytes + rest[places].bytes <= most) {
     bytes += rest[places++].bytes;
   }
   return rest.first(places);

@@ -48,8 +48,10 @@ class Fetch {
   [[nodiscard]] std::uint64_t landed() const { return landed_; }
   [[nodiscard]] std::uint64_t total() const { return total_; }
   [[nodiscard]] bool may_post() const { return count_ < kAtOnce && begun_ < to.size(); }
-  /// Of what is to be posted next: the places, at most so many, and where their bytes stand.
-  [[nodiscard]] std::span<const wire::Piece> next(std::size_t most_places) const;
+  /// Of what is to be posted next: the places, at most so many and of so many bytes, and where
+  /// their bytes stand.
+  [[nodiscard]] std::span<const wire::Piece> next(std::size_t most_places,
+                                                  std::uint64_t most_bytes) const;
   [[nodiscard]] wire::RemoteMemory next_from() const { return from.at(asked_); }
   [[nodiscard]] wire::Operation& next_operation() {
     return gets_[(first_ + count_) % kAtOnce].operation;
