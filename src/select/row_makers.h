@@ -14,6 +14,7 @@ inline constexpr std::int64_t kKiB = 1024;
 inline constexpr Rank kMulticastRanks = 256;  // more have not been tried
 inline constexpr std::int32_t kLaneNodes =
     64;  // each rank of which has a message for each other node
+inline constexpr std::int32_t kRingNodes = 16;  // around which a long vector may go
 
 inline constexpr bool kByModel = true;
 
@@ -51,6 +52,12 @@ constexpr Row on_small_nodes(Rank most, Row row) {
 }
 constexpr Row on_skewed_nodes(Rank least, Row row) {
   row.min_skew = least;
+  return row;
+}
+
+// The row for teams whose messages between nodes go through sockets.
+constexpr Row by_sockets(Row row) {
+  row.sockets_only = true;
   return row;
 }
 

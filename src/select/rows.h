@@ -31,6 +31,7 @@ struct Row {
   bool alike_only = false;
   Rank min_skew = 1;
   std::int32_t max_nodes = INT32_MAX;
+  bool sockets_only = false;
 };
 
 /// In the order in which they are looked at: of barrier, bcast, reduce and allreduce, of scan and

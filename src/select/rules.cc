@@ -14,6 +14,7 @@ Rule rule_of(const Row& row) {
               row.where == kCrowded || row.where == kCrowdedNodes || row.where == kCrowdedSingles,
           .nodes_only = row.where >= kNodes,
           .singles_only = row.where >= kSingles,
+          .sockets_only = row.sockets_only,
           .max_ranks = row.max_ranks,
           .max_bytes = row.max_bytes,
           .min_nodes = row.min_nodes,

@@ -24,6 +24,7 @@ struct Rule {
   bool crowded_only = false;  ///< only where there are more ranks than cores
   bool nodes_only = false;    ///< only for teams of several nodes
   bool singles_only = false;  ///< only where each rank has a node for itself
+  bool sockets_only = false;  ///< only where messages between nodes go through sockets
   Rank max_ranks = kAnyRanks;
   std::int64_t max_bytes = kAnyBytes;
   std::int32_t min_nodes = 1;

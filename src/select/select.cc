@@ -42,6 +42,7 @@ const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& r
     if (rule.crowded_only && !limits.crowded) continue;
     if (rule.nodes_only && limits.one_node()) continue;
     if (rule.singles_only && (!limits.nodes || limits.nodes->count() != shared.ranks)) continue;
+    if (rule.sockets_only && !limits.sockets) continue;
     if (rule.collective != shared.collective) continue;
     if (rule.choice.algorithm->traits.multicast && !limits.multicast_pays) continue;
     if (rule.choice.algorithm->traits.in_switch && !limits.aggregation_pays) continue;

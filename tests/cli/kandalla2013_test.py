@@ -15,10 +15,11 @@ BIN = CARILLON.parent
 MPIS = [mpi for mpi in ("openmpi", "mpich") if (BIN / f"posts-{mpi}").exists()]
 
 
-def script(name, *words):
+def script(name, *words, **variables):
     command = [sys.executable, SCRIPTS / name, "--bin", BIN, *words]
     return subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          env=clean_environment({"PYTHONDONTWRITEBYTECODE": "1"}), timeout=280)
+                          env=clean_environment({"PYTHONDONTWRITEBYTECODE": "1", **variables}),
+                          timeout=280)
 
 
 def tables(text):
@@ -73,6 +74,15 @@ class Scripts(CliTest):
                           for by in ("Open MPI", "carillon, servlet off, Open MPI",
                                      "carillon, servlet on, Open MPI")])
         self.assertEqual([row[1] for row in against], ["16x16x16", "12x10x8"])
+
+    @unittest.skipUnless(may_make_clusters(), "needs CAP_NET_ADMIN and CAP_SYS_ADMIN (root)")
+    @unittest.skipUnless((BIN / "fft3d-openmpi").exists(), "needs fft3d (FFTW)")
+    def test_the_mpi_is_not_compared_with_itself(self):
+        (self.folder / "libfabric.so.1").write_bytes(b"")  # so that none can be loaded
+        done = script("fft3d", "--rounds", 1, "--mpis", "openmpi", "--grids", "8", "--nodes", 2,
+                      "--rates", "500mbit", "--iterations", 1, LD_LIBRARY_PATH=str(self.folder))
+        self.assertEqual(done.stderr.count("carillon serves nothing"), 2 * (1 + 2), done.stderr)
+        self.assertEqual([row[2] for row in tables(done.stdout)[0]], ["Open MPI"])
 
     def test_what_fails_is_said_and_left_out(self):
         done = script("fft3d", "--rounds", 1, "--mpis", "openmpi", "--grids", "0", "--nodes", 2)

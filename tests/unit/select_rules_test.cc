@@ -122,6 +122,34 @@ TEST(Select, SeveralNodesGetLevelsOrPairs) {
   EXPECT_EQ(id(Collective::kBarrier, 1, many), "barrier.multiway_dissemination");
 }
 
+TEST(Select, LongAllreducesGoAroundARingThroughSocketsAndWhereCoresAreShared) {
+  const auto choice = [](std::int64_t kib, const std::vector<Rank>& nodes, bool crowded,
+                         bool sockets, bool commutative = true) {
+    const test::Shape shape = test::blocked(nodes);
+    const Limits limits{.crowded = crowded, .sockets = sockets, .nodes = shape.nodes};
+    const Shared shared =
+        problem(Collective::kAllreduce, shape.ranks(), kib * 1024 / 8, commutative);
+    return to_text(select(shared, limits, default_rules()));
+  };
+  const std::vector<Rank> four(4, 1), eight(8, 1);
+  EXPECT_EQ(choice(512, four, false, true), "allreduce.ring");
+  EXPECT_NE(choice(511, four, false, true), "allreduce.ring");
+  EXPECT_NE(choice(512, four, false, false), "allreduce.ring");
+  EXPECT_NE(choice(512, four, false, true, false), "allreduce.ring");
+  EXPECT_NE(choice(4096, std::vector<Rank>(17, 1), false, true), "allreduce.ring");
+
+  const std::string around = "allreduce.hierarchical:node=flat_blocks,leaders=ring";
+  for (const bool sockets : {false, true}) {
+    EXPECT_EQ(choice(65, four, true, sockets), around);
+    EXPECT_EQ(choice(65, {3, 1, 2}, true, sockets), around);
+    EXPECT_NE(choice(64, four, true, sockets), around);
+    EXPECT_NE(choice(4096, four, true, sockets, false), around);
+    EXPECT_EQ(choice(512, eight, true, sockets), around);
+    EXPECT_NE(choice(511, eight, true, sockets), around);
+    EXPECT_NE(choice(4096, std::vector<Rank>(17, 1), true, sockets), around);
+  }
+}
+
 TEST(Select, ShortReduceScattersGoThroughAllWhereNodesAreUnlike) {
   const auto id = [](std::int64_t count, const test::Shape& shape) {
     const Limits limits{.nodes = shape.nodes};
