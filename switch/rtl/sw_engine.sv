@@ -273,8 +273,21 @@ module sw_engine
       (FastClock == 0 || sender_ready || first_state == StWeigh);
   assign over_o = issues;
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
-  assign issues = state_q == StIssue && (!answers_q || sender_ready) &&
-      (stores_q & storing) == '0;
+
+  // Nothing else makes it impossible again: with FastClock it is known a cycle before.
+  logic may_issue;
+  assign may_issue = (!answers_q || sender_ready) && (stores_q & storing) == '0;
+  if (FastClock != 0) begin : g_issues_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        issues <= 1'b0;
+      end else begin
+        issues <= state_d == StIssue && may_issue;
+      end
+    end
+  end else begin : g_issues_now
+    assign issues = state_q == StIssue && may_issue;
+  end
 
   always_comb begin
     state_d = state_q;
@@ -466,6 +479,8 @@ module sw_engine
   found_stays_until_it_is_over :
   assert property (@(posedge clk_i) disable iff (!rst_ni) state_q inside {StSort, StWeigh, StJudge, StRules, StAnswer} |=>
       $stable(found_q));
+  issues_what_it_may :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) issues |-> state_q == StIssue && may_issue);
   others_are_of_other_children :
   assert property (@(posedge clk_i) disable iff (!rst_ni) state_q == StRules && joined |->
       $countones(others_children_q) == 32'(others_count_q) && !has_child_twice_q);

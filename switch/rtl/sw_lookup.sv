@@ -97,19 +97,16 @@ module sw_lookup
 
   // With FastClock a write is a cycle late, too.
   logic write, tables_busy;
-  if (FastClock != 0) begin : g_write_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        write <= 1'b0;
-      end else begin
-        write <= write_i;
-      end
-    end
-    assign busy_o = tables_busy || write;
-  end else begin : g_write_now
-    assign write = write_i;
-    assign busy_o = tables_busy;
-  end
+  sw_delay_flags #(
+    .Width (1),
+    .Cycles(FastClock)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .flags_i(write_i),
+    .flags_o(write)
+  );
+  assign busy_o = tables_busy || (FastClock != 0 && write);
 
   assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
   assign again_o = write && table_i inside {TableJobs, TableGroups, TableForward};

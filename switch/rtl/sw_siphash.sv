@@ -63,10 +63,11 @@ module sw_siphash #(
     return to;
   endfunction
 
-  // The word that comes next: bytes that do not count are 0.
+  // The word that comes next.
   typedef struct packed {
     logic [63:0] word;
-    logic [3:0]  bytes;
+    logic [7:0]  counts;  // its bytes, one bit each
+    logic [3:0]  bytes;   // ... and how many
     logic        last;
   } entry_t;
 
@@ -82,11 +83,13 @@ module sw_siphash #(
   logic [63:0] word_q, word_d;
   logic tag_valid_q, tag_valid_d;
 
-  logic [63:0] kept;
+  logic [7:0] counts;
+  logic [63:0] kept;  // of the next word: bytes that do not count are 0
   for (genvar i = 0; i < 8; ++i) begin : g_kept
-    assign kept[8*i+:8] = bytes_i > 4'(i) ? word_i[8*i+:8] : '0;
+    assign counts[i] = bytes_i > 4'(i);
+    assign kept[8*i+:8] = next.counts[i] ? next.word[8*i+:8] : '0;
   end
-  assign entry = '{word: kept, bytes: bytes_i, last: last_i};
+  assign entry = '{word: word_i, counts: counts, bytes: bytes_i, last: last_i};
 
   if (WordCycles == 4) begin : g_waits
     entry_t entry_q;
@@ -187,7 +190,7 @@ module sw_siphash #(
   // If no word is taken then, what is there is never mixed.
   always_comb begin
     length_d = (first_q ? '0 : length_q) + 8'(next.bytes);
-    word_d = next.last && next.bytes != 4'd8 ? {length_d, next.word[55:0]} : next.word;
+    word_d = next.last && next.bytes != 4'd8 ? {length_d, kept[55:0]} : kept;
     if (is_over && length_due_q) word_d = {length_q, 56'h0};
   end
 
