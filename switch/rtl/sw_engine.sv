@@ -117,7 +117,7 @@ module sw_engine
   logic [GroupBits-1:0] group_at;
   group_entry_t group;
   logic [Ports-1:0] ports;
-  logic [1:0] weighed_q;
+  logic [2:0] weighed_q;
 
   // The others: their inlets, and whose they are.
   logic [Inlets-1:0] others;
@@ -274,6 +274,9 @@ module sw_engine
   assign over_o = issues;
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
 
+  logic is_weighed;
+  assign is_weighed = weighed_q == 3'(3 + FastClock);
+
   // Nothing else makes it impossible again: with FastClock it is known a cycle before.
   logic may_issue;
   assign may_issue = (!answers_q || sender_ready) && (stores_q & storing) == '0;
@@ -301,7 +304,7 @@ module sw_engine
       end
       StInit: if (!slots_busy && !tables_busy_i) state_d = StIdle;
       StSort: state_d = FastClock != 0 ? StAnswer : StIssue;
-      StWeigh: if (&weighed_q && is_checked) state_d = FastClock != 0 ? StJudge : StRules;
+      StWeigh: if (is_weighed && is_checked) state_d = FastClock != 0 ? StJudge : StRules;
       StJudge: if (sender_ready) state_d = StRules;
       StRules: state_d = FastClock != 0 ? StAnswer : StIssue;
       StAnswer: state_d = StIssue;
@@ -388,7 +391,7 @@ module sw_engine
     // What is known of a slot is known when what was to be sent of it has been sent.
     if (state_q != StWeigh || slot_busy) begin
       weighed_q <= '0;
-    end else if (!(&weighed_q)) begin
+    end else if (!is_weighed) begin
       weighed_q <= weighed_q + 1'b1;
     end
     if (state_q == StSort) begin
@@ -408,8 +411,17 @@ module sw_engine
 
   logic take;
   logic [InletBits-1:0] take_inlet;
-  logic [Inlets-1:0] frames_done;
-  assign store_o = (issues ? stores_inlets_q : '0) | (Inlets'(take) << take_inlet);
+  logic [Inlets-1:0] frames_done, taken_inlets;
+  sw_delay_flags #(
+    .Width (Inlets),
+    .Cycles(FastClock)
+  ) u_taken_inlets (
+    .clk_i,
+    .rst_ni,
+    .flags_i(Inlets'(take) << take_inlet),
+    .flags_o(taken_inlets)
+  );
+  assign store_o = (issues ? stores_inlets_q : '0) | taken_inlets;
   assign done_o = (issues ? done_inlets_q : '0) | frames_done;
 
   sw_sender #(

@@ -98,18 +98,17 @@ module sw_lookup
   // With FastClock a write is a cycle late, too.
   logic write, tables_busy;
   sw_delay_flags #(
-    .Width (1),
+    .Width (2),
     .Cycles(FastClock)
   ) u_write (
     .clk_i,
     .rst_ni,
-    .flags_i(write_i),
-    .flags_o(write)
+    .flags_i({write_i, write_i && table_i inside {TableJobs, TableGroups, TableForward}}),
+    .flags_o({write, again_o})
   );
   assign busy_o = tables_busy || (FastClock != 0 && write);
 
   assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
-  assign again_o = write && table_i inside {TableJobs, TableGroups, TableForward};
   if (FastClock != 0) begin : g_stays
     // Of what is known, but for the packet itself, which stays in front of it.
     logic ready_q, taken_q;

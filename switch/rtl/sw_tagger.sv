@@ -58,9 +58,18 @@ module sw_tagger
     end
   end
   // With a word in four cycles there is time to read the next one after this one is taken: what is read
-  // never has to wait.
-  logic steps;
+  // never has to wait. It is asked for a cycle later.
+  logic steps, asks;
   assign steps = takes && !in_head;
+  sw_delay_flags #(
+    .Width (1),
+    .Cycles(WordCycles == 4 ? 1 : 0)
+  ) u_asks (
+    .clk_i,
+    .rst_ni,
+    .flags_i(steps),
+    .flags_o(asks)
+  );
   assign rest_d = start_i ? payload_bytes_i : rest_q - bytes_t'(WordBytes);
   assign rest = WordCycles == 4 ? rest_q : rest_d;
   assign word_at_o = asked_q;
@@ -95,7 +104,7 @@ module sw_tagger
       {runs_q, read_valid_q, valid_q} <= '0;
     end else if (start_i || clear_i || (takes && last)) begin
       {runs_q, read_valid_q, valid_q} <= {start_i, 2'b0};
-    end else if (WordCycles == 4 && steps) begin
+    end else if (WordCycles == 4 && (steps || asks)) begin
       {read_valid_q, valid_q} <= '0;
     end else if (read_o) begin
       read_valid_q <= runs_q && there_i;
@@ -109,13 +118,13 @@ module sw_tagger
       in_head_q <= 1'b1;
       is_empty_q <= payload_bytes_i == '0;
     end else begin
-      if (WordCycles == 4 ? steps : read_o && there_i) asked_q <= asked_q + 1'b1;
+      if (WordCycles == 4 ? asks : read_o && there_i) asked_q <= asked_q + 1'b1;
       if (takes && in_head) begin
         head_at_q <= head_at_q << 1;
         in_head_q <= !head_at_q[TaggedWords-1];
       end
     end
-    if (start_i || steps) rest_q <= rest_d;
+    if (start_i || asks) rest_q <= rest_d;
     // Of the word that is there, or with four cycles a word of one that is read.
     if (WordCycles == 4 || start_i || steps) begin
       ends_q <= rest <= bytes_t'(WordBytes);
