@@ -116,7 +116,6 @@ module sw_engine
   address_t source;
   logic [GroupBits-1:0] group_at;
   group_entry_t group;
-  logic [Ports-1:0] ports;
   logic [2:0] weighed_q;
 
   // The others: their inlets, and whose they are.
@@ -149,7 +148,6 @@ module sw_engine
   assign source.udp_port = packet.head.source_port;
   assign group_at = found_q.group_at[GroupBits-1:0];
   assign group = found_q.group;
-  assign ports = found_q.ports[Ports-1:0];
   assign others = found_q.others[Inlets-1:0];
 
   assign child_group_at_o = group_at;
@@ -164,18 +162,17 @@ module sw_engine
     // Idle it stays, since nothing is taken while a record waits. That is taken a cycle after the write
     // began: it stays for the tables that are far. Of records that follow one another at once, nothing
     // is taken between.
-    logic waits_q, taken_q;
+    logic waits_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        {waits_q, taken_q, writes, control_ready_o} <= '0;
+        {waits_q, writes, control_ready_o, record_waits} <= '0;
       end else begin
         waits_q <= control_valid_i && !writes && !control_ready_o;
         writes <= waits_q && !writes && !control_ready_o && state_q == StIdle && sender_idle;
         control_ready_o <= writes;
-        taken_q <= control_ready_o;
+        record_waits <= control_valid_i || waits_q || writes || control_ready_o;
       end
     end
-    assign record_waits = waits_q || writes || control_ready_o || taken_q;
   end else begin : g_ready_now
     assign control_ready_o = state_q == StIdle && sender_idle;
     assign writes = control_valid_i && control_ready_o;
@@ -242,7 +239,7 @@ module sw_engine
         VerdictMalformed: counter_o = CountMalformed;
         VerdictUndeliverable: counter_o = CountUndeliverable;
         VerdictPacket: counter_o = CountUnknownJob;
-        default: counter_o = ports == '0 ? CountUndeliverable : CountForwarded;
+        default: counter_o = found_q.leads ? CountForwarded : CountUndeliverable;
       endcase
     end
   end
@@ -397,10 +394,10 @@ module sw_engine
     if (state_q == StSort) begin
       stores_q <= '0;
       stores_inlets_q <= '0;
-      done_inlets_q <= packet.verdict inside {VerdictForward, VerdictControl} && ports != '0 ? '0 :
+      done_inlets_q <= packet.verdict inside {VerdictForward, VerdictControl} && found_q.leads ? '0 :
           inlet_bit;
       answers_q <= packet.verdict == VerdictPacket ? header.kind == KindContribute :
-          packet.verdict inside {VerdictForward, VerdictControl} && ports != '0;
+          packet.verdict inside {VerdictForward, VerdictControl} && found_q.leads;
     end else if (state_q == StRules) begin
       stores_q <= action == ActStore ? present_bit | (joined ? others_present_q : '0) : '0;
       stores_inlets_q <= action == ActStore ? begun_o & ~is_empty : '0;

@@ -7,8 +7,9 @@
 // soon_o and checked_o, authentic_o, packet_o are of the reader's frame (sw_check), until done_i, one
 // cycle, or until it is stored: after store_i, one cycle, word_o are the words of the packet's
 // operand, one a cycle in which writes_o is 1, number write_at_o, to the last one, in which last_o is
-// 1; they begin in the next cycle, or with FastClock in the one after that. Else the reader reads what it likes: while reads_i is 1, word_o is the word word_at_i of two
-// cycles before, of those in which read_i is 1. again_i: all are checked again.
+// 1; they begin in the next cycle, or with FastClock in the one after that. Else the reader reads what it
+// likes: while reads_i is 1, word_o is the word word_at_i of two cycles before, of those in which read_i is
+// 1. again_i: all are checked again.
 module sw_inlet
   import sw_switch_pkg::*;
 #(
@@ -167,23 +168,17 @@ module sw_inlet
   assign last_o = is_last_q;
   assign write_at = stores_q ? write_at_q + 1'b1 : '0;
   // With FastClock what is read goes on all the time: the first word is read until it is stored.
-  if (FastClock != 0) begin : g_store_later
-    logic begins_q;
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        begins_q <= 1'b0;
-      end else begin
-        begins_q <= store_i;
-      end
-    end
-    assign begins = begins_q;
-    assign store_read = 1'b1;
-    assign store_steps = store_i || begins_q || stores_q;
-  end else begin : g_store_now
-    assign begins = store_i;
-    assign store_read = !valid_q || stores_q;
-    assign store_steps = store_read;
-  end
+  sw_delay_flags #(
+    .Width (1),
+    .Cycles(FastClock)
+  ) u_begins (
+    .clk_i,
+    .rst_ni,
+    .flags_i(store_i),
+    .flags_o(begins)
+  );
+  assign store_read = FastClock != 0 || !valid_q || stores_q;
+  assign store_steps = FastClock != 0 ? store_i || begins || stores_q : store_read;
 
   // Of one frame alone, the next is not checked in the cycle after this one's end.
   logic ends;

@@ -326,6 +326,7 @@ module sw_lookup
     if (packet_q.verdict == VerdictControl) begin
       found.ports = (MaxPorts'(1) << control_port_i) & ~(MaxPorts'(1) << port_q);
     end
+    found.leads = found.ports != '0;
     found.others = '0;
     if (found.job_found && (members & is_inlet_q) != '0) begin
       found.others[Inlets-1:0] = joins & ~is_inlet_q;
