@@ -185,7 +185,8 @@ module sw_engine
 
   sw_slots #(
     .Groups(Groups),
-    .Window(Window)
+    .Window(Window),
+    .FastClock(FastClock)
   ) u_slots (
     .clk_i,
     .rst_ni,
