@@ -185,8 +185,7 @@ module sw_engine
 
   sw_slots #(
     .Groups(Groups),
-    .Window(Window),
-    .FastClock(FastClock)
+    .Window(Window)
   ) u_slots (
     .clk_i,
     .rst_ni,

@@ -111,7 +111,7 @@ module sw_lookup
   assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
   if (FastClock != 0) begin : g_stays
     // Of what is known, but for the packet itself, which stays in front of it.
-    logic ready_q, taken_q, leads_q;
+    logic ready_q, taken_q;
     found_t said_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -125,7 +125,6 @@ module sw_lookup
     end
     always_ff @(posedge clk_i) begin
       said_q <= found;
-      leads_q <= said_q.ports != '0;
       if (take_i || taken_q) said_q.others <= said_q.others;
     end
     always_comb begin
@@ -133,7 +132,6 @@ module sw_lookup
       found_o.packet = packet_q;
       found_o.port = port_q;
       found_o.inlet = 8'(inlet_q);
-      found_o.leads = leads_q;  // there a cycle after the others, before it is looked at
     end
     assign lets_go = over_i || again_o;
     assign ready_o = ready_q;

@@ -33,7 +33,7 @@ module sw_queue
   localparam int unsigned AtBits = $clog2(Words);
   localparam int unsigned TooManyWords = (LongestFrame + WordBytes - 1) / WordBytes + 1;
   // Of a frame, and those that come before has_room_q knows of them.
-  localparam int unsigned RoomWords = TooManyWords + 4 + FastClock;
+  localparam int unsigned RoomWords = TooManyWords + 4;
 
   if (Words < RoomWords || (1 << AtBits) != Words) begin : g_bad_words
     $error("a queue has room for a frame, and a number of words that is a power of two");
@@ -45,11 +45,11 @@ module sw_queue
     word_t      data;
   } entry_t;
 
-  entry_t queue[Words], entry, put, read_q, out_q;
+  entry_t queue[Words], entry, read_q, out_q;
   logic [AtBits-1:0] in_q, out_at_q;
   logic [AtBits:0] count_q, part_q, whole_q;  // words; of the frame that comes, and of those before
   word_at_t at_q;  // the next word of the frame that comes
-  logic comes_q, has_room_q, drops, takes, writes, puts, reads, moves, read_valid_q, valid_q;
+  logic comes_q, has_room_q, drops, takes, writes, reads, moves, read_valid_q, valid_q;
 
   sw_patience u_patience (
     .clk_i,
@@ -92,11 +92,11 @@ module sw_queue
       at_q <= '0;
       {comes_q, has_room_q, read_valid_q, valid_q} <= '0;
     end else begin
-      in_q <= in_q + AtBits'(puts);
+      in_q <= in_q + AtBits'(writes);
       out_at_q <= out_at_q + AtBits'(reads);
-      count_q <= count_q + (AtBits + 1)'(puts) - (AtBits + 1)'(reads);
-      if (puts) part_q <= put.last ? '0 : part_q + 1'b1;
-      whole_q <= whole_q + (puts && put.last ? part_q + 1'b1 : '0) - (AtBits + 1)'(reads);
+      count_q <= count_q + (AtBits + 1)'(writes) - (AtBits + 1)'(reads);
+      if (writes) part_q <= s_last_i ? '0 : part_q + 1'b1;
+      whole_q <= whole_q + (writes && s_last_i ? part_q + 1'b1 : '0) - (AtBits + 1)'(reads);
       if (takes) begin
         at_q <= s_last_i ? '0 : at_q == word_at_t'(TooManyWords) ? at_q : at_q + 1'b1;
         comes_q <= !s_last_i;
@@ -113,26 +113,8 @@ module sw_queue
     for (int unsigned i = 1; i < WordBytes; ++i) if (s_keep_i[i]) entry.rest = 3'(i);
     for (int unsigned i = 0; i < WordBytes; ++i) m_keep_o[i] = out_q.rest >= 3'(i);
   end
-  // With FastClock a word is kept a cycle later.
-  sw_delay_flags #(
-    .Width (1),
-    .Cycles(FastClock)
-  ) u_puts (
-    .clk_i,
-    .rst_ni,
-    .flags_i(writes),
-    .flags_o(puts)
-  );
-  sw_delay #(
-    .Width ($bits(entry_t)),
-    .Cycles(FastClock)
-  ) u_put (
-    .clk_i,
-    .value_i(entry),
-    .value_o(put)
-  );
   always_ff @(posedge clk_i) begin
-    if (puts) queue[in_q] <= put;
+    if (writes) queue[in_q] <= entry;
     if (moves) begin
       read_q <= queue[out_at_q];
       out_q <= read_q;
@@ -148,6 +130,6 @@ module sw_queue
   reads_what_is_there :
   assert property (@(posedge clk_i) disable iff (!rst_ni) reads |-> readable != '0);
   there_is_room :
-  assert property (@(posedge clk_i) disable iff (!rst_ni) puts |-> 32'(count_q) < Words);
+  assert property (@(posedge clk_i) disable iff (!rst_ni) writes |-> 32'(count_q) < Words);
 
 endmodule

@@ -40,14 +40,6 @@ module sw_slot_rules
 
   localparam logic [MaxChildren-1:0] AllBits = '1 >> (MaxChildren - Children);
 
-  // Children that cannot be have no bits anywhere.
-  slot_t slot;
-  always_comb begin
-    slot = slot_i;
-    slot.arrived &= AllBits;
-    slot.present &= AllBits;
-  end
-
   // What the packet is to the slot.
   typedef struct packed {
     logic right_slot;
@@ -71,26 +63,26 @@ module sw_slot_rules
   logic [31:0] ahead;
   logic [MaxChildren-1:0] child_bit, all_bits;
 
-  assign ahead = header_i.header_sequence - slot.sequence_number;
+  assign ahead = header_i.header_sequence - slot_i.sequence_number;
   assign to.is_now = ahead == '0;
   assign to.is_next = ahead == 32'(slots_i);
   assign to.is_past = ahead[31];
   assign to.too_large = operand_bytes(header_i) > 19'(group_i.operand_bytes);
-  assign to.same_tag = header_i.tag == slot.tag;
+  assign to.same_tag = header_i.tag == slot_i.tag;
   assign to.right_slot = header_i.slot == (header_i.header_sequence[15:0] & (slots_i - 16'd1));
-  assign to.same_message = slot.burst == header_i.flags[BurstFlagBit] &&
-      slot.last == header_i.flags[LastFlagBit] && slot.op == header_i.op[2:0] &&
-      slot.element == header_i.header_type[1:0] && slot.count == header_i.count &&
-      slot.offset == header_i.offset;
+  assign to.same_message = slot_i.burst == header_i.flags[BurstFlagBit] &&
+      slot_i.last == header_i.flags[LastFlagBit] && slot_i.op == header_i.op[2:0] &&
+      slot_i.element == header_i.header_type[1:0] && slot_i.count == header_i.count &&
+      slot_i.offset == header_i.offset;
   assign child_bit = (MaxChildren'(1) << header_i.child[$clog2(MaxChildren)-1:0]) & AllBits;
-  assign to.arrived_before = (slot.arrived & child_bit) != '0;
-  assign to.completes_now = (slot.arrived | child_bit) == group_i.children;
+  assign to.arrived_before = (slot_i.arrived & child_bit) != '0;
+  assign to.completes_now = (slot_i.arrived | child_bit) == group_i.children;
   assign to.completes_next = child_bit == group_i.children;
   assign all_bits = child_bit | others_i;
-  assign to.all_complete_now = (slot.arrived | all_bits) == group_i.children;
+  assign to.all_complete_now = (slot_i.arrived | all_bits) == group_i.children;
   assign to.all_complete_next = all_bits == group_i.children;
-  assign to.others_before = (slot.arrived & others_i) != '0;
-  assign to.has_operands = slot.present != '0;
+  assign to.others_before = (slot_i.arrived & others_i) != '0;
+  assign to.has_operands = slot_i.present != '0;
   assign to.from_our_parents_child = header_i.child == group_i.parent_child ||
       header_i.child == 16'(AllChildren);
 
@@ -122,7 +114,7 @@ module sw_slot_rules
   assign same_tag_o = to_q.same_tag;
 
   logic has_result;
-  assign has_result = slot.state inside {SlotResult, SlotBeforeFirst};
+  assign has_result = slot_i.state inside {SlotResult, SlotBeforeFirst};
 
   // What is done.
   action_e action;
@@ -144,11 +136,11 @@ module sw_slot_rules
         action = ActStore;
       end else if (!to_q.is_now) begin
         counter = to_q.is_past ? CountStale : CountPremature;
-      end else if (slot.state == SlotBeforeFirst) begin
+      end else if (slot_i.state == SlotBeforeFirst) begin
         counter = CountPremature;
-      end else if (slot.state == SlotResult) begin
+      end else if (slot_i.state == SlotResult) begin
         action = ActResendResult;
-      end else if (slot.state == SlotSentUp) begin
+      end else if (slot_i.state == SlotSentUp) begin
         action = ActResendPartial;
       end else if (!to_q.same_message) begin
         action = ActRefuse;
@@ -159,7 +151,7 @@ module sw_slot_rules
         action = ActStore;
       end
     end else if (is_result_q) begin
-      if (!to_q.right_slot || !to_q.is_now || slot.state != SlotSentUp) begin
+      if (!to_q.right_slot || !to_q.is_now || slot_i.state != SlotSentUp) begin
         // What was asked for twice comes twice.
         counter = to_q.is_now && has_result ? CountDuplicates : CountStale;
       end else if (!to_q.same_message) begin
@@ -168,7 +160,7 @@ module sw_slot_rules
         action = ActTakeResult;
       end
     end else begin
-      if (to_q.is_now && slot.state == SlotSentUp && to_q.from_our_parents_child) begin
+      if (to_q.is_now && slot_i.state == SlotSentUp && to_q.from_our_parents_child) begin
         action = ActPassRefusal;
       end
     end
@@ -201,7 +193,7 @@ module sw_slot_rules
 
   // What comes of it for the slot. Of what is not stored nor taken, slot_o is of no interest.
   always_comb begin
-    slot_o = begins ? begun : slot;
+    slot_o = begins ? begun : slot_i;
     if (is_contribution_q) begin
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;

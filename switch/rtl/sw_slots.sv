@@ -3,8 +3,8 @@
 // What is known of the slots of all groups, and the rules by which it changes. A group has
 // 2 * Window slots here, of which it uses twice its own window.
 //
-// slot_o is what lies at the group's slot of the sequence, two cycles after both are there, or with FastClock
-// three, as is at_o a cycle after them, as long as they stay. write_i puts slot_i there, but for its tag: that comes with write_tag_i, for any slot. init_i, with no packet under way, makes all slots of a group
+// slot_o is what lies at the group's slot of the sequence, two cycles after both are there, as long as
+// they stay. write_i puts slot_i there, but for its tag: that comes with write_tag_i, for any slot. init_i, with no packet under way, makes all slots of a group
 // with this record as if the round before the first were over, and takes 2 * Window + 1 cycles, in which
 // busy_o is 1.
 module sw_slots
@@ -13,7 +13,6 @@ module sw_slots
 #(
   parameter  int unsigned Groups = 4,
   parameter  int unsigned Window = 16,
-  parameter  int unsigned FastClock = 0,
   localparam int unsigned Slots = SlotsPerWindow * Window,
   localparam int unsigned SlotBits = $clog2(Slots),
   localparam int unsigned GroupBits = $clog2(Groups),
@@ -57,14 +56,7 @@ module sw_slots
   logic [31:0] first_q;
   slot_t fresh;
 
-  sw_delay #(
-    .Width (AtBits),
-    .Cycles(FastClock)
-  ) u_at (
-    .clk_i,
-    .value_i({group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)}),
-    .value_o(at_o)
-  );
+  assign at_o = {group_at_i, sequence_i & SlotBits'(window_i * 16'(SlotsPerWindow) - 16'd1)};
   assign busy_o = busy_q || writes_q;
 
   always_comb begin

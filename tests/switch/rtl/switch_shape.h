@@ -56,7 +56,7 @@ inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBy
 inline constexpr std::size_t kLongestFrame = 1518;
 inline constexpr std::uint64_t kFrames = 2000;  // of a test
 // A word is reduced when its turn in four cycles comes.
-inline constexpr std::uint64_t kOneBlockCycles = 130, kPhaseCycles = 3;
+inline constexpr std::uint64_t kOneBlockCycles = 129, kPhaseCycles = 3;
 inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 42;
 inline constexpr std::uint64_t kBurstPacketCycles = 695;
 inline constexpr std::uint64_t kRoundsTogether = 0;
