@@ -61,7 +61,8 @@ module sw_check
   end
 
   sw_tagger #(
-    .WordCycles(TagWordCycles)
+    .WordCycles(TagWordCycles),
+    .ReadsHead(TagWordCycles == 4 ? 1 : 0)
   ) u_tagger (
     .clk_i,
     .rst_ni,

@@ -116,8 +116,7 @@ module sw_engine
   address_t source;
   logic [GroupBits-1:0] group_at;
   group_entry_t group;
-  logic [Ports-1:0] ports;
-  logic [1:0] weighed_q;
+  logic [2:0] weighed_q;
 
   // The others: their inlets, and whose they are.
   logic [Inlets-1:0] others;
@@ -149,7 +148,6 @@ module sw_engine
   assign source.udp_port = packet.head.source_port;
   assign group_at = found_q.group_at[GroupBits-1:0];
   assign group = found_q.group;
-  assign ports = found_q.ports[Ports-1:0];
   assign others = found_q.others[Inlets-1:0];
 
   assign child_group_at_o = group_at;
@@ -164,18 +162,17 @@ module sw_engine
     // Idle it stays, since nothing is taken while a record waits. That is taken a cycle after the write
     // began: it stays for the tables that are far. Of records that follow one another at once, nothing
     // is taken between.
-    logic waits_q, taken_q;
+    logic waits_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        {waits_q, taken_q, writes, control_ready_o} <= '0;
+        {waits_q, writes, control_ready_o, record_waits} <= '0;
       end else begin
         waits_q <= control_valid_i && !writes && !control_ready_o;
         writes <= waits_q && !writes && !control_ready_o && state_q == StIdle && sender_idle;
         control_ready_o <= writes;
-        taken_q <= control_ready_o;
+        record_waits <= control_valid_i || waits_q || writes || control_ready_o;
       end
     end
-    assign record_waits = waits_q || writes || control_ready_o || taken_q;
   end else begin : g_ready_now
     assign control_ready_o = state_q == StIdle && sender_idle;
     assign writes = control_valid_i && control_ready_o;
@@ -242,7 +239,7 @@ module sw_engine
         VerdictMalformed: counter_o = CountMalformed;
         VerdictUndeliverable: counter_o = CountUndeliverable;
         VerdictPacket: counter_o = CountUnknownJob;
-        default: counter_o = ports == '0 ? CountUndeliverable : CountForwarded;
+        default: counter_o = found_q.leads ? CountForwarded : CountUndeliverable;
       endcase
     end
   end
@@ -273,8 +270,24 @@ module sw_engine
       (FastClock == 0 || sender_ready || first_state == StWeigh);
   assign over_o = issues;
   assign first_state = found_i.packet.verdict == VerdictPacket && found_i.job_found ? StWeigh : StSort;
-  assign issues = state_q == StIssue && (!answers_q || sender_ready) &&
-      (stores_q & storing) == '0;
+
+  logic is_weighed;
+  assign is_weighed = weighed_q == 3'(3 + FastClock);
+
+  // Nothing else makes it impossible again: with FastClock it is known a cycle before.
+  logic may_issue;
+  assign may_issue = (!answers_q || sender_ready) && (stores_q & storing) == '0;
+  if (FastClock != 0) begin : g_issues_later
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        issues <= 1'b0;
+      end else begin
+        issues <= state_d == StIssue && may_issue;
+      end
+    end
+  end else begin : g_issues_now
+    assign issues = state_q == StIssue && may_issue;
+  end
 
   always_comb begin
     state_d = state_q;
@@ -288,7 +301,7 @@ module sw_engine
       end
       StInit: if (!slots_busy && !tables_busy_i) state_d = StIdle;
       StSort: state_d = FastClock != 0 ? StAnswer : StIssue;
-      StWeigh: if (&weighed_q && is_checked) state_d = FastClock != 0 ? StJudge : StRules;
+      StWeigh: if (is_weighed && is_checked) state_d = FastClock != 0 ? StJudge : StRules;
       StJudge: if (sender_ready) state_d = StRules;
       StRules: state_d = FastClock != 0 ? StAnswer : StIssue;
       StAnswer: state_d = StIssue;
@@ -375,16 +388,16 @@ module sw_engine
     // What is known of a slot is known when what was to be sent of it has been sent.
     if (state_q != StWeigh || slot_busy) begin
       weighed_q <= '0;
-    end else if (!(&weighed_q)) begin
+    end else if (!is_weighed) begin
       weighed_q <= weighed_q + 1'b1;
     end
     if (state_q == StSort) begin
       stores_q <= '0;
       stores_inlets_q <= '0;
-      done_inlets_q <= packet.verdict inside {VerdictForward, VerdictControl} && ports != '0 ? '0 :
+      done_inlets_q <= packet.verdict inside {VerdictForward, VerdictControl} && found_q.leads ? '0 :
           inlet_bit;
       answers_q <= packet.verdict == VerdictPacket ? header.kind == KindContribute :
-          packet.verdict inside {VerdictForward, VerdictControl} && ports != '0;
+          packet.verdict inside {VerdictForward, VerdictControl} && found_q.leads;
     end else if (state_q == StRules) begin
       stores_q <= action == ActStore ? present_bit | (joined ? others_present_q : '0) : '0;
       stores_inlets_q <= action == ActStore ? begun_o & ~is_empty : '0;
@@ -395,8 +408,17 @@ module sw_engine
 
   logic take;
   logic [InletBits-1:0] take_inlet;
-  logic [Inlets-1:0] frames_done;
-  assign store_o = (issues ? stores_inlets_q : '0) | (Inlets'(take) << take_inlet);
+  logic [Inlets-1:0] frames_done, taken_inlets;
+  sw_delay_flags #(
+    .Width (Inlets),
+    .Cycles(FastClock)
+  ) u_taken_inlets (
+    .clk_i,
+    .rst_ni,
+    .flags_i(Inlets'(take) << take_inlet),
+    .flags_o(taken_inlets)
+  );
+  assign store_o = (issues ? stores_inlets_q : '0) | taken_inlets;
   assign done_o = (issues ? done_inlets_q : '0) | frames_done;
 
   sw_sender #(
@@ -466,6 +488,8 @@ module sw_engine
   found_stays_until_it_is_over :
   assert property (@(posedge clk_i) disable iff (!rst_ni) state_q inside {StSort, StWeigh, StJudge, StRules, StAnswer} |=>
       $stable(found_q));
+  issues_what_it_may :
+  assert property (@(posedge clk_i) disable iff (!rst_ni) issues |-> state_q == StIssue && may_issue);
   others_are_of_other_children :
   assert property (@(posedge clk_i) disable iff (!rst_ni) state_q == StRules && joined |->
       $countones(others_children_q) == 32'(others_count_q) && !has_child_twice_q);

@@ -37,17 +37,15 @@ module sw_forward_table
   for (genvar i = 0; i < Entries; ++i) begin : g_entry
     assign named[i] = write_i && EntryBits'(index_i) == EntryBits'(i);
   end
-  if (FastClock != 0) begin : g_write_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        writes <= '0;
-      end else begin
-        writes <= named;
-      end
-    end
-  end else begin : g_write_now
-    assign writes = named;
-  end
+  sw_delay_flags #(
+    .Width (Entries),
+    .Cycles(FastClock)
+  ) u_writes (
+    .clk_i,
+    .rst_ni,
+    .flags_i(named),
+    .flags_o(writes)
+  );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -100,17 +100,15 @@ module sw_group_table
     named.child = write_i && table_i == TableChildren;
     named.scan = write_i && table_i inside {TableGroups, TableChildren};
   end
-  if (FastClock != 0) begin : g_write_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        writes <= '0;
-      end else begin
-        writes <= named;
-      end
-    end
-  end else begin : g_write_now
-    assign writes = named;
-  end
+  sw_delay_flags #(
+    .Width ($bits(writes_t)),
+    .Cycles(FastClock)
+  ) u_writes (
+    .clk_i,
+    .rst_ni,
+    .flags_i(named),
+    .flags_o(writes)
+  );
 
   // Children that cannot be are absent in all that comes of a group: of most there are no more.
   always_comb begin

@@ -5,10 +5,11 @@
 // checked. from_o is the port that the reader's came to, as s_from_i had it with its last word.
 //
 // soon_o and checked_o, authentic_o, packet_o are of the reader's frame (sw_check), until done_i, one
-// cycle, or until it is stored: after store_i, one cycle, operand_o are the words of the packet's
+// cycle, or until it is stored: after store_i, one cycle, word_o are the words of the packet's
 // operand, one a cycle in which writes_o is 1, number write_at_o, to the last one, in which last_o is
-// 1. Else the reader reads what it likes: while reads_i is 1, word_o is the word word_at_i of two
-// cycles before, of those in which read_i is 1. again_i: all are checked again.
+// 1; they begin in the next cycle, or with FastClock in the one after that. Else the reader reads what it
+// likes: while reads_i is 1, word_o is the word word_at_i of two cycles before, of those in which read_i is
+// 1. again_i: all are checked again.
 module sw_inlet
   import sw_switch_pkg::*;
 #(
@@ -67,7 +68,7 @@ module sw_inlet
   word_at_t checks_at;
 
   // The operand's first words wait to be stored.
-  logic stores_q, read_valid_q, valid_q, store_read;
+  logic stores_q, begins, read_valid_q, valid_q, store_read, store_steps;
   word_at_t store_at_q, write_at, write_at_q, last_at_q;
   logic is_last_q;
 
@@ -166,7 +167,18 @@ module sw_inlet
   assign write_at_o = write_at_q;
   assign last_o = is_last_q;
   assign write_at = stores_q ? write_at_q + 1'b1 : '0;
-  assign store_read = !valid_q || stores_q;
+  // With FastClock what is read goes on all the time: the first word is read until it is stored.
+  sw_delay_flags #(
+    .Width (1),
+    .Cycles(FastClock)
+  ) u_begins (
+    .clk_i,
+    .rst_ni,
+    .flags_i(store_i),
+    .flags_o(begins)
+  );
+  assign store_read = FastClock != 0 || !valid_q || stores_q;
+  assign store_steps = FastClock != 0 ? store_i || begins || stores_q : store_read;
 
   // Of one frame alone, the next is not checked in the cycle after this one's end.
   logic ends;
@@ -176,7 +188,7 @@ module sw_inlet
     if (!rst_ni) begin
       {stores_q, read_valid_q, valid_q} <= '0;
     end else begin
-      stores_q <= store_i || (stores_q && !last_o);
+      stores_q <= begins || (stores_q && !last_o);
       if (ends) begin
         {read_valid_q, valid_q} <= '0;
       end else if (store_read) begin
@@ -187,7 +199,7 @@ module sw_inlet
   always_ff @(posedge clk_i) begin
     if (ends) begin
       store_at_q <= word_at_t'(HeadWords);
-    end else if (store_read) begin
+    end else if (store_steps) begin
       store_at_q <= store_at_q + 1'b1;
     end
     last_at_q <= words_of(packet_o.bytes - bytes_t'(HeadBytes)) - 1'b1;

@@ -4,7 +4,7 @@
 // (sw_slot_rules), what.
 //
 // What comes of the inputs is there two cycles after them, of authentic_i and others_authentic_i without
-// a clock; with FastClock, a cycle later. slot_o is what the slot is from now on, if action_o is
+// a clock; with FastClock, two cycles later, and one. slot_o is what the slot is from now on, if action_o is
 // ActStore or ActTakeResult; with complete_o the stored contribution is the last one. Of a refusal,
 // reason_o is why. touches_o: the packet is one of the group's. others_i are children of whom contributions that say the same came with
 // the packet, and present_i those with an operand; joined_o: they are stored with it.
@@ -42,7 +42,8 @@ module sw_judge
   slot_t slot, slot_q, all_slot, all_slot_q;
 
   sw_slot_rules #(
-    .Children(Children)
+    .Children(Children),
+    .FastClock(FastClock)
   ) u_slot_rules (
     .clk_i,
     .header_i,

@@ -97,22 +97,18 @@ module sw_lookup
 
   // With FastClock a write is a cycle late, too.
   logic write, tables_busy;
-  if (FastClock != 0) begin : g_write_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        write <= 1'b0;
-      end else begin
-        write <= write_i;
-      end
-    end
-    assign busy_o = tables_busy || write;
-  end else begin : g_write_now
-    assign write = write_i;
-    assign busy_o = tables_busy;
-  end
+  sw_delay_flags #(
+    .Width (2),
+    .Cycles(FastClock)
+  ) u_write (
+    .clk_i,
+    .rst_ni,
+    .flags_i({write_i, write_i && table_i inside {TableJobs, TableGroups, TableForward}}),
+    .flags_o({write, again_o})
+  );
+  assign busy_o = tables_busy || (FastClock != 0 && write);
 
   assign chooses = !chosen_q && asks != '0 && !again_o && !busy_o;
-  assign again_o = write && table_i inside {TableJobs, TableGroups, TableForward};
   if (FastClock != 0) begin : g_stays
     // Of what is known, but for the packet itself, which stays in front of it.
     logic ready_q, taken_q;
@@ -330,6 +326,7 @@ module sw_lookup
     if (packet_q.verdict == VerdictControl) begin
       found.ports = (MaxPorts'(1) << control_port_i) & ~(MaxPorts'(1) << port_q);
     end
+    found.leads = found.ports != '0;
     found.others = '0;
     if (found.job_found && (members & is_inlet_q) != '0) begin
       found.others[Inlets-1:0] = joins & ~is_inlet_q;

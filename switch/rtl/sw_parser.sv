@@ -153,6 +153,15 @@ module sw_parser
   assign header = head.header;
   assign payload_bytes = bytes_q - bytes_t'(HeadBytes);
 
+  // Of words before the last one of a frame that has all of them, a cycle before that is looked at.
+  logic has_mac_q, is_udp_q, has_ip_q;
+  always_ff @(posedge clk_i) begin
+    has_mac_q <= head.destination_mac == own_mac_i;
+    is_udp_q <= head.ether_type == EtherTypeIpv4 && head.version_length == Ipv4WithoutOptions &&
+        (head.fragment & ~DontFragment) == '0 && head.ip_protocol == ProtocolUdp;
+    has_ip_q <= head.destination_ip == own_ip_i && head.destination_port == own_udp_port_i;
+  end
+
   // What is known of the head, a cycle later.
   logic is_own, has_lengths, is_header, is_defined, has_operand, has_meaning, is_control;
   logic is_own_q, has_lengths_q, is_header_q, has_operand_q, has_payload_q;
@@ -160,10 +169,7 @@ module sw_parser
   logic [19:0] sum;
   verdict_e verdict_q;
 
-  assign is_own = bytes_q >= bytes_t'(FrameHeaderBytes) && head.destination_mac == own_mac_i &&
-      head.ether_type == EtherTypeIpv4 && head.version_length == Ipv4WithoutOptions &&
-      (head.fragment & ~DontFragment) == '0 && head.ip_protocol == ProtocolUdp &&
-      head.destination_ip == own_ip_i && head.destination_port == own_udp_port_i;
+  assign is_own = bytes_q >= bytes_t'(FrameHeaderBytes) && has_mac_q && is_udp_q && has_ip_q;
 
   assign has_lengths = bytes_q >= bytes_t'(HeadBytes) && bytes_q <= bytes_t'(LongestFrame) &&
       head.total_length == 16'(bytes_q) - 16'(EthernetBytes) &&

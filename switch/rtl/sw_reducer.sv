@@ -12,7 +12,7 @@
 // Reduction: start_i, one cycle in which ready_o is 1, reduces the first words_i words (one at least) of
 // the children present_i in a slot, of whom there is one at least. Each word is read a cycle later than
 // the one before, the first in the cycle after start_i: operands that are still being stored, too, may
-// be reduced, with FastClock if that began two cycles before. The next one may start while results
+// be reduced, with FastClock if that began three cycles before. The next one may start while results
 // still come: written_o counts them, modulo, and begun_o those of all that were started. idle_o: both are the same. What needs no sum of floats takes
 // the tree's quick way, if no result of the other one is still to come. take_i comes when idle_o is 1,
 // and start_i when nothing is taken. With BeatCycles as many as there are children, words are read that

@@ -95,7 +95,7 @@ module sw_sender
 
   // To be reduced, or to be taken from an inlet.
   answer_t first_q;
-  logic first_valid_q, may_begin_q, begun_q, begins, first_over;
+  logic first_valid_q, stays_q, may_begin_q, begun_q, begins, first_over;
   total_t results_at_q, results_at;  // of all results, those before this one's
   logic reduce_ready, reducer_idle, reducer_busy;
   total_t begun, written;
@@ -148,11 +148,11 @@ module sw_sender
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_valid_q <= 1'b0;
-      may_begin_q <= 1'b0;
-      begun_q <= 1'b0;
+      {stays_q, may_begin_q, begun_q} <= '0;
     end else begin
       first_valid_q <= first_valid;
-      may_begin_q <= first_valid_q && !first_over;
+      stays_q <= first_valid_q && !first_over;
+      may_begin_q <= stays_q && !first_over;
       begun_q <= (begun_q || begins) && !first_over;
     end
   end
@@ -422,17 +422,15 @@ module sw_sender
   );
   assign frame_reads_o = third_valid_q ? third_from_q : '0;
   assign frame_done = send_done && is_last_round_q ? third_from_q : '0;
-  if (FastClock != 0) begin : g_done_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        frame_done_o <= '0;
-      end else begin
-        frame_done_o <= frame_done;
-      end
-    end
-  end else begin : g_done_now
-    assign frame_done_o = frame_done;
-  end
+  sw_delay_flags #(
+    .Width (Inlets),
+    .Cycles(FastClock)
+  ) u_frame_done (
+    .clk_i,
+    .rst_ni,
+    .flags_i(frame_done),
+    .flags_o(frame_done_o)
+  );
 
   sw_builder #(
     .FastClock(FastClock)

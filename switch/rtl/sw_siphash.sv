@@ -63,10 +63,11 @@ module sw_siphash #(
     return to;
   endfunction
 
-  // The word that comes next: bytes that do not count are 0.
+  // The word that comes next.
   typedef struct packed {
     logic [63:0] word;
-    logic [3:0]  bytes;
+    logic [7:0]  counts;  // its bytes, one bit each
+    logic [3:0]  bytes;   // ... and how many
     logic        last;
   } entry_t;
 
@@ -82,11 +83,13 @@ module sw_siphash #(
   logic [63:0] word_q, word_d;
   logic tag_valid_q, tag_valid_d;
 
-  logic [63:0] kept;
+  logic [7:0] counts;
+  logic [63:0] kept;  // of the next word: bytes that do not count are 0
   for (genvar i = 0; i < 8; ++i) begin : g_kept
-    assign kept[8*i+:8] = bytes_i > 4'(i) ? word_i[8*i+:8] : '0;
+    assign counts[i] = bytes_i > 4'(i);
+    assign kept[8*i+:8] = next.counts[i] ? next.word[8*i+:8] : '0;
   end
-  assign entry = '{word: kept, bytes: bytes_i, last: last_i};
+  assign entry = '{word: word_i, counts: counts, bytes: bytes_i, last: last_i};
 
   if (WordCycles == 4) begin : g_waits
     entry_t entry_q;
@@ -124,9 +127,9 @@ module sw_siphash #(
   assign next_ready = state_q == StIdle || (is_over && !last_q && !length_due_q);
   assign takes = next_valid && next_ready;
 
-  // The same for what is wide: a cycle is before a word's first round, after its last, before the first one
-  // of the end, and in a round's second half.
-  logic begins, ends, finishes, is_second;
+  // The same for what is wide: a cycle is before a word's first round, after its last, and before the first
+  // one of the end.
+  logic begins, ends, finishes;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {begins, ends, finishes} <= '0;
@@ -136,19 +139,29 @@ module sw_siphash #(
       finishes <= is_over && last_q;
     end
   end
-  always_ff @(posedge clk_i) is_second <= cycle_d[0];
 
   // A word goes into the mix before its first round and after its second; the first final round has
-  // its constant in front.
-  mix_t mixed;
+  // its constant in front. With half a round a cycle there are registers between the halves, which are
+  // not the same: every other cycle the mix is in these, and what comes of the other ones is nothing.
+  mix_t with_word, mixed, rounded;
   always_comb begin
-    mixed = mix_q;
-    if (begins) mixed.to_c = mixed.to_c ^ word_q;
-    if (finishes) mixed.c = mixed.c ^ 64'hff;
-    for (int unsigned i = 0; i < HalvesPerCycle; ++i) begin
-      mixed = half_mixed(mixed, HalvesPerCycle == 1 ? is_second : i % 2 == 1);
+    with_word = mix_q;
+    if (begins) with_word.to_c = mix_q.to_c ^ word_q;
+    if (finishes) with_word.c = mix_q.c ^ 64'hff;
+  end
+  if (HalvesPerCycle == 1) begin : g_halves
+    mix_t half_q;
+    always_ff @(posedge clk_i) half_q <= half_mixed(with_word, 1'b0);
+    assign rounded = half_mixed(half_q, 1'b1);
+  end else begin : g_rounds
+    always_comb begin
+      rounded = with_word;
+      for (int unsigned i = 0; i < HalvesPerCycle; ++i) rounded = half_mixed(rounded, i % 2 == 1);
     end
-    if (ends) mixed.a = mixed.a ^ word_q;
+  end
+  always_comb begin
+    mixed = rounded;
+    if (ends) mixed.a = rounded.a ^ word_q;
   end
 
   assign cycle_d = next_may_come ? '0 : cycle_q + 3'd1;
@@ -187,7 +200,7 @@ module sw_siphash #(
   // If no word is taken then, what is there is never mixed.
   always_comb begin
     length_d = (first_q ? '0 : length_q) + 8'(next.bytes);
-    word_d = next.last && next.bytes != 4'd8 ? {length_d, next.word[55:0]} : next.word;
+    word_d = next.last && next.bytes != 4'd8 ? {length_d, kept[55:0]} : kept;
     if (is_over && length_due_q) word_d = {length_q, 56'h0};
   end
 

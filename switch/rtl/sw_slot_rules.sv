@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a packet makes of its slot, and the switch do: the table of docs/switch-protocol.md, as
-// switch/model/group.cc has it. What comes of the inputs is there a cycle after them.
+// switch/model/group.cc has it. What comes of the inputs, which stay, is there a cycle after them, or with
+// FastClock two.
 //
 // The packet is one of the group's, from its child or its parent; slot_i is what the group has at
 // its sequence modulo slots_i. slot_o is what the slot is from now on, if action_o is ActStore or
@@ -16,7 +17,8 @@ module sw_slot_rules
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 #(
-  parameter int unsigned Children = 16
+  parameter int unsigned Children = 16,
+  parameter int unsigned FastClock = 0
 ) (
   input  logic         clk_i,
   input  header_t      header_i,
@@ -114,63 +116,84 @@ module sw_slot_rules
   logic has_result;
   assign has_result = slot_i.state inside {SlotResult, SlotBeforeFirst};
 
+  // What is done.
+  action_e action;
+  counter_e counter;
+  reason_e reason;
   always_comb begin
-    action_o = ActDrop;
-    counter_o = CountStale;
-    reason_o = ReasonNone;
-    // Of what is not stored nor taken, slot_o is of no interest.
-    slot_o = begins ? begun : slot_i;
+    action = ActDrop;
+    counter = CountStale;
+    reason = ReasonNone;
 
     if (is_contribution_q) begin
       if (!to_q.right_slot) begin
-        action_o = ActRefuse;
-        reason_o = ReasonMismatch;
+        action = ActRefuse;
+        reason = ReasonMismatch;
       end else if (to_q.too_large) begin
-        action_o = ActRefuse;
-        reason_o = ReasonTooLarge;
+        action = ActRefuse;
+        reason = ReasonTooLarge;
       end else if (to_q.is_next && has_result) begin
-        action_o = ActStore;
+        action = ActStore;
       end else if (!to_q.is_now) begin
-        counter_o = to_q.is_past ? CountStale : CountPremature;
+        counter = to_q.is_past ? CountStale : CountPremature;
       end else if (slot_i.state == SlotBeforeFirst) begin
-        counter_o = CountPremature;
+        counter = CountPremature;
       end else if (slot_i.state == SlotResult) begin
-        action_o = ActResendResult;
+        action = ActResendResult;
       end else if (slot_i.state == SlotSentUp) begin
-        action_o = ActResendPartial;
+        action = ActResendPartial;
       end else if (!to_q.same_message) begin
-        action_o = ActRefuse;
-        reason_o = ReasonMismatch;
+        action = ActRefuse;
+        reason = ReasonMismatch;
       end else if (to_q.arrived_before) begin
-        counter_o = CountDuplicates;
+        counter = CountDuplicates;
       end else begin
-        action_o = ActStore;
+        action = ActStore;
       end
     end else if (is_result_q) begin
       if (!to_q.right_slot || !to_q.is_now || slot_i.state != SlotSentUp) begin
         // What was asked for twice comes twice.
-        counter_o = to_q.is_now && has_result ? CountDuplicates : CountStale;
+        counter = to_q.is_now && has_result ? CountDuplicates : CountStale;
       end else if (!to_q.same_message) begin
-        counter_o = CountMismatched;
+        counter = CountMismatched;
       end else begin
-        action_o = ActTakeResult;
+        action = ActTakeResult;
       end
     end else begin
       if (to_q.is_now && slot_i.state == SlotSentUp && to_q.from_our_parents_child) begin
-        action_o = ActPassRefusal;
+        action = ActPassRefusal;
       end
     end
 
-    unique case (action_o)
-      ActRefuse:        counter_o = CountRefused;
-      ActStore:         counter_o = CountOperands;
-      ActResendResult:  counter_o = CountResentResults;
-      ActResendPartial: counter_o = CountResentPartials;
-      ActTakeResult:    counter_o = CountResults;
-      ActPassRefusal:   counter_o = CountRefusals;
+    unique case (action)
+      ActRefuse:        counter = CountRefused;
+      ActStore:         counter = CountOperands;
+      ActResendResult:  counter = CountResentResults;
+      ActResendPartial: counter = CountResentPartials;
+      ActTakeResult:    counter = CountResults;
+      ActPassRefusal:   counter = CountRefusals;
       default: ;
     endcase
+  end
 
+  logic [$bits(action_e)-1:0] action_bits;
+  logic [$bits(counter_e)-1:0] counter_bits;
+  logic [$bits(reason_e)-1:0] reason_bits;
+  sw_delay #(
+    .Width ($bits(action_e) + $bits(counter_e) + $bits(reason_e)),
+    .Cycles(FastClock)
+  ) u_action (
+    .clk_i,
+    .value_i({action, counter, reason}),
+    .value_o({action_bits, counter_bits, reason_bits})
+  );
+  assign action_o = action_e'(action_bits);
+  assign counter_o = counter_e'(counter_bits);
+  assign reason_o = reason_e'(reason_bits);
+
+  // What comes of it for the slot. Of what is not stored nor taken, slot_o is of no interest.
+  always_comb begin
+    slot_o = begins ? begun : slot_i;
     if (is_contribution_q) begin
       slot_o.arrived |= child_bit;
       if (!header_i.flags[EmptyFlagBit]) slot_o.present |= child_bit;

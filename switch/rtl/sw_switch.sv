@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A switch: frames in at ports, frames out at ports, each an AXI4-Stream of words of 64 bits as
-// sw_parser's. Packets of the protocol are reduced, and what is for others goes on untouched.
+// A switch: frames in at ports, frames out at ports, each an AXI4-Stream of beats of DataBits, 8 to 256 and a
+// power of two, whose keep is as sw_parser's. Packets of the protocol are reduced, and what is for others
+// goes on untouched.
+//
+// Behind the ports are words of 64 bits, one a cycle of each port (sw_width): narrower beats come one a
+// cycle, too, and of wider ones each takes as many cycles as it has words. So a wider port fits a wider bus, and is
+// not faster.
 //
 // Each port has an inlet, which keeps Frames frames, and checks them as they come (sw_inlet); whole ones
 // are begun one at a time, in turn over the inlets, and contributions that say the same of other children
@@ -29,20 +34,22 @@ module sw_switch
   import sw_protocol_pkg::*;
   import sw_switch_pkg::*;
 #(
-  parameter int unsigned Ports = 18,
-  parameter int unsigned Inlets = Ports,
-  parameter int unsigned Children = 16,
-  parameter int unsigned Jobs = 4,
-  parameter int unsigned Groups = 4,
-  parameter int unsigned ForwardEntries = 32,
-  parameter int unsigned Window = 16,
-  parameter int unsigned OperandBytes = BurstOperandBytes,
-  parameter int unsigned TagWordCycles = 1,
-  parameter int unsigned Frames = 3,
-  parameter int unsigned QueueWords = 0,
-  parameter int unsigned LongestFrame = FrameBytes,
-  parameter int unsigned BeatCycles = 1,
-  parameter int unsigned FastClock = 0
+  parameter  int unsigned Ports = 18,
+  parameter  int unsigned DataBits = WordBits,
+  parameter  int unsigned Inlets = Ports,
+  parameter  int unsigned Children = 16,
+  parameter  int unsigned Jobs = 4,
+  parameter  int unsigned Groups = 4,
+  parameter  int unsigned ForwardEntries = 32,
+  parameter  int unsigned Window = 16,
+  parameter  int unsigned OperandBytes = BurstOperandBytes,
+  parameter  int unsigned TagWordCycles = 1,
+  parameter  int unsigned Frames = 3,
+  parameter  int unsigned QueueWords = 0,
+  parameter  int unsigned LongestFrame = FrameBytes,
+  parameter  int unsigned BeatCycles = 1,
+  parameter  int unsigned FastClock = 0,
+  localparam int unsigned DataBytes = DataBits / 8
 ) (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -58,14 +65,14 @@ module sw_switch
   input  logic [RecordBits-1:0]           control_record_i,
   input  logic [Ports-1:0]                s_valid_i,
   output logic [Ports-1:0]                s_ready_o,
-  input  logic [Ports-1:0][WordBits-1:0]  s_data_i,
-  input  logic [Ports-1:0][WordBytes-1:0] s_keep_i,
+  input  logic [Ports-1:0][DataBits-1:0]  s_data_i,
+  input  logic [Ports-1:0][DataBytes-1:0] s_keep_i,
   input  logic [Ports-1:0]                s_last_i,
   output logic [Ports-1:0]                m_valid_o,
   input  logic [Ports-1:0]                m_ready_i,
-  output logic [Ports-1:0][WordBits-1:0]  m_data_o,
-  output logic [WordBytes-1:0]            m_keep_o,  // and last: of all ports whose valid is 1
-  output logic                            m_last_o,
+  output logic [Ports-1:0][DataBits-1:0]  m_data_o,
+  output logic [Ports-1:0][DataBytes-1:0] m_keep_o,
+  output logic [Ports-1:0]                m_last_o,
   output logic [Ports-1:0]                taken_o,
   output logic [Groups-1:0]               touched_o,
   output logic [Counters-1:0][63:0]       counters_o
@@ -73,6 +80,9 @@ module sw_switch
 
   if (Children < 2 || Children > MaxChildren || Ports > MaxPorts || Ports < 2) begin : g_bad_ports
     $error("children are 2 to 64, and ports 2 to 66");
+  end
+  if (DataBits < 8 || DataBits > 256 || (DataBits & (DataBits - 1)) != 0) begin : g_bad_data
+    $error("a port's beats have 8 to 256 bits, a power of two");
   end
   if (Jobs < 2 || Groups < 2 || ForwardEntries < 2) begin : g_bad_tables
     $error("tables have two entries at least");
@@ -91,6 +101,50 @@ module sw_switch
   end
   if (LongestFrame < HeadBytes + OperandBytes || LongestFrame > FrameBytes) begin : g_bad_longest
     $error("the longest frame has room for an operand");
+  end
+
+  // Words at each port, that came and that are sent.
+  logic [Ports-1:0] in_valid, in_ready, in_last, out_valid, out_ready;
+  word_t [Ports-1:0] in_data, out_data;
+  logic [Ports-1:0][WordBytes-1:0] in_keep;
+  logic [WordBytes-1:0] out_keep;  // and last: of all ports whose valid is 1
+  logic out_last;
+
+  for (genvar port = 0; port < Ports; ++port) begin : g_width
+    sw_width #(
+      .FromBits(DataBits),
+      .ToBits(WordBits)
+    ) u_in (
+      .clk_i,
+      .rst_ni,
+      .s_valid_i(s_valid_i[port]),
+      .s_ready_o(s_ready_o[port]),
+      .s_data_i (s_data_i[port]),
+      .s_keep_i (s_keep_i[port]),
+      .s_last_i (s_last_i[port]),
+      .m_valid_o(in_valid[port]),
+      .m_ready_i(in_ready[port]),
+      .m_data_o (in_data[port]),
+      .m_keep_o (in_keep[port]),
+      .m_last_o (in_last[port])
+    );
+    sw_width #(
+      .FromBits(WordBits),
+      .ToBits(DataBits)
+    ) u_out (
+      .clk_i,
+      .rst_ni,
+      .s_valid_i(out_valid[port]),
+      .s_ready_o(out_ready[port]),
+      .s_data_i (out_data[port]),
+      .s_keep_i (out_keep),
+      .s_last_i (out_last),
+      .m_valid_o(m_valid_o[port]),
+      .m_ready_i(m_ready_i[port]),
+      .m_data_o (m_data_o[port]),
+      .m_keep_o (m_keep_o[port]),
+      .m_last_o (m_last_o[port])
+    );
   end
 
   // Frames where they are checked; before that, words of each port, and of its queue.
@@ -113,11 +167,11 @@ module sw_switch
 
   for (genvar port = 0; port < Ports; ++port) begin : g_port
     if (QueueWords == 0) begin : g_no_queue
-      assign queue_valid[port] = s_valid_i[port];
-      assign queue_data[port] = s_data_i[port];
-      assign queue_keep[port] = s_keep_i[port];
-      assign queue_last[port] = s_last_i[port];
-      assign s_ready_o[port] = queue_ready[port];
+      assign queue_valid[port] = in_valid[port];
+      assign queue_data[port] = in_data[port];
+      assign queue_keep[port] = in_keep[port];
+      assign queue_last[port] = in_last[port];
+      assign in_ready[port] = queue_ready[port];
       assign queue_overruns[port] = inlet_overruns[port];
     end else begin : g_queue
       sw_queue #(
@@ -129,11 +183,11 @@ module sw_switch
         .clk_i,
         .rst_ni,
         .patience_i,
-        .s_valid_i(s_valid_i[port]),
-        .s_ready_o(s_ready_o[port]),
-        .s_data_i (s_data_i[port]),
-        .s_keep_i (s_keep_i[port]),
-        .s_last_i (s_last_i[port]),
+        .s_valid_i(in_valid[port]),
+        .s_ready_o(in_ready[port]),
+        .s_data_i (in_data[port]),
+        .s_keep_i (in_keep[port]),
+        .s_last_i (in_last[port]),
         .overrun_o(queue_overruns[port]),
         .m_valid_o(queue_valid[port]),
         .m_ready_i(queue_ready[port]),
@@ -321,17 +375,15 @@ module sw_switch
     taken = '0;
     for (int unsigned i = 0; i < Inlets; ++i) taken |= Ports'(begun_here[i]) << from[i];
   end
-  if (FastClock != 0) begin : g_taken_later
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        taken_o <= '0;
-      end else begin
-        taken_o <= taken;
-      end
-    end
-  end else begin : g_taken_now
-    assign taken_o = taken;
-  end
+  sw_delay_flags #(
+    .Width (Ports),
+    .Cycles(FastClock)
+  ) u_taken (
+    .clk_i,
+    .rst_ni,
+    .flags_i(taken),
+    .flags_o(taken_o)
+  );
 
   logic counts, lost;
   logic [$clog2(Inlets+1)-1:0] amount;
@@ -378,11 +430,11 @@ module sw_switch
     .frame_reads_o   (frame_reads),
     .frame_read_o    (frame_read),
     .frame_at_o      (frame_at),
-    .m_valid_o,
-    .m_ready_i,
-    .m_data_o,
-    .m_keep_o,
-    .m_last_o,
+    .m_valid_o       (out_valid),
+    .m_ready_i       (out_ready),
+    .m_data_o        (out_data),
+    .m_keep_o        (out_keep),
+    .m_last_o        (out_last),
     .child_group_at_o(child_group_at),
     .child_o         (child_at),
     .child_i         (child),
@@ -405,7 +457,8 @@ module sw_switch
   );
 
   sw_counters #(
-    .Ports(Ports)
+    .Ports(Ports),
+    .FastClock(FastClock)
   ) u_counters (
     .clk_i,
     .rst_ni,

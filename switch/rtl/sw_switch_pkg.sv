@@ -127,6 +127,7 @@ package sw_switch_pkg;
     logic [15:0]            group_at;
     group_entry_t           group;
     logic [MaxPorts-1:0]    ports;   // to which it goes if it is for others
+    logic                   leads;   // ... and there is one
     logic [MaxPorts-1:0]    others;  // inlets whose packets say the same of other children (sw_member)
   } found_t;
 

@@ -5,20 +5,22 @@
 module sw_switch_registered
   import sw_switch_pkg::*;
 #(
-  parameter int unsigned Ports = 6,  // four children, a parent, the processor
-  parameter int unsigned Inlets = 5,
-  parameter int unsigned Children = 4,
-  parameter int unsigned Jobs = 2,
-  parameter int unsigned Groups = 2,
-  parameter int unsigned ForwardEntries = 8,
-  parameter int unsigned Window = 4,
-  parameter int unsigned OperandBytes = 1024,
-  parameter int unsigned TagWordCycles = 4,
-  parameter int unsigned Frames = 1,
-  parameter int unsigned QueueWords = 512,
-  parameter int unsigned LongestFrame = 1518,
-  parameter int unsigned BeatCycles = 4,
-  parameter int unsigned FastClock = 1
+  parameter  int unsigned Ports = 6,  // four children, a parent, the processor
+  parameter  int unsigned DataBits = WordBits,
+  parameter  int unsigned Inlets = 5,
+  parameter  int unsigned Children = 4,
+  parameter  int unsigned Jobs = 2,
+  parameter  int unsigned Groups = 2,
+  parameter  int unsigned ForwardEntries = 8,
+  parameter  int unsigned Window = 4,
+  parameter  int unsigned OperandBytes = 1024,
+  parameter  int unsigned TagWordCycles = 4,
+  parameter  int unsigned Frames = 1,
+  parameter  int unsigned QueueWords = 512,
+  parameter  int unsigned LongestFrame = 1518,
+  parameter  int unsigned BeatCycles = 4,
+  parameter  int unsigned FastClock = 1,
+  localparam int unsigned DataBytes = DataBits / 8
 ) (
   input  logic                            clk_i,
   input  logic                            rst_ni,
@@ -34,14 +36,14 @@ module sw_switch_registered
   input  logic [RecordBits-1:0]           control_record_i,
   input  logic [Ports-1:0]                s_valid_i,
   output logic [Ports-1:0]                s_ready_o,
-  input  logic [Ports-1:0][WordBits-1:0]  s_data_i,
-  input  logic [Ports-1:0][WordBytes-1:0] s_keep_i,
+  input  logic [Ports-1:0][DataBits-1:0]  s_data_i,
+  input  logic [Ports-1:0][DataBytes-1:0] s_keep_i,
   input  logic [Ports-1:0]                s_last_i,
   output logic [Ports-1:0]                m_valid_o,
   input  logic [Ports-1:0]                m_ready_i,
-  output logic [Ports-1:0][WordBits-1:0]  m_data_o,
-  output logic [WordBytes-1:0]            m_keep_o,
-  output logic                            m_last_o,
+  output logic [Ports-1:0][DataBits-1:0]  m_data_o,
+  output logic [Ports-1:0][DataBytes-1:0] m_keep_o,
+  output logic [Ports-1:0]                m_last_o,
   output logic [Ports-1:0]                taken_o,
   output logic [Groups-1:0]               touched_o,
   input  logic [4:0]                      counter_at_i,
@@ -56,11 +58,11 @@ module sw_switch_registered
   logic [2:0] control_table;
   logic [RecordBits-1:0] control_record;
   logic [Ports-1:0] s_valid, s_ready, s_last, m_valid, m_ready;
-  logic [Ports-1:0][WordBits-1:0] s_data;
-  logic [Ports-1:0][WordBytes-1:0] s_keep;
-  logic [Ports-1:0][WordBits-1:0] m_data;
-  logic [WordBytes-1:0] m_keep;
-  logic m_last;
+  logic [Ports-1:0][DataBits-1:0] s_data;
+  logic [Ports-1:0][DataBytes-1:0] s_keep;
+  logic [Ports-1:0][DataBits-1:0] m_data;
+  logic [Ports-1:0][DataBytes-1:0] m_keep;
+  logic [Ports-1:0] m_last;
   logic [Ports-1:0] taken;
   logic [Groups-1:0] touched;
   logic [4:0] counter_at;
@@ -68,6 +70,7 @@ module sw_switch_registered
 
   sw_switch #(
     .Ports(Ports),
+    .DataBits(DataBits),
     .Inlets(Inlets),
     .Children(Children),
     .Jobs(Jobs),

@@ -20,7 +20,7 @@ constexpr int kStillCycles = 8;
 constexpr std::size_t kOperandsCounter = 0, kResultsCounter = 1, kForwardedCounter = 15;
 constexpr std::size_t kCounters = 18;
 
-// Signals of a bit per port are numbers, or arrays of words where there are more than 64 ports.
+// Signals are numbers, or arrays of words if they have more than 64 bits.
 template <class Bits, class Signal>
 void put(const Bits& bits, Signal& signal) {
   for (std::size_t i = 0; i < bits.size(); ++i) {
@@ -43,6 +43,15 @@ Bits bits_of(const Signal& signal) {
     }
   }
   return bits;
+}
+
+template <class Signal>
+std::uint8_t byte_of(const Signal& signal, std::size_t at) {
+  if constexpr (std::is_integral_v<Signal>) {
+    return static_cast<std::uint8_t>(signal >> (8 * at));
+  } else {
+    return static_cast<std::uint8_t>(signal[at / 4] >> (8 * (at % 4)));
+  }
 }
 
 template <class Bits>
@@ -186,9 +195,10 @@ void HardwareSwitch::send_out(std::size_t at) {
     ++lost_;
     return;
   }
+  const auto last = bits_of<PortBits>(it.m_last_o);
   const Word word = {.data = std::uint64_t{it.m_data_o[2 * at + 1]} << 32 | it.m_data_o[2 * at],
-                     .keep = it.m_keep_o,
-                     .last = it.m_last_o != 0};
+                     .keep = byte_of(it.m_keep_o, at),
+                     .last = (last[at / 32] >> (at % 32) & 1) != 0};
   port.out->send(now_, word);
   port.free = now_ + 1 + (word.last ? kGapCycles : 0);
   // The root sends down what comes up.

@@ -70,11 +70,11 @@ void Hardware::collect(std::vector<SentFrame>& sent) {
     if ((it.m_valid_o >> port & 1) == 0) continue;
     Bytes& out = out_[port];
     for (std::size_t byte = 0; byte < kWordBytes; ++byte) {
-      if ((it.m_keep_o >> byte & 1) == 0) continue;
+      if ((it.m_keep_o >> (kWordBytes * port + byte) & 1) == 0) continue;
       const std::uint32_t half = it.m_data_o[2 * port + byte / 4];
       out.push_back(static_cast<std::byte>(half >> (8 * (byte % 4))));
     }
-    if (it.m_last_o == 0) continue;
+    if ((it.m_last_o >> port & 1) == 0) continue;
     sent.push_back({port, std::move(out)});
     out.clear();
   }

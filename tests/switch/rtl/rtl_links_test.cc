@@ -61,8 +61,8 @@ class Links {
       one.s_valid_i = static_cast<std::uint8_t>(other.m_valid_o >> kLink & 1);
       one.s_data_i[2 * kLink] = other.m_data_o[2 * kLink];
       one.s_data_i[2 * kLink + 1] = other.m_data_o[2 * kLink + 1];
-      one.s_keep_i = other.m_keep_o;
-      one.s_last_i = other.m_last_o;
+      one.s_keep_i = other.m_keep_o >> (8 * kLink) & 0xff;
+      one.s_last_i = static_cast<std::uint8_t>(other.m_last_o >> kLink & 1);
       // All that leaves elsewhere is taken.
       one.m_ready_i = static_cast<std::uint8_t>(0xfe | (other.s_ready_o >> kLink & 1));
       for (std::size_t sender = 0; sender < kSenders; ++sender) offer(i, sender);
@@ -138,11 +138,11 @@ class Links {
     const SwitchModule& one = *switches_[i];
     if ((one.m_valid_o >> kReceiver & 1) == 0) return;
     for (std::size_t byte = 0; byte < 8; ++byte) {
-      if ((one.m_keep_o >> byte & 1) == 0) continue;
+      if ((one.m_keep_o >> (8 * kReceiver + byte) & 1) == 0) continue;
       const std::uint32_t half = one.m_data_o[2 * kReceiver + byte / 4];
       out_[i].push_back(static_cast<std::byte>(half >> (8 * (byte % 4))));
     }
-    if (one.m_last_o == 0) return;
+    if ((one.m_last_o >> kReceiver & 1) == 0) return;
     received_[i].push_back(std::move(out_[i]));
     out_[i].clear();
   }

@@ -289,6 +289,20 @@ TEST_P(RtlSwitchTest, PausesThatChange) {
   run(frames());
 }
 
+// As they leave, beats end anywhere in a word, and words anywhere in a beat.
+TEST_P(RtlSwitchTest, FramesOfAllLengths) {
+  constexpr std::size_t kShortest = 14, kLengths = 128;
+  for (std::size_t i = 0; i < 2 * kLengths; ++i) {
+    if (i % 16 == 0) change_pauses();
+    Bytes frame = frame_of(host(i % 6), host((i + 1) % 6), {});
+    frame.resize(kShortest + i % kLengths, static_cast<std::byte>(i));
+    bench_.send(host(i % 6).port, std::move(frame));
+    while (bench_.waiting(host(i % 6).port) > 2) ASSERT_NO_FATAL_FAILURE(cycle());
+  }
+  finish();
+  EXPECT_EQ(sent_frames_, 2 * kLengths);
+}
+
 // Contributions to the same packet at all ports in the same cycle, or one a few cycles late; some
 // of them odd, which are not worked off with the others.
 TEST_P(RtlSwitchTest, ContributionsAtOnce) {

@@ -124,10 +124,6 @@ class SwitchBench {
     Bytes out;                // of a frame that comes
   };
 
-  void set_bit(std::uint8_t& bits, std::size_t i, bool value) {
-    bits = static_cast<std::uint8_t>((bits & ~(1U << i)) | unsigned{value} << i);
-  }
-
   void offer(std::size_t i) {
     Port& port = ports_[i];
     // What has been offered stays until it is taken.
@@ -136,19 +132,19 @@ class SwitchBench {
     set_bit(switch_->m_ready_i, i, random_.below(100) >= port.pauses.stall);
     if (!port.offers) return;
     const Bytes& frame = port.in.front();
-    const std::size_t bytes = std::min<std::size_t>(8, frame.size() - port.at);
-    std::uint64_t word = random_.below(~std::uint64_t{0});
-    std::memcpy(&word, &frame[port.at], bytes);
-    switch_->s_data_i[2 * i] = static_cast<std::uint32_t>(word);
-    switch_->s_data_i[2 * i + 1] = static_cast<std::uint32_t>(word >> 32);
-    switch_->s_keep_i &= ~(std::uint64_t{0xff} << (8 * i));
-    switch_->s_keep_i |= std::uint64_t{(1U << bytes) - 1} << (8 * i);
+    const std::size_t bytes = std::min(kDataBytes, frame.size() - port.at);
+    for (std::size_t byte = 0; byte < kDataBytes; ++byte) {
+      const std::byte value =
+          byte < bytes ? frame[port.at + byte] : static_cast<std::byte>(random_.below(256));
+      set_byte(switch_->s_data_i, kDataBytes * i + byte, std::to_integer<std::uint8_t>(value));
+      set_bit(switch_->s_keep_i, kDataBytes * i + byte, byte < bytes);
+    }
     set_bit(switch_->s_last_i, i, port.at + bytes == frame.size());
   }
 
   static void advance(Port& port) {
     port.offers = false;
-    port.at += 8;
+    port.at += kDataBytes;
     if (port.at < port.in.front().size()) return;
     port.begun.push_back(std::move(port.in.front()));
     port.in.pop_front();
@@ -157,12 +153,11 @@ class SwitchBench {
 
   void collect(std::size_t i) {
     Bytes& out = ports_[i].out;
-    for (std::size_t byte = 0; byte < 8; ++byte) {
-      if ((switch_->m_keep_o >> byte & 1) == 0) continue;
-      const std::uint32_t half = switch_->m_data_o[2 * i + byte / 4];
-      out.push_back(static_cast<std::byte>(half >> (8 * (byte % 4))));
+    for (std::size_t byte = 0; byte < kDataBytes; ++byte) {
+      if (!bit_of(switch_->m_keep_o, kDataBytes * i + byte)) continue;
+      out.push_back(std::byte{byte_of(switch_->m_data_o, kDataBytes * i + byte)});
     }
-    if (switch_->m_last_o == 0) return;
+    if (!bit_of(switch_->m_last_o, i)) return;
     sent_(i, out);
     out.clear();
   }

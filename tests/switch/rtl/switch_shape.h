@@ -2,14 +2,23 @@
 //
 // The switches that are tested, as CMakeLists.txt has them made by Verilator: a small one, with as
 // many frames as there are things to see; with CARILLON_RTL_WIDE one with the children and the
-// window of a real one and the longest operands; and with CARILLON_RTL_CHIP the one that is put on
-// a chip (switch/synthesis/sw_switch_registered.sv), with a port more.
+// window of a real one and the longest operands; with CARILLON_RTL_CHIP the one that is put on
+// a chip (switch/synthesis/sw_switch_registered.sv), with a port more; and with CARILLON_RTL_BITS
+// small ones whose ports are as wide as that says, each of another kind inside, too.
 #pragma once
 
 #ifdef CARILLON_RTL_WIDE
 #include <WideSwitchRtl.h>
 #elif defined(CARILLON_RTL_CHIP)
 #include <ChipSwitchRtl.h>
+#elif defined(CARILLON_RTL_BITS)
+#if CARILLON_RTL_BITS == 8
+#include <Bits8SwitchRtl.h>
+#elif CARILLON_RTL_BITS == 32
+#include <Bits32SwitchRtl.h>
+#else
+#include <Bits256SwitchRtl.h>
+#endif
 #else
 #include <SwitchRtl.h>
 #endif
@@ -20,6 +29,10 @@
 namespace carillon::rtl {
 
 inline constexpr std::size_t kPorts = 7, kPortFrames = 3;
+#ifndef CARILLON_RTL_BITS
+#define CARILLON_RTL_BITS 64
+#endif
+inline constexpr std::size_t kDataBytes = CARILLON_RTL_BITS / 8;  // of a beat
 
 // kOneBlockCycles: of an element of each child, from the last word to the last of the results, but
 // for kTreeCycles, of a quick operation and of a sum of floats, and up to kPhaseCycles more.
@@ -33,7 +46,7 @@ inline constexpr std::size_t kLongestFrame = 8272;
 inline constexpr std::uint64_t kFrames = 300;  // of a test
 // Six of the children are sent to at once, then six more, and four: the frame takes 13 cycles for
 // each round, while the addresses of the next one are read. Of the tag of four cycles a word.
-inline constexpr std::uint64_t kOneBlockCycles = 109, kPhaseCycles = 0;
+inline constexpr std::uint64_t kOneBlockCycles = 111, kPhaseCycles = 0;
 // The header's words in the tag take 4 cycles longer than the quick way through the tree.
 inline constexpr std::uint64_t kTreeCycles = 2 * 4 + 4, kFloatTreeCycles = 8 * 4;
 inline constexpr std::uint64_t kRoundsTogether = 16;
@@ -43,10 +56,34 @@ inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBy
 inline constexpr std::size_t kLongestFrame = 1518;
 inline constexpr std::uint64_t kFrames = 2000;  // of a test
 // A word is reduced when its turn in four cycles comes.
-inline constexpr std::uint64_t kOneBlockCycles = 126, kPhaseCycles = 3;
-inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 39;
-inline constexpr std::uint64_t kBurstPacketCycles = 692;
+inline constexpr std::uint64_t kOneBlockCycles = 129, kPhaseCycles = 3;
+inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24, kOneByOneCycles = 42;
+inline constexpr std::uint64_t kBurstPacketCycles = 695;
 inline constexpr std::uint64_t kRoundsTogether = 0;
+#elif CARILLON_RTL_BITS != 64
+inline constexpr std::size_t kChildren = 4, kGroups = 4, kWindow = 4, kOperandBytes = 512;
+inline constexpr std::size_t kLongestFrame = 1518;
+inline constexpr std::uint64_t kFrames = 1000;  // of a test
+inline constexpr std::uint64_t kTreeCycles = 2 * 2, kFloatTreeCycles = 8 * 2, kPhaseCycles = 0;
+#if CARILLON_RTL_BITS == 8
+using SwitchModule = Bits8SwitchRtl;
+// Two inlets for all ports.
+inline constexpr std::uint64_t kOneBlockCycles = 130, kOneByOneCycles = 18;
+inline constexpr std::uint64_t kBurstPacketCycles = 592;  // a frame's bytes
+inline constexpr std::uint64_t kRoundsTogether = 0;
+#elif CARILLON_RTL_BITS == 32
+using SwitchModule = Bits32SwitchRtl;
+// A fast clock, and an inlet for each port: words leave in four cycles each.
+inline constexpr std::uint64_t kOneBlockCycles = 90, kOneByOneCycles = 0;
+inline constexpr std::uint64_t kBurstPacketCycles = 301;
+inline constexpr std::uint64_t kRoundsTogether = 64;
+#else
+using SwitchModule = Bits256SwitchRtl;
+inline constexpr std::uint64_t kOneBlockCycles = 40, kOneByOneCycles = 0;
+// A frame has 74 words.
+inline constexpr std::uint64_t kBurstPacketCycles = 78;
+inline constexpr std::uint64_t kRoundsTogether = 16;
+#endif
 #else
 using SwitchModule = SwitchRtl;
 inline constexpr std::size_t kChildren = 5, kGroups = 4, kWindow = 4, kOperandBytes = 1408;
