@@ -200,12 +200,14 @@ constexpr std::array kRows = {
     Row{kAnywhere, kAnyRanks, kAnyBytes, "reduce.flat_blocks"},
 
     Row{kCrowdedNodes, kAnyRanks, 64 * kKiB, "allreduce.hierarchical:leaders=degree_k,k=1"},
-    // Of long vectors the fewest bytes on each wire win, and a ring has each wire carry one message.
+    // Of long vectors the fewest bytes on each wire win, and a ring has each wire carry one
+    // message.
     on_few_nodes(4, Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
                         "allreduce.hierarchical:node=flat_blocks,leaders=ring"}),
-    on_few_nodes(kRingNodes,
-                 from_bytes(512 * kKiB, Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
-                                            "allreduce.hierarchical:node=flat_blocks,leaders=ring"})),
+    on_few_nodes(
+        kRingNodes,
+        from_bytes(512 * kKiB, Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
+                                   "allreduce.hierarchical:node=flat_blocks,leaders=ring"})),
     Row{kCrowdedNodes, kAnyRanks, kAnyBytes,
         "allreduce.hierarchical:node=flat_blocks,leaders=reduce_scatter_allgather"},
     by_sockets(from_bytes(512 * kKiB, Row{kSingles, kRingNodes, kAnyBytes, "allreduce.ring"})),
