@@ -104,7 +104,7 @@ class Engine {
   [[nodiscard]] Lending& lending() { return lending_; }
   [[nodiscard]] const Lending& lending() const { return lending_; }
   /// So long it took this process to copy a message of the node to shared memory, or to take one
-  /// from there, or from the sender's own, for such a use. Senders are told what it prefers.
+  /// from there, or from the sender's own, for such a use. Senders are told what taking costs.
   void learn_written(bool streamed, Lending::Clock::duration took, std::int64_t bytes) {
     lending_.note_written(streamed, took, bytes);
   }
@@ -281,7 +281,7 @@ class Engine {
     active_.reserve(16);
   }
   void set_up_memory();
-  void tell_lending();
+  void tell_costs(shm::Taken taken);
   void set_up_servlet(const NodePlace& place);
   void end_servlet();
   [[nodiscard]] bool servlet_has_work() const;

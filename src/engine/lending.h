@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which way long messages within the node come to this process sooner: copied to shared memory and
+// Which way long messages within the node come to their readers sooner: copied to shared memory and
 // from there, or read in the sender's private memory. That depends on how far apart the cores are,
 // and on what is done with them: bytes that are reduced are read where they are in shared memory,
 // but private ones are copied first; and pieces of a stream are written while those before them are
-// taken. It is learned as messages come, each way now and then.
+// taken. It is learned as messages come, each way now and then: readers tell what taking costs
+// them, and each writer, who knows what it costs to write, decides for the messages to each reader.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +24,8 @@ class Lending {
   using Clock = std::chrono::steady_clock;
 
   /// Of a node with so many ranks.
-  explicit Lending(int ranks = 0) : sent_(static_cast<std::size_t>(ranks) + 1) {}
+  explicit Lending(int ranks = 0)
+      : sent_(static_cast<std::size_t>(ranks) + 1), pays_(static_cast<std::size_t>(ranks)) {}
 
   /// Does the next message that could be lent to this rank of the node (-1: to several) go the way
   /// that is not preferred? One in so many does, that its readers learn how that is; several one
@@ -38,28 +40,41 @@ class Lending {
   /// copied there, or as it is taken? All kinds are counted apart, since they may come in turn.
   bool write_is_due(bool streamed) { return ++writes_seen_[streamed ? 1 : 0] % kEvery == 0; }
   bool take_is_due(shm::Taken taken) { return ++takes_seen_[index(taken)] % kEvery == 0; }
-  /// Took so long to copy a message, or a stream's piece, to shared memory. (Its reader's sender is
-  /// like this process.)
+  /// Took so long to copy a message, or a stream's piece, to shared memory.
   void note_written(bool streamed, Clock::duration took, std::int64_t bytes) {
-    if (++writes_ > kFirst) (streamed ? written_stream_ : written_).note(took, bytes);
-    for (int way = 0; way < shm::kTakenWays; ++way) {
-      const auto taken = static_cast<shm::Taken>(way);
-      if (shm::is_stream(taken) == streamed) compare(taken);
-    }
+    if (++writes_ > kFirst) written_[streamed ? 1 : 0].note(took, bytes);
   }
   /// Took so long to take one from there, to a copy of its own or into a sum.
   void note_shared(shm::Taken taken, Clock::duration took, std::int64_t bytes) {
-    if (++takes_ > kFirst) shared_[taken].note(took, bytes);
-    compare(taken);
+    if (++takes_ > kFirst) shared_[index(taken)].note(took, bytes);
   }
   /// Took so long from the sender's memory to there.
   void note_private(shm::Taken taken, Clock::duration took, std::int64_t bytes) {
-    private_[taken].note(took, bytes);
-    compare(taken);
+    private_[index(taken)].note(took, bytes);
   }
 
-  /// Are messages that are so used better lent? Only once both ways have been seen.
-  [[nodiscard]] bool pays(shm::Taken taken) const { return pays_[index(taken)]; }
+  /// What messages cost this process that it takes so.
+  [[nodiscard]] shm::TakeCosts take_costs(shm::Taken taken) const {
+    return {.shared_fs = shared_[index(taken)].told(), .lent_fs = private_[index(taken)].told()};
+  }
+  /// Are they so different from what it has told before that it is to tell them?
+  static bool is_news(const shm::TakeCosts& now, const shm::TakeCosts& told) {
+    return differs(now.shared_fs, told.shared_fs) || differs(now.lent_fs, told.lent_fs);
+  }
+
+  /// Are messages to this rank of the node, which takes them so and at such costs, better lent?
+  /// Only once both ways have been seen. What is preferred stays so until the other is clearly
+  /// better: to have memory of both ways in the caches is worse than either.
+  bool pays(int reader, shm::Taken taken, const shm::TakeCosts& costs) {
+    const bool streamed = shm::is_stream(taken);
+    const std::int64_t written = written_[streamed ? 1 : 0].fs_per_byte;
+    const std::int64_t lent = costs.lent_fs;
+    bool& pays = pays_[static_cast<std::size_t>(reader)][index(taken)];
+    if (written == 0 || costs.shared_fs == 0 || lent == 0) return pays;
+    const std::int64_t shared = by_shared_memory<std::int64_t>(written, costs.shared_fs, streamed);
+    pays = pays ? lent < shared + shared / kMargin : lent + lent / kMargin < shared;
+    return pays;
+  }
 
  private:
   static std::size_t index(shm::Taken taken) { return static_cast<std::size_t>(taken); }
@@ -74,29 +89,12 @@ class Lending {
       fs_per_byte =
           fs_per_byte == 0 ? now : std::max<std::int64_t>(1, (7 * fs_per_byte + sample) / 8);
     }
+    [[nodiscard]] std::uint32_t told() const {
+      return static_cast<std::uint32_t>(std::min<std::int64_t>(fs_per_byte, UINT32_MAX));
+    }
   };
-  struct Means {
-    std::array<Mean, shm::kTakenWays> means;
-    Mean& operator[](shm::Taken taken) { return means[index(taken)]; }
-    const Mean& operator[](shm::Taken taken) const { return means[index(taken)]; }
-  };
-
-  // The writer is taken to be as quick as this process; one that has written no streams knows its
-  // own part only.
-  [[nodiscard]] std::int64_t shared_cost(shm::Taken taken) const {
-    const bool streamed = shm::is_stream(taken);
-    const Mean& written = streamed ? written_stream_ : written_;
-    return by_shared_memory(written.fs_per_byte, shared_[taken].fs_per_byte, streamed);
-  }
-
-  // What is preferred stays so until the other is clearly better: to have memory of both ways in
-  // the caches is worse than either.
-  void compare(shm::Taken taken) {
-    const std::int64_t shared = shared_cost(taken);
-    const std::int64_t lent = private_[taken].fs_per_byte;
-    if (shared_[taken].fs_per_byte == 0 || lent == 0) return;
-    bool& pays = pays_[index(taken)];
-    pays = pays ? lent < shared + shared / kMargin : lent + lent / kMargin < shared;
+  static constexpr bool differs(std::uint32_t now, std::uint32_t told) {
+    return (now > told ? now - told : told - now) > told / kNews;
   }
 
   // Reading the clock twice takes as long as copying 1 KiB.
@@ -106,15 +104,16 @@ class Lending {
   // that the clock was looked at for.
   static constexpr int kFirst = 16;
   static constexpr std::int64_t kMargin = 16;
+  static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
   static constexpr std::int64_t kLongestNs = 1000000000;
   static constexpr std::uint64_t kTrials = 64, kTrialMessages = 8;
   std::vector<std::uint64_t> sent_;
   std::array<std::uint64_t, 2> writes_seen_ = {};  // whole, streamed
   std::array<std::uint64_t, shm::kTakenWays> takes_seen_ = {};
   std::uint64_t writes_ = 0, takes_ = 0;
-  Mean written_, written_stream_;
-  Means shared_, private_;  // by how they are taken
-  std::array<bool, shm::kTakenWays> pays_ = {};
+  std::array<Mean, 2> written_;                          // whole, streamed
+  std::array<Mean, shm::kTakenWays> shared_, private_;   // by how they are taken
+  std::vector<std::array<bool, shm::kTakenWays>> pays_;  // by the reader
 };
 
 }  // namespace carillon

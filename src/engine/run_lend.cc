@@ -4,7 +4,7 @@
 // tells where they are in the writer's private memory, and the wait or recv reads them there by
 // process_vm_readv, if possible to where the schedule copies them anyway. The writer's run ends
 // when its readers have them. Which messages go this way is the writer's choice alone; readers say
-// what they prefer.
+// what taking them costs.
 #include <algorithm>
 #include <string>
 
@@ -29,7 +29,7 @@ bool Run::lasts(const Instruction& in) const {
 // Can all readers of the message read this process's memory, and is that preferred, or to be tried?
 bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel) const {
   if (in.piece_count != 0) return false;
-  const Engine& engine = team_->engine();
+  Engine& engine = team_->engine();
   const bool learns = engine.settings().lend_bytes < 0;
   if (learns && reduces() &&
       team_->limits().node_size(team_->rank(), team_->size()) > kMostLendingReducers) {
@@ -38,9 +38,13 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse
   shm::Endpoint& endpoint = team_->endpoint();
   bool preferred = false;  // by one
   const auto can = [&](int rank) {
-    const shm::Reads reads = engine.segment().reads(endpoint.peer(rank).node_rank);
-    preferred = preferred || reads.prefers(how_taken(strand));
-    return reads.can();
+    const int reader = endpoint.peer(rank).node_rank;
+    const shm::Taken taken = how_taken(strand);
+    if (learns && !preferred) {
+      const shm::TakeCosts costs = engine.segment().take_costs(reader, taken);
+      preferred = engine.lending().pays(reader, taken, costs);
+    }
+    return engine.segment().reads(reader);
   };
   if (is_shared_out(channel.flow)) {
     int readers = 0;

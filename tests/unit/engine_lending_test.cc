@@ -11,15 +11,14 @@
 namespace carillon {
 namespace {
 
-using shm::Reads;
 using shm::Taken;
 using std::chrono::microseconds;
 
 constexpr std::int64_t kBytes = 65536;
 
-// One whose memory has been used before.
-Lending warm() {
-  Lending lending;
+// One whose memory has been used before, of a node with so many ranks.
+Lending warm(int ranks = 1) {
+  Lending lending(ranks);
   for (int i = 0; i < 16; ++i) {
     lending.note_shared(Taken::kCopied, microseconds(1000), kBytes);
     lending.note_written(false, microseconds(1000), kBytes);
@@ -27,50 +26,58 @@ Lending warm() {
   return lending;
 }
 
+// Of messages to a rank that learns what this one does.
+bool pays(Lending& lending, Taken taken) {
+  return lending.pays(0, taken, lending.take_costs(taken));
+}
+
 TEST(Lending, TakesNoAccountOfMemoryThatIsNew) {
   Lending lending = warm();
   lending.note_private(Taken::kCopied, microseconds(12), kBytes);
-  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "the other way is not known";
+  EXPECT_FALSE(pays(lending, Taken::kCopied)) << "the other way is not known";
   lending.note_shared(Taken::kCopied, microseconds(4), kBytes);
   lending.note_written(false, microseconds(4), kBytes);
-  EXPECT_FALSE(lending.pays(Taken::kCopied));
+  EXPECT_FALSE(pays(lending, Taken::kCopied));
 }
 
 TEST(Lending, PaysOnceBothWaysAreKnown) {
   Lending lending = warm();
-  EXPECT_FALSE(lending.pays(Taken::kCopied));
+  lending.note_written(false, microseconds(4), kBytes);
+  EXPECT_FALSE(pays(lending, Taken::kCopied));
   lending.note_private(Taken::kCopied, microseconds(5), kBytes);
-  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "the other way is not known";
+  EXPECT_FALSE(pays(lending, Taken::kCopied)) << "the other way is not known";
   lending.note_shared(Taken::kCopied, microseconds(4), kBytes);
-  EXPECT_TRUE(lending.pays(Taken::kCopied)) << "the sender copies it, too";
+  EXPECT_TRUE(pays(lending, Taken::kCopied)) << "the sender copies it, too";
 }
 
 TEST(Lending, IsLearnedApartForWhatIsReduced) {
   Lending lending = warm();
+  lending.note_written(false, microseconds(5), kBytes);
   lending.note_private(Taken::kCopied, microseconds(5), kBytes);
   lending.note_shared(Taken::kCopied, microseconds(5), kBytes);
   lending.note_private(Taken::kReduced, microseconds(12), kBytes);
-  EXPECT_FALSE(lending.pays(Taken::kReduced)) << "the copies' time is not known of sums";
+  EXPECT_FALSE(pays(lending, Taken::kReduced)) << "the copies' time is not known of sums";
   lending.note_shared(Taken::kReduced, microseconds(5), kBytes);
-  EXPECT_FALSE(lending.pays(Taken::kReduced));
-  EXPECT_TRUE(lending.pays(Taken::kCopied));
+  EXPECT_FALSE(pays(lending, Taken::kReduced));
+  EXPECT_TRUE(pays(lending, Taken::kCopied));
 }
 
 TEST(Lending, CountsWhatTheSenderTakes) {
   Lending lending = warm();
   lending.note_private(Taken::kReduced, microseconds(12), kBytes);
   lending.note_shared(Taken::kReduced, microseconds(5), kBytes);
-  EXPECT_FALSE(lending.pays(Taken::kReduced));
+  EXPECT_FALSE(pays(lending, Taken::kReduced));
   lending.note_written(false, microseconds(9), kBytes);
-  EXPECT_TRUE(lending.pays(Taken::kReduced));
+  EXPECT_TRUE(pays(lending, Taken::kReduced));
 }
 
 TEST(Lending, OneThatWasInterruptedSaysLittle) {
   Lending lending = warm();
+  lending.note_written(false, microseconds(5), kBytes);
   lending.note_private(Taken::kCopied, microseconds(5), kBytes);
   lending.note_shared(Taken::kCopied, microseconds(5), kBytes);
   lending.note_private(Taken::kCopied, microseconds(100000), kBytes);
-  EXPECT_TRUE(lending.pays(Taken::kCopied));
+  EXPECT_TRUE(pays(lending, Taken::kCopied));
 }
 
 TEST(Lending, PiecesOfAStreamAreWrittenWhileOthersAreTaken) {
@@ -80,13 +87,13 @@ TEST(Lending, PiecesOfAStreamAreWrittenWhileOthersAreTaken) {
     lending.note_written(true, microseconds(4), kBytes);
     lending.note_shared(Taken::kCopiedStream, microseconds(4), kBytes);
   }
-  EXPECT_FALSE(lending.pays(Taken::kCopiedStream)) << "4 us beside 4 us, against 6";
+  EXPECT_FALSE(pays(lending, Taken::kCopiedStream)) << "4 us beside 4 us, against 6";
   for (int i = 0; i < 64; ++i) {
     lending.note_written(true, microseconds(8), kBytes);
     lending.note_shared(Taken::kCopiedStream, microseconds(4), kBytes);
   }
-  EXPECT_TRUE(lending.pays(Taken::kCopiedStream)) << "the writer needs 8 us";
-  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "nothing is known of whole messages";
+  EXPECT_TRUE(pays(lending, Taken::kCopiedStream)) << "the writer needs 8 us";
+  EXPECT_FALSE(pays(lending, Taken::kCopied)) << "nothing is known of whole messages";
 }
 
 TEST(Lending, StaysWithWhatIsHardlyWorse) {
@@ -99,13 +106,13 @@ TEST(Lending, StaysWithWhatIsHardlyWorse) {
     }
   };
   learn(microseconds(197), microseconds(100));
-  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "197 us against 200";
+  EXPECT_FALSE(pays(lending, Taken::kCopied)) << "197 us against 200";
   learn(microseconds(150), microseconds(100));
-  EXPECT_TRUE(lending.pays(Taken::kCopied));
+  EXPECT_TRUE(pays(lending, Taken::kCopied));
   learn(microseconds(203), microseconds(100));
-  EXPECT_TRUE(lending.pays(Taken::kCopied)) << "203 us against 200";
+  EXPECT_TRUE(pays(lending, Taken::kCopied)) << "203 us against 200";
   learn(microseconds(250), microseconds(100));
-  EXPECT_FALSE(lending.pays(Taken::kCopied));
+  EXPECT_FALSE(pays(lending, Taken::kCopied));
 }
 
 // However they come in turn, each kind is looked at.
@@ -136,9 +143,9 @@ TEST(Lending, SeesSmallDifferencesOfFastMemory) {
     }
   };
   learn(std::chrono::nanoseconds(1120));
-  EXPECT_TRUE(lending.pays(Taken::kCopied)) << "1120 ns against 1440";
+  EXPECT_TRUE(pays(lending, Taken::kCopied)) << "1120 ns against 1440";
   learn(std::chrono::nanoseconds(1580));
-  EXPECT_FALSE(lending.pays(Taken::kCopied)) << "1580 ns against 1440";
+  EXPECT_FALSE(pays(lending, Taken::kCopied)) << "1580 ns against 1440";
 }
 
 TEST(Lending, TriesTheOtherWayWithEachReader) {
@@ -154,19 +161,30 @@ TEST(Lending, TriesTheOtherWayWithEachReader) {
   EXPECT_EQ(tried, (std::array<int, 3>{16, 16, 8}));
 }
 
-TEST(Lending, ReadersSayWhatTheyPreferForEachUse) {
-  EXPECT_FALSE(Reads().can());
-  const Reads able = Reads::of_who_can();
-  EXPECT_TRUE(able.can());
-  EXPECT_FALSE(able.prefers(Taken::kCopied));
-  EXPECT_FALSE(able.prefers(Taken::kReduced));
-  for (int way = 0; way < shm::kTakenWays; ++way) {
-    const auto taken = static_cast<Taken>(way);
-    const Reads told(able.rather(taken).bits());
-    for (int other = 0; other < shm::kTakenWays; ++other) {
-      EXPECT_EQ(told.prefers(static_cast<Taken>(other)), other == way);
-    }
+// A rank that only takes knows nothing of writing, nor one that only writes of taking.
+TEST(Lending, IsDecidedByWhoWrites) {
+  Lending writer = warm(2), reader = warm(2);
+  for (int i = 0; i < 64; ++i) {
+    writer.note_written(true, microseconds(8), kBytes);
+    reader.note_shared(Taken::kCopiedStream, microseconds(2), kBytes);
+    reader.note_private(Taken::kCopiedStream, microseconds(6), kBytes);
   }
+  const shm::TakeCosts costs = reader.take_costs(Taken::kCopiedStream);
+  EXPECT_TRUE(writer.pays(1, Taken::kCopiedStream, costs)) << "writing takes 8 us";
+  EXPECT_FALSE(writer.pays(0, Taken::kCopiedStream, {})) << "the other reader has told nothing";
+  EXPECT_FALSE(reader.pays(0, Taken::kCopiedStream, costs)) << "it has written none";
+  EXPECT_FALSE(writer.pays(1, Taken::kReducedStream, reader.take_costs(Taken::kReducedStream)));
+}
+
+TEST(Lending, TellsWhatIsNews) {
+  using Costs = shm::TakeCosts;
+  const Costs told{.shared_fs = 64000, .lent_fs = 32000};
+  EXPECT_FALSE(Lending::is_news(told, told));
+  EXPECT_FALSE(Lending::is_news({.shared_fs = 65000, .lent_fs = 31500}, told));
+  EXPECT_TRUE(Lending::is_news({.shared_fs = 70000, .lent_fs = 32000}, told));
+  EXPECT_TRUE(Lending::is_news({.shared_fs = 64000, .lent_fs = 28000}, told));
+  EXPECT_TRUE(Lending::is_news({.shared_fs = 1, .lent_fs = 0}, {}));
+  EXPECT_FALSE(Lending::is_news({}, {}));
 }
 
 }  // namespace

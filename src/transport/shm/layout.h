@@ -22,6 +22,7 @@
 // Only offsets from the segment's start are stored: every process maps it somewhere else.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -163,24 +164,13 @@ enum class Taken : std::uint8_t { kCopied, kReduced, kCopiedStream, kReducedStre
 inline constexpr int kTakenWays = 4;
 constexpr bool is_stream(Taken taken) { return taken >= Taken::kCopiedStream; }
 
-/// Whether a rank can read the private memory of all ranks of the node, and would rather.
-class Reads {
- public:
-  constexpr Reads() = default;
-  constexpr explicit Reads(std::uint32_t bits) : bits_(bits) {}
-  static constexpr Reads of_who_can() { return Reads(kCan); }
-  [[nodiscard]] constexpr Reads rather(Taken taken) const { return Reads(bits_ | bit(taken)); }
-
-  [[nodiscard]] constexpr bool can() const { return bits_ != 0; }
-  [[nodiscard]] constexpr bool prefers(Taken taken) const { return (bits_ & bit(taken)) != 0; }
-  [[nodiscard]] constexpr std::uint32_t bits() const { return bits_; }
-  constexpr bool operator==(const Reads&) const = default;
-
- private:
-  static constexpr std::uint32_t bit(Taken taken) { return kCan << (1 + static_cast<int>(taken)); }
-  static constexpr std::uint32_t kCan = 1;
-  std::uint32_t bits_ = 0;
+/// What a byte of long messages costs the rank that takes them, from shared memory and from the
+/// sender's private memory; 0: not known.
+struct TakeCosts {
+  std::uint32_t shared_fs = 0, lent_fs = 0;
+  bool operator==(const TakeCosts&) const = default;
 };
+static_assert(std::atomic<TakeCosts>::is_always_lock_free);
 
 /// Per rank of the node, in the segment header.
 struct alignas(kCacheLine) RankState {
@@ -202,7 +192,7 @@ struct alignas(kCacheLine) RankState {
   /// How many ranks have mapped it. Raised with release when it is there; partner: the acquire load
   /// of who passes on where bytes are in it.
   std::atomic<std::uint32_t> heap_readers;
-  /// The bits of Reads.
+  /// 1 if the rank can read the private memory of all ranks of the node.
   std::atomic<std::uint32_t> reads;
   /// How many threads of the rank sleep on its bell instead, and the bell's name (0: it has none).
   std::atomic<std::uint32_t> listening;
@@ -212,6 +202,8 @@ struct alignas(kCacheLine) RankState {
   std::atomic<std::int32_t> domain;
   /// 1 once the rank has left in good order.
   std::atomic<std::uint32_t> left;
+  /// Its TakeCosts, by how it takes: hints, so relaxed. Apart from what is read for every message.
+  alignas(kCacheLine) std::array<std::atomic<TakeCosts>, kTakenWays> take_costs;
 };
 
 struct SegmentHeader {

@@ -257,16 +257,20 @@ void Segment::try_reading(int rank) {
     // A process of another container may have the pid that this one's has in its own.
     if (!read || number != process) return;
   }
-  set_reads(rank, Reads::of_who_can());
+  state(rank).reads.store(1, std::memory_order_relaxed);
 }
 
-Reads Segment::reads(int rank) const {
-  // A hint, but that it can, which the rank's entering orders before all messages.
-  return Reads(state(rank).reads.load(std::memory_order_relaxed));
+bool Segment::reads(int rank) const {
+  // The rank's entering orders it before all messages.
+  return state(rank).reads.load(std::memory_order_relaxed) != 0;
 }
 
-void Segment::set_reads(int rank, Reads reads) {
-  state(rank).reads.store(reads.bits(), std::memory_order_relaxed);
+TakeCosts Segment::take_costs(int rank, Taken taken) const {
+  return state(rank).take_costs[static_cast<std::size_t>(taken)].load(std::memory_order_relaxed);
+}
+
+void Segment::set_take_costs(int rank, Taken taken, TakeCosts costs) {
+  state(rank).take_costs[static_cast<std::size_t>(taken)].store(costs, std::memory_order_relaxed);
 }
 
 }  // namespace carillon::shm

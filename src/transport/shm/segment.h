@@ -83,9 +83,10 @@ class Segment {
   /// Tells all whether this process, which entered as `rank`, can read all others'. They have all
   /// entered.
   void try_reading(int rank);
-  [[nodiscard]] Reads reads(int rank) const;
-  /// Of this process, that can.
-  void set_reads(int rank, Reads reads);
+  [[nodiscard]] bool reads(int rank) const;
+  /// What that costs it, in the one way and in the other, as far as it has told.
+  [[nodiscard]] TakeCosts take_costs(int rank, Taken taken) const;
+  void set_take_costs(int rank, Taken taken, TakeCosts costs);
 
  private:
   Segment(UniqueFd fd, std::byte* base, std::uint64_t bytes)
