@@ -79,15 +79,19 @@ class Lending {
  private:
   static std::size_t index(shm::Taken taken) { return static_cast<std::size_t>(taken); }
   static std::size_t place(int reader) { return static_cast<std::size_t>(reader + 1); }
-  struct Mean {
+  struct Mean {                    // nearer to the quicker ones
     std::int64_t fs_per_byte = 0;  // a byte takes about 20 ps
     void note(Clock::duration took, std::int64_t bytes) {
       const std::int64_t ns = std::min(std::chrono::nanoseconds(took).count(), kLongestNs);
       const std::int64_t now = std::max<std::int64_t>(1, ns * 1000000 / bytes);
-      // One that was interrupted says little.
-      const std::int64_t sample = fs_per_byte == 0 ? now : std::min(now, 4 * fs_per_byte);
-      fs_per_byte =
-          fs_per_byte == 0 ? now : std::max<std::int64_t>(1, (7 * fs_per_byte + sample) / 8);
+      if (fs_per_byte == 0) {
+        fs_per_byte = now;
+      } else if (now < fs_per_byte) {
+        fs_per_byte = std::max<std::int64_t>(1, fs_per_byte - (fs_per_byte - now) / 4);
+      } else {
+        // One that was interrupted, or found the caches cold, says little.
+        fs_per_byte += std::min(now - fs_per_byte, fs_per_byte / 2 + 8) / 8;
+      }
     }
     [[nodiscard]] std::uint32_t told() const {
       return static_cast<std::uint32_t>(std::min<std::int64_t>(fs_per_byte, UINT32_MAX));
@@ -106,7 +110,7 @@ class Lending {
   static constexpr std::int64_t kMargin = 16;
   static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
   static constexpr std::int64_t kLongestNs = 1000000000;
-  static constexpr std::uint64_t kTrials = 64, kTrialMessages = 8;
+  static constexpr std::uint64_t kTrials = 64, kTrialMessages = 128;
   std::vector<std::uint64_t> sent_;
   std::array<std::uint64_t, 2> writes_seen_ = {};  // whole, streamed
   std::array<std::uint64_t, shm::kTakenWays> takes_seen_ = {};

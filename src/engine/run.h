@@ -156,10 +156,12 @@ class Run {
     std::uint16_t use = 0;
     std::uint64_t number = 0;
   };
-  struct Lent {  // a message that was read in the sender's memory, and how long that took
+  struct Lent {  // messages that were read in the sender's memory at once, and how long that took
     std::vector<std::byte> bytes;
     Lending::Clock::duration took{};
-    std::int64_t length = 0;
+    std::int64_t length = 0;  // of all
+    std::int64_t taken = 0;   // up to where their waits have come
+    int ahead = 0;            // how many are still to be waited for
   };
   struct Received {
     const std::byte* data = nullptr;
@@ -268,6 +270,8 @@ class Run {
   Lent& place_of_lent(const Instruction& in, const Strand& strand);
   bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
                  Received* received);
+  std::int64_t read_elsewhere(const Instruction& in, const Strand& strand, std::uint64_t number,
+                              const Received& received, Lent& lent);
   [[nodiscard]] std::int64_t landing_behind(const Instruction& in, const Strand& strand,
                                             const Landing& to) const;
   int lent_after(std::uint16_t use, std::uint64_t number, const Received& received,

@@ -19,6 +19,9 @@ namespace {
 // By one call of the system, in which nothing else moves on.
 constexpr std::uint64_t kMostAtOnce = 1048576;
 
+// To where they do not stay: they are to be in the cache when they are used.
+constexpr std::int64_t kMostElsewhere = 131072;
+
 }  // namespace
 
 // Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
@@ -167,6 +170,18 @@ std::int64_t Run::read_with(const Instruction& in, Strand& strand, std::uint64_t
   return length + behind;
 }
 
+// The same where they do not stay: of those that the instruction waits for in its loop.
+std::int64_t Run::read_elsewhere(const Instruction& in, const Strand& strand, std::uint64_t number,
+                                 const Received& received, Lent& lent) {
+  lent.ahead = 0;
+  if (in.action == Action::kWait && strand.loop != 0 && in.index_stride == 1) {
+    const std::int64_t behind = strand.iterations - strand.iteration - 1;
+    const std::int64_t room = (kMostElsewhere - received.length) / received.length;
+    lent.ahead = lent_after(in.use, number, received, std::min(behind, room));
+  }
+  return received.length * (1 + lent.ahead);
+}
+
 // Where the message that an instruction takes is read to, if it lands nowhere.
 Run::Lent& Run::place_of_lent(const Instruction& in, const Strand& strand) {
   const auto place =
@@ -180,23 +195,26 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
                     Received* received) {
   const auto length = static_cast<std::size_t>(received->length);
   const int peer = plan_->uses[in.use].peer;
-  std::byte* into = to.bytes.data();
   received->landed = to.bytes.size() == length;
   Lent* const lent = received->landed ? nullptr : &place_of_lent(in, strand);
-  if (lent != nullptr) {
-    if (lent->bytes.size() < length) lent->bytes.resize(length);
-    into = lent->bytes.data();
-  }
-  received->data = into;
   copied_bytes_ += length;
-  if (strand.read_ahead > 0) {
-    --strand.read_ahead;
+  if (int& ahead = lent == nullptr ? strand.read_ahead : lent->ahead; ahead > 0) {
+    --ahead;
+    received->data = lent == nullptr ? to.bytes.data() : lent->bytes.data() + lent->taken;
+    if (lent != nullptr) lent->taken += received->length;
     return true;
   }
-  const std::size_t bytes =
-      received->landed ? static_cast<std::size_t>(read_with(in, strand, number, to, *received))
-                       : length;
+  const auto bytes = static_cast<std::size_t>(
+      lent == nullptr ? read_with(in, strand, number, to, *received)
+                      : read_elsewhere(in, strand, number, *received, *lent));
   if (done()) return false;  // of those after it, one is of another call, or withdrawn
+  std::byte* into = to.bytes.data();
+  if (lent != nullptr) {
+    if (lent->bytes.size() < bytes) lent->bytes.resize(bytes);
+    into = lent->bytes.data();
+    lent->taken = received->length;
+  }
+  received->data = into;
   const auto begin = Lending::Clock::now();
   const Status status = team_->engine().segment().read_private(
       team_->endpoint().peer(peer).node_rank, received->lent, into, bytes);

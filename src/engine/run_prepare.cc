@@ -59,6 +59,7 @@ void Run::set_buffers() {
   for (std::size_t i = 0; i < strands_.size(); ++i) {
     strands_[i] = Strand{.at = plan_->strand_starts[i]};
   }
+  for (Lent& lent : lent_) lent.ahead = 0;  // a call that failed did not come to them
 }
 
 bool Run::has_buffer_in(std::span<const std::byte> memory) const {

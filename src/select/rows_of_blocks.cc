@@ -69,6 +69,8 @@ constexpr std::array kBlockRows = {
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "allgather.lanes"}),
     Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
+    // Read in the other's memory, a block comes at once.
+    from_bytes(1024 * kKiB, Row{kAnywhere, 2, kAnyBytes, "allgather.linear"}),
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kCrowded, kAnyRanks, 2 * kKiB, "allgather.bruck"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "allgather.ring"},
@@ -237,6 +239,7 @@ constexpr std::array kBlockRows = {
     Row{kNodes, kAnyRanks, kAnyBytes, "alltoall.pairwise", kByModel},
     Row{kCrowded, kFewRanks, 8 * kKiB, "alltoall.flat"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "alltoall.pairwise"},
+    from_bytes(1024 * kKiB, Row{kAnywhere, 2, kAnyBytes, "alltoall.linear"}),
     Row{kAnywhere, 2, kAnyBytes, "alltoall.flat"},
     Row{kAnywhere, 5, 8 * kKiB, "alltoall.flat"},
     Row{kAnywhere, kFewRanks, 1 * kKiB, "alltoall.flat"},
