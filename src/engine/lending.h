@@ -27,14 +27,15 @@ class Lending {
   explicit Lending(int ranks = 0)
       : sent_(static_cast<std::size_t>(ranks) + 1), pays_(static_cast<std::size_t>(ranks)) {}
 
-  /// Does the next message that could be lent to this rank of the node (-1: to several) go the way
-  /// that is not preferred? One in so many does, that its readers learn how that is; several one
-  /// after another, as pieces of a stream that stand side by side are read by one call.
-  [[nodiscard]] bool tries(int reader) const {
-    return sent_[place(reader)] / kTrialMessages % kTrials == 0;
+  /// Does the next message that could be lent to this rank of the node (-1: to several), which
+  /// takes it so, go the way that is not preferred? One in so many does, that its readers learn how
+  /// that is; many one after another, as pieces of a stream that stand side by side are read by one
+  /// call, and as the first ones find the caches cold.
+  [[nodiscard]] bool tries(int reader, shm::Taken taken) const {
+    return sent_[place(reader)][index(taken)] / kTrialMessages % kTrials == 0;
   }
   /// One has gone, either way.
-  void note_sent(int reader) { ++sent_[place(reader)]; }
+  void note_sent(int reader, shm::Taken taken) { ++sent_[place(reader)][index(taken)]; }
 
   /// Is it time to look at the clock for one more message that goes by shared memory: as it is
   /// copied there, or as it is taken? All kinds are counted apart, since they may come in turn.
@@ -55,7 +56,8 @@ class Lending {
 
   /// What messages cost this process that it takes so.
   [[nodiscard]] shm::TakeCosts take_costs(shm::Taken taken) const {
-    return {.shared_fs = shared_[index(taken)].told(), .lent_fs = private_[index(taken)].told()};
+    return {.shared_fs = shared_[index(taken)].known_fs(),
+            .lent_fs = private_[index(taken)].known_fs()};
   }
   /// Are they so different from what it has told before that it is to tell them?
   static bool is_news(const shm::TakeCosts& now, const shm::TakeCosts& told) {
@@ -67,33 +69,37 @@ class Lending {
   /// better: to have memory of both ways in the caches is worse than either.
   bool pays(int reader, shm::Taken taken, const shm::TakeCosts& costs) {
     const bool streamed = shm::is_stream(taken);
-    const std::int64_t written = written_[streamed ? 1 : 0].fs_per_byte;
+    const std::int64_t written = written_[streamed ? 1 : 0].known_fs();
     const std::int64_t lent = costs.lent_fs;
     bool& pays = pays_[static_cast<std::size_t>(reader)][index(taken)];
     if (written == 0 || costs.shared_fs == 0 || lent == 0) return pays;
     const std::int64_t shared = by_shared_memory<std::int64_t>(written, costs.shared_fs, streamed);
-    pays = pays ? lent < shared + shared / kMargin : lent + lent / kMargin < shared;
+    const Share& most = streamed ? kOfStream : kOfWhole;
+    pays = 16 * lent < (pays ? most.to_stay : most.to_begin) * shared;
     return pays;
   }
 
  private:
   static std::size_t index(shm::Taken taken) { return static_cast<std::size_t>(taken); }
   static std::size_t place(int reader) { return static_cast<std::size_t>(reader + 1); }
-  struct Mean {                    // nearer to the quicker ones
+  struct Mean {
     std::int64_t fs_per_byte = 0;  // a byte takes about 20 ps
+    int seen = 0;
     void note(Clock::duration took, std::int64_t bytes) {
       const std::int64_t ns = std::min(std::chrono::nanoseconds(took).count(), kLongestNs);
       const std::int64_t now = std::max<std::int64_t>(1, ns * 1000000 / bytes);
-      if (fs_per_byte == 0) {
-        fs_per_byte = now;
-      } else if (now < fs_per_byte) {
-        fs_per_byte = std::max<std::int64_t>(1, fs_per_byte - (fs_per_byte - now) / 4);
+      if (seen == 0) fs_per_byte = now;
+      if (now < fs_per_byte) {
+        fs_per_byte -= (fs_per_byte - now) / (seen < kEnough ? 4 : 8);
       } else {
-        // One that was interrupted, or found the caches cold, says little.
+        // One that was interrupted says little.
         fs_per_byte += std::min(now - fs_per_byte, fs_per_byte / 2 + 8) / 8;
       }
+      seen = std::min(seen + 1, kEnough);
     }
-    [[nodiscard]] std::uint32_t told() const {
+    // 0: not yet, as the first ones may have been of the wrong kind.
+    [[nodiscard]] std::uint32_t known_fs() const {
+      if (seen < kEnough) return 0;
       return static_cast<std::uint32_t>(std::min<std::int64_t>(fs_per_byte, UINT32_MAX));
     }
   };
@@ -107,11 +113,18 @@ class Lending {
   // pages. A pool's chunks are used in turn, and by default there are fewer of them than so many
   // that the clock was looked at for.
   static constexpr int kFirst = 16;
-  static constexpr std::int64_t kMargin = 16;
+  static constexpr int kEnough = 16;
+  // Lent is better, and stays so, up to so many sixteenths of the other way's cost. A whole message
+  // that is lent keeps its writer, too, which neither of the costs has.
+  struct Share {
+    std::int64_t to_begin, to_stay;
+  };
+  static constexpr Share kOfStream{.to_begin = 15, .to_stay = 17};
+  static constexpr Share kOfWhole{.to_begin = 12, .to_stay = 14};
   static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
   static constexpr std::int64_t kLongestNs = 1000000000;
   static constexpr std::uint64_t kTrials = 64, kTrialMessages = 128;
-  std::vector<std::uint64_t> sent_;
+  std::vector<std::array<std::uint64_t, shm::kTakenWays>> sent_;
   std::array<std::uint64_t, 2> writes_seen_ = {};  // whole, streamed
   std::array<std::uint64_t, shm::kTakenWays> takes_seen_ = {};
   std::uint64_t writes_ = 0, takes_ = 0;

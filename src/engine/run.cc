@@ -365,7 +365,7 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     *kind = shm::kLent;
     engine.traffic().lent_bytes += bytes;
     references_.push_back({in.use, number});
-    engine.lending().note_sent(node_rank_of_reader(channel));
+    engine.lending().note_sent(node_rank_of_reader(channel), how_taken(strand));
     std::memcpy(line.payload, &lent, sizeof lent);
     return true;
   } else {
@@ -385,7 +385,7 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     next_chunk_ = {engine.pool().next_offset(bytes), bytes};
   }
   if (could_lend && *kind != shm::kReference)
-    engine.lending().note_sent(node_rank_of_reader(channel));
+    engine.lending().note_sent(node_rank_of_reader(channel), how_taken(strand));
   std::memcpy(line.payload, &ref, sizeof ref);
   return true;
 }

@@ -61,7 +61,7 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse
     return false;
   }
   if (!learns) return true;
-  return preferred != engine.lending().tries(node_rank_of_reader(channel));
+  return preferred != engine.lending().tries(node_rank_of_reader(channel), how_taken(strand));
 }
 
 // All messages of a send go one way, so that its reader may read them with the first one.
