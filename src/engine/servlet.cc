@@ -17,6 +17,7 @@
 #include "base/pause_core.h"
 #include "engine/engine.h"
 #include "engine/team.h"
+#include "engine/until_quiet.h"
 #include "team/near_network.h"
 #include "transport/shm/doorbell.h"
 
@@ -29,7 +30,6 @@ constexpr int kNapUs = 5000;  // somebody wakes it earlier if there is anything 
 constexpr auto kSoon = std::chrono::microseconds(100);
 constexpr int kSoonInARow = 16;             // shorter messages are not made to wait
 constexpr int kBlindNapUs = 50;             // if nothing tells of what comes over the network
-constexpr int kMostRounds = 32;             // in a row, between two looks at what was posted
 constexpr std::uint64_t kTurnNs = 100'000;  // Linux's least
 
 // The program's handlers run on the program's threads: the thread starts with all signals blocked.
@@ -198,17 +198,15 @@ int Servlet::gather_us() {
   return nap_.next_us(in_flight.count(), engine_.network()->wire().counters().completions);
 }
 
-// Some networks read one message at a time: what has gathered is all taken before the next sleep.
 // With the engine's mutex.
 void Servlet::progress_until_quiet() {
   net::Network* const network = engine_.network();
-  std::uint64_t seen = 0;
-  int rounds = 0;
-  do {
-    seen = network != nullptr ? network->wire().counters().completions : 0;
-    engine_.progress_and_watch(Engine::Mover::kServlet);
-  } while (network != nullptr && network->wire().counters().completions != seen &&
-           ++rounds < kMostRounds && engine_.servlet_has_work());
+  look_until_quiet(
+      [&] {
+        return network != nullptr ? network->wire().counters().completions : std::uint64_t{0};
+      },
+      [&] { engine_.progress_and_watch(Engine::Mover::kServlet); },
+      [&] { return engine_.servlet_has_work(); });
 }
 
 void Servlet::nap(Held& held) {
