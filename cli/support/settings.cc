@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "support/failure.h"
 
@@ -15,6 +23,21 @@ namespace {
 std::string value_or(const char* name, const char* fallback) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return value != nullptr && *value != '\0' ? value : fallback;
+}
+
+// A file that is not there is not made: the program may end before it has anything to write.
+void require_writable(const char* name, const std::string& file) {
+  if (file.empty()) return;
+  std::error_code none;
+  const bool there = std::filesystem::exists(file, none);
+  const auto folder = std::filesystem::path(file).parent_path();
+  const std::string where = there ? file : folder.empty() ? "." : folder.string();
+  if (there && std::filesystem::is_directory(file, none)) {
+    fail("{}={} is a folder; name a file in it", name, file);
+  }
+  if (access(where.c_str(), there ? W_OK : W_OK | X_OK) != 0) {
+    fail("{}={} cannot be written: {}: {}", name, file, where, std::strerror(errno));
+  }
 }
 
 }  // namespace
@@ -47,11 +70,35 @@ std::vector<Setting> all_settings() {
 }
 
 void require_interposer_settings() {
-  const std::string value = value_or("CARILLON", "on");
-  constexpr std::array<std::string_view, 8> kValues = {"on",  "1", "yes", "true",
-                                                       "off", "0", "no",  "false"};
-  if (std::find(kValues.begin(), kValues.end(), value) == kValues.end()) {
-    fail("CARILLON={} is not a setting; use on or off", value);
+  for (const char* const name : {"CARILLON", "CARILLON_CHECK", "CARILLON_MERGED"}) {
+    const std::string value = value_or(name, "on");
+    constexpr std::array<std::string_view, 8> kValues = {"on",  "1", "yes", "true",
+                                                         "off", "0", "no",  "false"};
+    if (std::find(kValues.begin(), kValues.end(), value) == kValues.end()) {
+      fail("{}={} is not a setting; use on or off", name, value);
+    }
+  }
+  const std::string mib = value_or("CARILLON_SHARED_HEAP_MIB", "0");
+  constexpr std::uint64_t kMostMib = 4194304;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(mib.data(), mib.data() + mib.size(), number);
+  if (error != std::errc() || end != mib.data() + mib.size() || number > kMostMib) {
+    fail("CARILLON_SHARED_HEAP_MIB={} is no number of MiB up to {}; correct or unset it", mib,
+         kMostMib);
+  }
+}
+
+void require_files(const Config& settings) {
+  const std::string stats = value_or("CARILLON_STATS", "off");
+  constexpr std::array<std::string_view, 9> kNoFile = {"on", "1",  "yes",   "true", "off",
+                                                       "0",  "no", "false", "json"};
+  if (std::find(kNoFile.begin(), kNoFile.end(), stats) == kNoFile.end()) {
+    require_writable("CARILLON_STATS", stats);
+  }
+  require_writable("CARILLON_RECORD", value_or("CARILLON_RECORD", ""));
+  require_writable("CARILLON_TRACE", settings.trace);
+  if (!settings.switch_key.empty() && access(settings.switch_key.c_str(), R_OK) != 0) {
+    fail("CARILLON_SWITCH_KEY={} cannot be read: {}", settings.switch_key, std::strerror(errno));
   }
 }
 

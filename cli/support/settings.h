@@ -11,7 +11,11 @@ namespace carillon::cli {
 
 std::vector<Setting> all_settings();
 
-/// Fails if CARILLON has a value that cannot be.
+/// Fails if one of the interposer's has a value that cannot be.
 void require_interposer_settings();
+
+/// Fails if a file that settings name cannot be read or written, as far as can be seen without
+/// making it.
+void require_files(const Config& settings);
 
 }  // namespace carillon::cli

@@ -25,6 +25,7 @@
 namespace carillon {
 namespace {
 
+constexpr const char* kNodeRanks = "CARILLON_NODE_RANKS";
 constexpr const char* kDomainRanks = "CARILLON_DOMAIN_RANKS";
 
 // What each process tells all others first. Of the same size in all versions. Plain data: it
@@ -198,6 +199,15 @@ void note_domains(NodePlace& place) {
   place.has_domains = known.size() > 1;
 }
 
+// Who asked for messages to be lent is told that they are not.
+void tell_reading(const Status& reads, const Config& settings) {
+  if (reads.ok() || settings.lend_bytes == 0) return;
+  log(settings.lend_bytes > 0 ? LogLevel::kWarning : LogLevel::kInfo,
+      "long messages within the node go through shared memory, where they are copied twice: other "
+      "ranks' memory cannot be read here (" +
+          reads.to_string() + "); that takes the rights of ptrace, see kernel.yama.ptrace_scope");
+}
+
 Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s,
                     const shm::SegmentSizes& sizes, NodePlace& place) {
   // They have just met. Who fails here goes on to where all tell how it was, and waits there for
@@ -223,14 +233,17 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
 
 }  // namespace
 
+Status check_parts(const Config& settings) {
+  const auto nodes = part_of_rank(kNodeRanks, settings.node_ranks, 0);
+  return nodes.ok() ? part_of_rank(kDomainRanks, settings.domain_ranks, 0).status()
+                    : nodes.status();
+}
+
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
                             const shm::ProcessHeap& heap, const Config& settings) {
   const auto timeout_s = static_cast<int>(settings.join_timeout_s);
-  const auto pretended = part_of_rank("CARILLON_NODE_RANKS", settings.node_ranks, oob.rank);
-  if (!pretended.ok()) return pretended.status();
-  if (const auto domain = part_of_rank(kDomainRanks, settings.domain_ranks, 0); !domain.ok()) {
-    return domain.status();
-  }
+  if (Status status = check_parts(settings); !status.ok()) return status;
+  const auto pretended = part_of_rank(kNodeRanks, settings.node_ranks, oob.rank);
   if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
   Introduction mine{
@@ -268,7 +281,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
     if (all[i].host == mine.host && outcomes.value()->all()[i].joined == 0) place.segment.reset();
   }
   if (place.segment != nullptr) {
-    place.segment->try_reading(place.rank);
+    tell_reading(place.segment->try_reading(place.rank), settings);
     place.segment->map_heaps(place.rank);
     note_domains(place);
   }

@@ -88,7 +88,12 @@ TEST(Confined, NoRightsOverOtherProcesses) {
       EXPECT_EQ(process_vm_readv(pid->load(), &mine, 1, &other, 1, 0), -1);
       EXPECT_EQ(errno, EPERM);
     }
+    testing::internal::CaptureStderr();
     use_everything(world, meeting, rank);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("warning"), said.npos) << said;
+    EXPECT_NE(said.find("other ranks' memory cannot be read here"), said.npos) << said;
+    EXPECT_NE(said.find("Operation not permitted"), said.npos) << said;
   });
   munmap(pid, 4096);
 }

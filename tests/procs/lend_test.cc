@@ -33,7 +33,8 @@ class Lend : public testing::Test {
     ASSERT_TRUE(segment_->enter(rank).ok());
     told(rank) = reinterpret_cast<std::uint64_t>(values_.data());
     meeting_.barrier(rank);
-    segment_->try_reading(rank);
+    const Status tried = segment_->try_reading(rank);
+    EXPECT_EQ(tried.ok(), segment_->reads(rank)) << tried.to_string();
     meeting_.barrier(rank);
   }
 
@@ -78,7 +79,7 @@ TEST_F(Lend, AnotherProcessOfTheSamePidIsNotRead) {
     meeting_.barrier(rank);
     if (rank == 0) segment_->state(1).process.store(7);
     meeting_.barrier(rank);
-    segment_->try_reading(rank);
+    EXPECT_EQ(segment_->try_reading(rank).code(), Code::kUnsupported);
     EXPECT_FALSE(segment_->reads(0));
     meeting_.barrier(rank);
   });

@@ -248,16 +248,17 @@ Status Segment::read_private(int rank, std::uint64_t address, void* to, std::siz
   return {};
 }
 
-void Segment::try_reading(int rank) {
+Status Segment::try_reading(int rank) {
   for (int other = 0; other < ranks(); ++other) {
     std::uint64_t number = 0;
     const std::uint64_t process = state(other).process.load(std::memory_order_acquire);
-    const bool read =
-        read_private(other, state(other).process_address, &number, sizeof number).ok();
+    Status status = read_private(other, state(other).process_address, &number, sizeof number);
+    if (!status.ok()) return status;
     // A process of another container may have the pid that this one's has in its own.
-    if (!read || number != process) return;
+    if (number != process) return {Code::kUnsupported, "a process of another container"};
   }
   state(rank).reads.store(1, std::memory_order_relaxed);
+  return {};
 }
 
 bool Segment::reads(int rank) const {

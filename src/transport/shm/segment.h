@@ -80,9 +80,9 @@ class Segment {
   /// Copies from the private memory of the process that entered as `rank`: one copy instead of two
   /// through the segment. An error where the kernel forbids it (ptrace rights), or it has ended.
   Status read_private(int rank, std::uint64_t address, void* to, std::size_t bytes) const;
-  /// Tells all whether this process, which entered as `rank`, can read all others'. They have all
-  /// entered.
-  void try_reading(int rank);
+  /// Tells all whether this process, which entered as `rank`, can read all others'; if not, why.
+  /// They have all entered.
+  Status try_reading(int rank);
   [[nodiscard]] bool reads(int rank) const;
   /// What that costs it, in the one way and in the other, as far as it has told.
   [[nodiscard]] TakeCosts take_costs(int rank, Taken taken) const;
