@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The commands that need no MPI: list, show, verify, model, reproduce, calibrate, info;
-# help; wrong use and wrong settings.
+# help; wrong use.
 import os
 import re
 import tempfile
@@ -327,58 +327,6 @@ class Info(CliTest):
         out = self.ok("info", "--config", CARILLON_SPIN_US="7").out
         self.assertRegex(out, r"CARILLON_SPIN_US +7 ")
         self.assertRegex(self.ok("info").out, r"^carillon ")
-
-
-class BadSettings(CliTest):
-    """A bad CARILLON_* value: one line that names it, before anything runs."""
-
-    def test_values(self):
-        for words in (["exec", "true"], ["run", "true"], ["bench"], ["demo"]):
-            self.fails("CARILLON_SLOT_BYTES=12x", *words, CARILLON_SLOT_BYTES="12x")
-            self.fails("no algorithm \"allreduce.foo\"; there are allreduce.flat", *words,
-                       CARILLON_ALGORITHM="allreduce=foo")
-            self.fails("k=0", *words, CARILLON_ALGORITHM="allreduce=degree_k:k=0")
-            self.fails("CARILLON_LOG=loud", *words, CARILLON_LOG="loud")
-            self.fails("CARILLON=maybe", *words, CARILLON="maybe")
-
-    # What is wrong for each setting; CARILLON_MACHINE takes any text.
-    WRONG = {"CARILLON_ALGORITHM": "allreduce=foo", "CARILLON_NETWORK": "bogus",
-             "CARILLON_MULTICAST": "tcp", "CARILLON_SWITCH": "notanip",
-             "CARILLON_SWITCH_KEY": "/nowhere/key", "CARILLON_NODE_RANKS": "3,x",
-             "CARILLON_DOMAIN_RANKS": "rr:0", "CARILLON_SURVEYS": "maybe",
-             "CARILLON_SERVLET": "maybe", "CARILLON_WATCHDOG": "soon", "CARILLON_FAULT": "some",
-             "CARILLON_TRACE": "/nowhere/trace", "CARILLON_LOG": "loud", "CARILLON": "maybe",
-             "CARILLON_STATS": "/nowhere/stats", "CARILLON_CHECK": "maybe",
-             "CARILLON_MERGED": "maybe", "CARILLON_RECORD": "/nowhere/record",
-             "CARILLON_SHARED_HEAP_MIB": "x"}
-
-    def test_each_setting(self):
-        names = [setting["name"] for setting in self.ok("info", "--config", "--json").json["settings"]]
-        self.assertLessEqual(set(self.WRONG), set(names))
-        for name in names:
-            if name == "CARILLON_MACHINE":
-                continue
-            wrong = self.WRONG.get(name, "12x")
-            with self.subTest(name):
-                done = run("exec", "echo", "ran", **{name: wrong})
-                self.assertEqual((done.status, done.out), (1, ""), done.err)
-                self.assertEqual(done.err.count("\n"), 1, done.err)
-                self.assertIn(f"{name}={wrong}", done.err)
-
-    def test_files_are_left_as_they_are(self):
-        with tempfile.TemporaryDirectory() as folder:
-            there = Path(folder) / "there"
-            there.write_text("kept")
-            for name in ("CARILLON_TRACE", "CARILLON_RECORD", "CARILLON_STATS"):
-                self.fails("is a folder", "exec", "true", **{name: folder})
-                for file in (str(there), folder + "/new"):
-                    self.assertNotIn(name, run("exec", "true", **{name: file}).err)
-            self.assertEqual(there.read_text(), "kept")
-            self.assertEqual(os.listdir(folder), ["there"])
-
-    def test_unknown_setting_is_a_warning(self):
-        done = run("exec", "true", CARILLON_ALGORTIHM="x")
-        self.assertIn("no setting CARILLON_ALGORTIHM", done.err)
 
 
 class Bench(CliTest):
