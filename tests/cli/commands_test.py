@@ -5,7 +5,6 @@
 import os
 import re
 import tempfile
-import unittest
 from pathlib import Path
 
 from support import CliTest, main, run
