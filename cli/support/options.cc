@@ -15,7 +15,6 @@
 
 #include "base/config.h"
 #include "base/trace_file.h"
-#include "engine/check_settings.h"
 #include "select/rules.h"
 #include "support/failure.h"
 #include "support/settings.h"
@@ -56,7 +55,7 @@ void require_settings() {
   if (Result<Rules> rules = parse_rules(config.algorithm); !rules.ok()) {
     fail("CARILLON_ALGORITHM={}: {}", config.algorithm, rules.status().message());
   }
-  if (Status status = check_settings(config); !status.ok()) fail("{}", status.message());
+  require_forms(config);
   require_interposer_settings();
   require_files(config);
 }

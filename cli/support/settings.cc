@@ -15,7 +15,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/forms.h"
 #include "support/failure.h"
+#include "transport/aggregate/text.h"
 
 namespace carillon::cli {
 namespace {
@@ -67,6 +69,16 @@ std::vector<Setting> all_settings() {
   add("CARILLON_SHARED_HEAP_MIB", "number", "65536",
       "Address space per rank for the blocks that --shared-heap moves.");
   return all;
+}
+
+void require_forms(const Config& settings) {
+  const auto require = [](const Status& status) {
+    if (!status.ok()) fail("{}", status.message());
+  };
+  require(check_network(settings.network));
+  if (!settings.in_switch.empty()) require(aggregate::parse_path(settings.in_switch).status());
+  require(part_of_rank("CARILLON_NODE_RANKS", settings.node_ranks, 0).status());
+  require(part_of_rank("CARILLON_DOMAIN_RANKS", settings.domain_ranks, 0).status());
 }
 
 void require_interposer_settings() {

@@ -11,6 +11,9 @@ namespace carillon::cli {
 
 std::vector<Setting> all_settings();
 
+/// Fails if one of the library's has not the form it is to have, which ranks see when they use it.
+void require_forms(const Config& settings);
+
 /// Fails if one of the interposer's has a value that cannot be.
 void require_interposer_settings();
 

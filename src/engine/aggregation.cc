@@ -13,7 +13,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -88,24 +87,9 @@ struct TeamAggregation::Exchanges {
 
 Result<SwitchWish> switch_wish(const Config& settings) {
   if (settings.in_switch.empty()) return SwitchWish();
-  const auto bad = [&](const std::string& what) {
-    return Status(Code::kInvalidArgument, "CARILLON_SWITCH=" + settings.in_switch + " " + what);
-  };
-  SwitchWish wish = {.path = {}, .key_file = settings.switch_key};
-  std::istringstream words(settings.in_switch + ",");  // so that a comma at the end is seen
-  for (std::string word; std::getline(words, word, ',');) {
-    const auto at = aggregate::parse_endpoint(word);
-    if (!at || !aggregate::is_host(*at)) {
-      return bad(
-          "is no IPv4 address with or without :PORT, as 10.0.0.1:27182, and no list of such "
-          "from this node's switch to the root of a tree, with commas");
-    }
-    wish.path.push_back(*at);
-  }
-  if (wish.path.size() > aggregate::kMaxLevels) {
-    return bad("has more levels of switches than " + std::to_string(aggregate::kMaxLevels));
-  }
-  return wish;
+  auto path = aggregate::parse_path(settings.in_switch);
+  if (!path.ok()) return path.status();
+  return SwitchWish{.path = std::move(path.value()), .key_file = settings.switch_key};
 }
 
 std::int64_t TeamAggregation::now_ns() {

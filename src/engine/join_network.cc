@@ -105,13 +105,6 @@ Result<std::unique_ptr<net::Network>> attempt(const crl_oob_t& oob, const Config
 
 }  // namespace
 
-Status check_network(const Config& settings) {
-  if (read_wanted(settings.network).kind != kUnknown) return {};
-  return {Code::kInvalidArgument,
-          "CARILLON_NETWORK=" + settings.network +
-              " is none of verbs, verbs:DEVICE, fabric, fabric:PROVIDER and off"};
-}
-
 Result<std::unique_ptr<net::Network>> join_network(const crl_oob_t& oob, const Config& settings) {
   const Wanted wanted = read_wanted(settings.network);
   const Choice mine{wanted.kind, has_rdma_devices() ? 1U : 0U};

@@ -13,9 +13,6 @@
 
 namespace carillon {
 
-/// An error if CARILLON_NETWORK is none of those there are.
-Status check_network(const Config& settings);
-
 /// Collective over oob; blocks, for settings.join_timeout_s at most. Whether it succeeds is equal
 /// on all processes.
 Result<std::unique_ptr<net::Network>> join_network(const crl_oob_t& oob, const Config& settings);

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
@@ -18,6 +17,7 @@
 #include <string_view>
 
 #include "base/boot_id.h"
+#include "base/forms.h"
 #include "base/log.h"
 #include "team/bootstrap.h"
 #include "team/numa.h"
@@ -56,33 +56,6 @@ std::uint64_t host_id() {
   if (stat("/proc/self/ns/net", &network) == 0) text += " " + std::to_string(network.st_ino);
   text += " " + std::to_string(geteuid());
   return std::hash<std::string>()(text);
-}
-
-// CARILLON_NODE_RANKS: "3,1,2": the first three ranks count as one node, the next one as another,
-// ..., and so on from the start; "rr:2": one after another on two nodes in turn. So for the NUMA
-// domains of a node's ranks.
-Result<int> part_of_rank(std::string_view setting, std::string_view sizes, int rank) {
-  constexpr std::string_view kRoundRobin = "rr:";
-  const bool round_robin = sizes.starts_with(kRoundRobin);
-  std::vector<int> list;
-  for (std::string_view rest = sizes.substr(round_robin ? kRoundRobin.size() : 0); !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find(','));
-    rest = rest.substr(std::min(rest.size(), one.size() + 1));
-    int size = 0;
-    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), size);
-    if (error != std::errc() || end != one.data() + one.size() || size < 1) {
-      return Status(Code::kInvalidArgument, std::string(setting) + "=" + std::string(sizes) +
-                                                " is neither numbers of ranks, as in 3,1,2, nor " +
-                                                "how many take turns, as in rr:2");
-    }
-    list.push_back(size);
-  }
-  if (round_robin && list.size() == 1) return rank % list.front();
-  int node = 0;
-  for (std::size_t i = 0; !list.empty() && rank >= list[i]; i = (i + 1) % list.size(), ++node) {
-    rank -= list[i];
-  }
-  return node;
 }
 
 std::uint64_t random_number() {
@@ -233,17 +206,14 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
 
 }  // namespace
 
-Status check_parts(const Config& settings) {
-  const auto nodes = part_of_rank(kNodeRanks, settings.node_ranks, 0);
-  return nodes.ok() ? part_of_rank(kDomainRanks, settings.domain_ranks, 0).status()
-                    : nodes.status();
-}
-
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
                             const shm::ProcessHeap& heap, const Config& settings) {
   const auto timeout_s = static_cast<int>(settings.join_timeout_s);
-  if (Status status = check_parts(settings); !status.ok()) return status;
   const auto pretended = part_of_rank(kNodeRanks, settings.node_ranks, oob.rank);
+  if (!pretended.ok()) return pretended.status();
+  if (const auto domain = part_of_rank(kDomainRanks, settings.domain_ranks, 0); !domain.ok()) {
+    return domain.status();
+  }
   if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
   Introduction mine{

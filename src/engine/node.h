@@ -30,9 +30,6 @@ struct NodePlace {
   std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };
 
-/// An error if CARILLON_NODE_RANKS or CARILLON_DOMAIN_RANKS is no such list.
-Status check_parts(const Config& settings);
-
 /// Collective over oob; blocks, for settings.join_timeout_s at most. `heap`: the process's own, for
 /// the others of its node to map; it may have none. An error if the exchange
 /// itself fails; a node that cannot be joined is not an error but a null segment, on all of its

@@ -4,6 +4,9 @@
 #include <arpa/inet.h>
 
 #include <charconv>
+#include <sstream>
+
+#include "transport/aggregate/tree.h"
 
 namespace carillon::aggregate {
 namespace {
@@ -65,6 +68,27 @@ std::optional<Endpoint> parse_endpoint(const std::string& text) {
     if (error != std::errc() || stop != end || port > 0xffff) return {};
   }
   return Endpoint{ntohl(ip.s_addr), static_cast<std::uint16_t>(port)};
+}
+
+Result<std::vector<Endpoint>> parse_path(const std::string& text) {
+  const auto bad = [&](const std::string& what) {
+    return Status(Code::kInvalidArgument, "CARILLON_SWITCH=" + text + " " + what);
+  };
+  std::vector<Endpoint> path;
+  std::istringstream words(text + ",");  // so that a comma at the end is seen
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto at = parse_endpoint(word);
+    if (!at || !is_host(*at)) {
+      return bad(
+          "is no IPv4 address with or without :PORT, as 10.0.0.1:27182, and no list of such "
+          "from this node's switch to the root of a tree, with commas");
+    }
+    path.push_back(*at);
+  }
+  if (path.size() > kMaxLevels) {
+    return bad("has more levels of switches than " + std::to_string(kMaxLevels));
+  }
+  return path;
 }
 
 Status refusal_status(const Endpoint& from, Reason reason) {
