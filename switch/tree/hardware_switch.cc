@@ -67,7 +67,10 @@ HardwareSwitch::HardwareSwitch(const rtl::Address& own)
   it.control_valid_i = 0;
   put(PortBits{}, it.s_valid_i);
   put(PortBits{}, it.m_ready_i);
-  for (const int level : {1, 0, 1}) {
+  // No clock before the reset falls: nothing is as it asserts then.
+  it.rst_ni = 1;
+  it.eval();
+  for (const int level : {0, 1}) {
     it.rst_ni = level != 0;
     it.eval();
     tick();

@@ -75,7 +75,7 @@ inline constexpr std::uint64_t kRoundsTogether = 0;
 using SwitchModule = MostSwitchRtl;
 inline constexpr std::size_t kChildren = 64, kGroups = 2, kWindow = 4, kOperandBytes = 512;
 inline constexpr std::size_t kLongestFrame = 1518;
-inline constexpr std::uint64_t kFrames = 1000;  // of a test
+inline constexpr std::uint64_t kFrames = 100;  // of a test
 inline constexpr std::uint64_t kOneBlockCycles = 36, kPhaseCycles = 0;
 inline constexpr std::uint64_t kTreeCycles = 2 * 6, kFloatTreeCycles = 8 * 6, kOneByOneCycles = 0;
 inline constexpr std::uint64_t kBurstPacketCycles = 78;
