@@ -220,14 +220,21 @@ TEST(RtlEngineFuzzTest, DropsAndCountsWhatTheReferenceDoes) {
   });
   ASSERT_NO_FATAL_FAILURE(fuzzer.begin());
   const char* const wanted = std::getenv("CARILLON_TEST_FUZZ_PACKETS");
-  const std::uint64_t packets = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 5'000;
+  const std::uint64_t packets = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 8'000;
   for (std::uint64_t i = 0; i < packets && !HasFailure(); ++i) {
     ASSERT_NO_FATAL_FAILURE(fuzzer.next());
-    if (fuzzer.below(5000) == 0) ASSERT_TRUE(engine.pass_time(10).ok());
+    if (fuzzer.below(1000) == 0) {
+      ASSERT_TRUE(engine.pass_time(10).ok());
+    }
   }
-  visit_counters(engine.reference().counters(), [](const char* name, std::uint64_t value) {
-    EXPECT_GT(value, 0U) << name << ": the fuzzer never gets there";
-  });
+  // What the hardware counts.
+  const aggregate::Counters& c = engine.reference().counters();
+  for (const std::uint64_t count :
+       {c.operands, c.results, c.resent_results, c.resent_partials, c.duplicates, c.refused,
+        c.refusals, c.unknown_job, c.unknown_group, c.malformed, c.bad_tag, c.wrong_source, c.stale,
+        c.premature, c.mismatched}) {
+    EXPECT_GT(count, 0U);
+  }
 }
 
 }  // namespace
