@@ -86,8 +86,8 @@ inline constexpr std::size_t kLongestFrame = 1518;
 #if CARILLON_RTL_BITS == 16
 using SwitchModule = Bits16SwitchRtl;
 inline constexpr std::uint64_t kFrames = 500;  // of a test
-// One inlet for all ports, which takes a word a cycle of one frame after the other. A word is reduced
-// when its turn in four cycles comes.
+// One inlet for all ports, which takes a word a cycle of one frame after the other. A word is
+// reduced when its turn in four cycles comes.
 inline constexpr std::uint64_t kOneBlockCycles = 86, kPhaseCycles = 3, kOneByOneCycles = 78;
 inline constexpr std::uint64_t kTreeCycles = 24, kFloatTreeCycles = 24;
 inline constexpr std::uint64_t kBurstPacketCycles = 608;
