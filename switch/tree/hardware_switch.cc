@@ -9,6 +9,8 @@
 #include <string>
 #include <type_traits>
 
+#include "switch/frames/signals.h"
+
 namespace carillon::tree {
 namespace {
 
@@ -45,15 +47,6 @@ Bits bits_of(const Signal& signal) {
   return bits;
 }
 
-template <class Signal>
-std::uint8_t byte_of(const Signal& signal, std::size_t at) {
-  if constexpr (std::is_integral_v<Signal>) {
-    return static_cast<std::uint8_t>(signal >> (8 * at));
-  } else {
-    return static_cast<std::uint8_t>(signal[at / 4] >> (8 * (at % 4)));
-  }
-}
-
 template <class Bits>
 bool any(const Bits& bits) {
   return std::ranges::any_of(bits, [](std::uint32_t word) { return word != 0; });
@@ -74,7 +67,10 @@ HardwareSwitch::HardwareSwitch(const rtl::Address& own)
   it.control_valid_i = 0;
   put(PortBits{}, it.s_valid_i);
   put(PortBits{}, it.m_ready_i);
-  for (const int level : {1, 0, 1}) {
+  // No clock before the reset falls: nothing is as it asserts then.
+  it.rst_ni = 1;
+  it.eval();
+  for (const int level : {0, 1}) {
     it.rst_ni = level != 0;
     it.eval();
     tick();
@@ -157,9 +153,7 @@ bool HardwareSwitch::offer(Cycles cycle) {
     if (word.last) last[i / 32] |= bit;
     it.s_data_i[2 * i] = static_cast<std::uint32_t>(word.data);
     it.s_data_i[2 * i + 1] = static_cast<std::uint32_t>(word.data >> 32);
-    std::uint32_t& keep = it.s_keep_i[i / 4];
-    const std::size_t shift = kWordBytes * (i % 4);
-    keep = (keep & ~(0xffU << shift)) | std::uint32_t{word.keep} << shift;
+    rtl::set_byte(it.s_keep_i, i, word.keep);  // a bit for each of the word's bytes
   }
   put(valid, it.s_valid_i);
   put(last, it.s_last_i);
@@ -197,7 +191,7 @@ void HardwareSwitch::send_out(std::size_t at) {
   }
   const auto last = bits_of<PortBits>(it.m_last_o);
   const Word word = {.data = std::uint64_t{it.m_data_o[2 * at + 1]} << 32 | it.m_data_o[2 * at],
-                     .keep = byte_of(it.m_keep_o, at),
+                     .keep = rtl::byte_of(it.m_keep_o, at),
                      .last = (last[at / 32] >> (at % 32) & 1) != 0};
   port.out->send(now_, word);
   port.free = now_ + 1 + (word.last ? kGapCycles : 0);

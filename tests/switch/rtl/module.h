@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
+
+#include "switch/frames/signals.h"
 #ifdef CARILLON_RTL_COVERAGE
 #include <verilated_cov.h>
 
@@ -47,29 +48,6 @@ ModulePointer<Module> make_module() {
   module->clk_i = 0;
   module->eval();
   return module;
-}
-
-/// Byte `at` of a signal, which is a number, or an array of words if it has more than 64 bits.
-template <class Signal>
-std::uint8_t byte_of(const Signal& signal, std::size_t at) {
-  if constexpr (std::is_integral_v<Signal>) {
-    return static_cast<std::uint8_t>(signal >> (8 * at));
-  } else {
-    return static_cast<std::uint8_t>(signal[at / 4] >> (8 * (at % 4)));
-  }
-}
-
-template <class Signal>
-void set_byte(Signal& signal, std::size_t at, std::uint8_t value) {
-  const auto put = [value]<class Word>(Word& word, std::size_t shift) {
-    const auto there = static_cast<std::uint64_t>(word) & ~(std::uint64_t{0xff} << shift);
-    word = static_cast<Word>(there | std::uint64_t{value} << shift);
-  };
-  if constexpr (std::is_integral_v<Signal>) {
-    put(signal, 8 * at);
-  } else {
-    put(signal[at / 4], 8 * (at % 4));
-  }
 }
 
 template <class Signal>

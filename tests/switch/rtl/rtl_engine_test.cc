@@ -5,10 +5,12 @@
 // engine itself compares each with the reference: no error is what is looked for.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "switch/switch_fuzz.h"
 #include "switch/verilated/engine.h"
 
 namespace carillon::rtl {
@@ -199,6 +201,40 @@ TEST_F(RtlEngineTest, PacketsThatAreWrong) {
     EXPECT_GT(count, 0U);
   }
   ASSERT_NO_FATAL_FAILURE(receive(host(0), Bytes(aggregate::kMaxDatagramBytes + 1)));
+}
+
+// What the reference is given by its own test: both drop and count the same, or the engine says so.
+TEST(RtlEngineFuzzTest, DropsAndCountsWhatTheReferenceDoes) {
+  HardwareEngine engine({.administrator = aggregate::kAdministrator,
+                         .jobs = 3,
+                         .groups = 8,
+                         .memory_bytes = 1 << 20});
+  Sent sent;
+  aggregate::Fuzzer fuzzer([&](const Endpoint& from, const Bytes& datagram) {
+    sent.all.clear();
+    const Status status = engine.receive(from, datagram, sent);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    std::vector<Bytes> all;
+    for (auto& [to, bytes] : sent.all) all.push_back(std::move(bytes));
+    return all;
+  });
+  ASSERT_NO_FATAL_FAILURE(fuzzer.begin());
+  const char* const wanted = std::getenv("CARILLON_TEST_FUZZ_PACKETS");
+  const std::uint64_t packets = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 8'000;
+  for (std::uint64_t i = 0; i < packets && !HasFailure(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(fuzzer.next());
+    if (fuzzer.below(1000) == 0) {
+      ASSERT_TRUE(engine.pass_time(10).ok());
+    }
+  }
+  // What the hardware counts.
+  const aggregate::Counters& c = engine.reference().counters();
+  for (const std::uint64_t count :
+       {c.operands, c.results, c.resent_results, c.resent_partials, c.duplicates, c.refused,
+        c.refusals, c.unknown_job, c.unknown_group, c.malformed, c.bad_tag, c.wrong_source, c.stale,
+        c.premature, c.mismatched}) {
+    EXPECT_GT(count, 0U);
+  }
 }
 
 }  // namespace

@@ -422,6 +422,7 @@ TEST_P(RtlSwitchTest, CyclesOfABlock) {
 TEST_P(RtlSwitchTest, CyclesOfABlockThatComesAtOnce) {
   const TestGroup& group = make_full_group(0);
   build(0);
+  ASSERT_NO_FATAL_FAILURE(cycles(200));  // ports are told of a group's children one after the other
   for (std::uint16_t i = 0; i < kChildren; ++i) contribute(group, i, 0, 1, Type::kInt64);
   while (bench_.waiting(0) != 0) ASSERT_NO_FATAL_FAILURE(cycle());
   const std::uint64_t begins = bench_.cycles();

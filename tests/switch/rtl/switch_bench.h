@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <bit>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -22,7 +21,7 @@ namespace carillon::rtl {
 
 inline constexpr std::size_t kCounters = 18;
 inline constexpr std::uint16_t kPatienceWithoutEnd = 0xffff;
-inline constexpr std::uint8_t kControlPort = 6;
+inline constexpr std::uint8_t kControlPort = kPorts - 1;
 inline constexpr Address kSwitch = {
     .port = kControlPort, .mac = 0x0200000000fe, .endpoint = {0x0a0000fe, aggregate::kUdpPort}};
 
@@ -47,8 +46,10 @@ class SwitchBench {
     switch_->control_port_i = kControlPort;
     switch_->patience_i = kPatienceWithoutEnd;
     switch_->control_valid_i = 0;
-    switch_->s_valid_i = 0;
-    switch_->m_ready_i = 0;
+    for (std::size_t i = 0; i < kPorts; ++i) {
+      set_bit(switch_->s_valid_i, i, false);
+      set_bit(switch_->m_ready_i, i, false);
+    }
     reset(*switch_);
     // Assertions look back by a cycle.
     switch_->rst_ni = 0;
@@ -96,18 +97,19 @@ class SwitchBench {
     switch_->eval();
     wrote_ = switch_->control_valid_i != 0 && switch_->control_ready_o != 0;
     if (wrote_) touched_ = switch_->touched_o;
-    const auto ready = switch_->s_ready_o, valid = switch_->m_valid_o;
+    std::size_t taken = 0;
     for (std::size_t i = 0; i < kPorts; ++i) {
-      if ((switch_->taken_o >> i & 1) == 0) continue;
+      if (!bit_of(switch_->taken_o, i)) continue;
+      ++taken;
       auto& begun = ports_[i].begun;
       ASSERT_FALSE(begun.empty());
       taken_(i, begun.front());
       begun.pop_front();
     }
-    if (std::popcount(switch_->taken_o) > 1) ++together_;
+    if (taken > 1) ++together_;
     for (std::size_t i = 0; i < kPorts; ++i) {
-      if (ports_[i].offers && (ready >> i & 1) != 0) advance(ports_[i]);
-      if ((valid >> i & 1) != 0 && (switch_->m_ready_i >> i & 1) != 0) collect(i);
+      if (ports_[i].offers && bit_of(switch_->s_ready_o, i)) advance(ports_[i]);
+      if (bit_of(switch_->m_valid_o, i) && bit_of(switch_->m_ready_i, i)) collect(i);
     }
     rise(*switch_);
     fall(*switch_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <deque>
 #include <functional>
 #include <map>
@@ -60,7 +61,7 @@ class SwitchReference final : private aggregate::Output {
     if (!is_whole(frame)) {
       ++malformed_;
     } else if (is_control(datagram)) {
-      deliver(port, 1U << kControlPort, frame);
+      deliver(port, Ports().set(kControlPort), frame);
     } else {
       source_ = {static_cast<std::uint8_t>(port), load_mac(&frame[6]), source_of(frame)};
       model_.receive(source_.endpoint, datagram, *this);
@@ -85,6 +86,8 @@ class SwitchReference final : private aggregate::Output {
   }
 
  private:
+  using Ports = std::bitset<kPorts>;
+
   static bool is_own(const Bytes& frame) {
     using aggregate::load_big;
     return frame.size() >= kDatagramAt && load_mac(frame.data()) == kSwitch.mac &&
@@ -114,17 +117,17 @@ class SwitchReference final : private aggregate::Output {
   void forward(std::size_t port, const Bytes& frame) {
     const std::uint64_t mac = load_mac(frame.data());
     const auto found = forward_.find(mac);
-    unsigned ports = (1U << kPorts) - 1;
-    if (found != forward_.end()) ports = 1U << found->second;
-    if (mac == kSwitch.mac) ports = 1U << kControlPort;
+    Ports ports = Ports().set();
+    if (found != forward_.end()) ports = Ports().set(found->second);
+    if (mac == kSwitch.mac) ports = Ports().set(kControlPort);
     deliver(port, ports, frame);
   }
 
-  void deliver(std::size_t port, unsigned ports, const Bytes& frame) {
-    ports &= ~(1U << port);
-    ++(ports == 0 ? undeliverable_ : forwarded_);
+  void deliver(std::size_t port, Ports ports, const Bytes& frame) {
+    ports.reset(port);
+    ++(ports.none() ? undeliverable_ : forwarded_);
     for (std::size_t i = 0; i < kPorts; ++i) {
-      if ((ports >> i & 1) != 0) expected_[i].push_back(frame);
+      if (ports[i]) expected_[i].push_back(frame);
     }
   }
 

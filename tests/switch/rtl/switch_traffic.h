@@ -29,10 +29,10 @@ inline SipKey key_of(std::uint32_t job) {
 }
 
 /// Hosts at each port but the processor's; the last two are the parents of switches.
-inline constexpr std::size_t kHosts = 18;
+inline constexpr std::size_t kHosts = kPorts < 16 ? 18 : kPorts + 1;
 inline Address host(std::size_t i) {
-  return {static_cast<std::uint8_t>(i % 6),
-          0x020000000100 + i % 6,
+  return {static_cast<std::uint8_t>(i % kControlPort),
+          0x020000000100 + i % kControlPort,
           {static_cast<std::uint32_t>(0x0a000001 + i / 3), static_cast<std::uint16_t>(1000 + i)}};
 }
 
