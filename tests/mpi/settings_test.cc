@@ -56,16 +56,15 @@ void compare(const Job& job, const Values& got, const char* name, const Expected
     const auto block = static_cast<int>(at / job.count);
     if (got[at] != expected(block, at % job.count)) ++wrong;
   }
-  check(wrong == 0, std::string(name) + " of " + std::to_string(job.count) + " doubles: " +
-                        std::to_string(wrong) + " are wrong");
+  check(wrong == 0, std::string(name) + " of " + std::to_string(job.count) +
+                        " doubles: " + std::to_string(wrong) + " are wrong");
 }
 
 void bcast(const Job& job) {
   for (int root = 0; root < job.size; ++root) {
     Values data = job.rank == root ? made(job, root, 1) : room(job, 1);
     MPI_Bcast(data.data(), job.elements(), MPI_DOUBLE, root, MPI_COMM_WORLD);
-    compare(job, data, "bcast",
-            [root](int block, std::size_t i) { return value(root, block, i); });
+    compare(job, data, "bcast", [root](int block, std::size_t i) { return value(root, block, i); });
   }
 }
 
@@ -83,8 +82,7 @@ void allreduce(const Job& job) {
   const Values in = made(job, job.rank, 1);
   Values out = room(job, 1);
   MPI_Allreduce(in.data(), out.data(), job.elements(), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  compare(job, out, "allreduce",
-          [&](int block, std::size_t i) { return sum(job.size, block, i); });
+  compare(job, out, "allreduce", [&](int block, std::size_t i) { return sum(job.size, block, i); });
 }
 
 void iallreduce(const Job& job) {
@@ -142,17 +140,15 @@ void gather(const Job& job) {
   Values out = room(job, job.size);
   MPI_Gather(in.data(), job.elements(), MPI_DOUBLE, out.data(), job.elements(), MPI_DOUBLE, 0,
              MPI_COMM_WORLD);
-  compare(job, out, "gather", [&](int block, std::size_t i) {
-    return job.rank == 0 ? value(block, 0, i) : -1;
-  });
+  compare(job, out, "gather",
+          [&](int block, std::size_t i) { return job.rank == 0 ? value(block, 0, i) : -1; });
 }
 
 void scan(const Job& job) {
   const Values in = made(job, job.rank, 1);
   Values out = room(job, 1);
   MPI_Scan(in.data(), out.data(), job.elements(), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  compare(job, out, "scan",
-          [&](int block, std::size_t i) { return sum(job.rank + 1, block, i); });
+  compare(job, out, "scan", [&](int block, std::size_t i) { return sum(job.rank + 1, block, i); });
 }
 
 void reduce_scatter_block(const Job& job) {
@@ -171,16 +167,11 @@ struct Collective {
 };
 
 constexpr Collective kCollectives[] = {
-    {"bcast", bcast, true},
-    {"reduce", reduce},
-    {"allreduce", allreduce},
-    {"iallreduce", iallreduce},
-    {"allgather", allgather},
-    {"alltoall", alltoall},
-    {"alltoallv", alltoallv},
-    {"gather", gather},
-    {"scan", scan},
-    {"reduce_scatter_block", reduce_scatter_block},
+    {"bcast", bcast, true},   {"reduce", reduce},
+    {"allreduce", allreduce}, {"iallreduce", iallreduce},
+    {"allgather", allgather}, {"alltoall", alltoall},
+    {"alltoallv", alltoallv}, {"gather", gather},
+    {"scan", scan},           {"reduce_scatter_block", reduce_scatter_block},
 };
 
 void test(const Job& job, const Collective& collective) {
