@@ -105,7 +105,7 @@ void require_files(const Config& settings) {
   constexpr std::array<std::string_view, 9> kNoFile = {"on", "1",  "yes",   "true", "off",
                                                        "0",  "no", "false", "json"};
   if (std::find(kNoFile.begin(), kNoFile.end(), stats) == kNoFile.end()) {
-    require_writable("CARILLON_STATS", stats);
+    require_writable("CARILLON_STATS", stats + ".0.json");  // it is a prefix
   }
   require_writable("CARILLON_RECORD", value_or("CARILLON_RECORD", ""));
   require_writable("CARILLON_TRACE", settings.trace);

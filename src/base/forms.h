@@ -15,10 +15,9 @@ namespace carillon {
 Status check_network(std::string_view text);
 
 /// Which part a rank belongs to, 0, 1, ..., of a list as CARILLON_NODE_RANKS and
-/// CARILLON_DOMAIN_RANKS have it. "3,1,2": the first three ranks are one part, the next one
-/// another,
-/// ..., and so on from the start; "rr:2": one after another in two parts in turn. An error names
-/// the setting.
+/// CARILLON_DOMAIN_RANKS have it. "3,1,2": the first three ranks are one part, the next one is
+/// another, ..., and so on from the start; "rr:2": one after another in two parts in turn. An error
+/// names the setting.
 Result<int> part_of_rank(std::string_view setting, std::string_view sizes, int rank);
 
 }  // namespace carillon
