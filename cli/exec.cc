@@ -34,8 +34,9 @@ bool is_first_rank() {
 }
 
 int run(const ExecOptions& options, const Arguments& program) {
-  require_settings();
-  if (is_first_rank()) warn_of_unknown_settings();
+  const bool first_rank = is_first_rank();
+  require_settings(first_rank);
+  if (first_rank) warn_of_unknown_settings();
   require_program(program[0]);
   const Abi abi = options.mpi.empty() ? find_linkage(program).abi : abi_from_name(options.mpi);
   if (options.shared_heap) put_first(require_shared_heap().string());

@@ -50,14 +50,14 @@ Arguments cut_program(const Command& command, Arguments* arguments) {
   return program;
 }
 
-void require_settings() {
+void require_settings(bool first_rank) {
   const Config config = value_or_fail(read_config());
   if (Result<Rules> rules = parse_rules(config.algorithm); !rules.ok()) {
     fail("CARILLON_ALGORITHM={}: {}", config.algorithm, rules.status().message());
   }
   require_forms(config);
   require_interposer_settings();
-  require_files(config);
+  require_files(config, first_rank);
 }
 
 void warn_of_unknown_settings() {

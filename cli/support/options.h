@@ -21,8 +21,9 @@ inline constexpr int kMaxRanksStarted = 4096;
 /// stands after the command's own options. Fails if there is none (unless help is asked for).
 Arguments cut_program(const Command& command, Arguments* arguments);
 
-/// Fails with one line if a CARILLON_* variable has a value that cannot be.
-void require_settings();
+/// Fails with one line if a CARILLON_* variable has a value that cannot be. Whoever is a rank other
+/// than the first leaves the first one's files to it.
+void require_settings(bool first_rank = true);
 /// Says on stderr which CARILLON_* variables mean nothing: slips, most likely.
 void warn_of_unknown_settings();
 

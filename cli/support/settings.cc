@@ -100,15 +100,16 @@ void require_interposer_settings() {
   }
 }
 
-void require_files(const Config& settings) {
+void require_files(const Config& settings, bool first_rank) {
   const std::string stats = value_or("CARILLON_STATS", "off");
   constexpr std::array<std::string_view, 9> kNoFile = {"on", "1",  "yes",   "true", "off",
                                                        "0",  "no", "false", "json"};
   if (std::find(kNoFile.begin(), kNoFile.end(), stats) == kNoFile.end()) {
     require_writable("CARILLON_STATS", stats + ".0.json");  // it is a prefix
   }
-  require_writable("CARILLON_RECORD", value_or("CARILLON_RECORD", ""));
   require_writable("CARILLON_TRACE", settings.trace);
+  if (!first_rank) return;
+  require_writable("CARILLON_RECORD", value_or("CARILLON_RECORD", ""));
   if (!settings.switch_key.empty() && access(settings.switch_key.c_str(), R_OK) != 0) {
     fail("CARILLON_SWITCH_KEY={} cannot be read: {}", settings.switch_key, std::strerror(errno));
   }

@@ -18,7 +18,7 @@ void require_forms(const Config& settings);
 void require_interposer_settings();
 
 /// Fails if a file that settings name cannot be read or written, as far as can be seen without
-/// making it.
-void require_files(const Config& settings);
+/// making it; those that only the first rank opens, on it.
+void require_files(const Config& settings, bool first_rank);
 
 }  // namespace carillon::cli

@@ -54,6 +54,12 @@ class BadSettings(CliTest):
             self.assertEqual(there.read_text(), "kept")
             self.assertEqual(os.listdir(folder), ["there"])
 
+    def test_other_ranks_leave_the_first_ones_files_to_it(self):
+        for name in ("CARILLON_RECORD", "CARILLON_SWITCH_KEY"):
+            for rank, refused in ((0, True), (1, False)):
+                done = run("exec", "true", OMPI_COMM_WORLD_RANK=str(rank), **{name: "/nowhere/x"})
+                self.assertEqual(f"{name}=/nowhere/x" in done.err, refused, done.err)
+
     def test_unknown_setting_is_a_warning(self):
         done = run("exec", "true", CARILLON_ALGORTIHM="x")
         self.assertIn("no setting CARILLON_ALGORTIHM", done.err)
