@@ -168,7 +168,6 @@ constexpr bool is_stream(Taken taken) { return taken >= Taken::kCopiedStream; }
 /// sender's private memory; 0: not known.
 struct TakeCosts {
   std::uint32_t shared_fs = 0, lent_fs = 0;
-  bool operator==(const TakeCosts&) const = default;
 };
 static_assert(std::atomic<TakeCosts>::is_always_lock_free);
 
@@ -221,7 +220,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 
