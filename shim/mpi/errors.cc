@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.h"
 
-#include <atomic>
-#include <mutex>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <strings.h>
 
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/team_failure.h"
+#include "call.h"
 #include "observe.h"
 #include "process.h"
 #include "thread_cache.h"
@@ -92,16 +102,78 @@ int alias_error() {
 #endif
 }
 
-void say_carillon_error(crl_status_t status) {
-  static std::atomic<crl_status_t> said{CRL_OK};
-  if (said.exchange(status) != status) {  // once, not for every call on a broken communicator
-    say("rank %d: %s", process().world_rank, crl_last_error());
+namespace {
+
+// What was said last: once, not for every call on a broken communicator.
+std::atomic<crl_status_t> g_said{CRL_OK};
+
+const char* advice_for(crl_status_t status) {
+  switch (status) {
+    case CRL_ERR_PEER_DEAD:
+      return "see what the ranks that ended have said, and start the job again";
+    case CRL_ERR_TIMEOUT: return "see whether all ranks run, and run with the interposer";
+    case CRL_ERR_MISMATCH: return "carillon run --check finds the first call that does not fit";
+    case CRL_ERR_NO_MEMORY: return "run with fewer ranks on a node, or with smaller messages";
+    default: return "mend that, and start the job again";
   }
 }
 
-int raise_carillon_error(MPI_Comm comm, crl_status_t status) {
-  say_carillon_error(status);
+// The MPI function that this thread is in, if it is one of carillon's and calls what fails itself.
+std::string current_function() {
+  std::array<void*, 64> frames = {};
+  const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
+  Dl_info here{};
+  dladdr(reinterpret_cast<void*>(&current_function), &here);
+  for (int i = 0; i < count; ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(frames[static_cast<std::size_t>(i)]) - 1;
+    Dl_info place{};
+    if (dladdr(reinterpret_cast<void*>(address), &place) == 0 ||
+        place.dli_fbase != here.dli_fbase || place.dli_sname == nullptr) {
+      continue;
+    }
+    const std::string_view name = place.dli_sname;
+    if (name.starts_with("MPI_") || name.starts_with("PMPI_")) return std::string(name);
+  }
+  return {};
+}
+
+void say_failed(const TeamFailure& failure) {
+  g_said.store(static_cast<crl_status_t>(failure.why.code()));
+  std::string function = current_function();
+  std::string collective(failure.collective);
+  if (function.empty()) function = "no function of MPI";  // in the servlet, say
+  const bool is_it = strcasecmp(function.c_str() + function.find('_') + 1, collective.c_str()) == 0;
+  if (!is_it && !collective.empty()) function += " (" + collective + ")";
+  const std::string team(failure.team.empty() ? "a communicator without a name" : failure.team);
+  say("%s on %s, rank %d of %d: %s; collectives on it fail from now on; %s", function.c_str(),
+      team.c_str(), failure.rank, failure.size, failure.why.to_string().c_str(),
+      advice_for(static_cast<crl_status_t>(failure.why.code())));
+}
+
+}  // namespace
+
+void hear_of_failed_teams() { g_say_team_failure.store(say_failed, std::memory_order_release); }
+
+void say_carillon_error(MPI_Comm comm, crl_status_t status, const char* function) {
+  if (g_said.exchange(status) == status) return;
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  if (comm != g_host.comm_null) {
+    const InsideHost guard;
+    host().Comm_get_name(comm, name, &length);
+  }
+  say("%s on %s, rank %d of MPI_COMM_WORLD: %s; %s", function,
+      length > 0 ? name : "a communicator without a name", process().world_rank, crl_last_error(),
+      advice_for(status));
+}
+
+int raise_carillon_error(MPI_Comm comm, crl_status_t status, const char* function) {
+  say_carillon_error(comm, status, function);
   return raise_error(comm, error_of(status));
+}
+
+int raise_carillon_error(MPI_Comm comm, crl_status_t status, std::size_t call) {
+  return raise_carillon_error(comm, status, ("MPI_" + call_name(call)).c_str());
 }
 
 }  // namespace carillon::shim

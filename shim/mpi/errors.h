@@ -9,12 +9,19 @@
 
 namespace carillon::shim {
 
-/// Calls the error handler for a failed call of the C API; returns the error code, if it returns.
-[[gnu::cold]] int raise_carillon_error(MPI_Comm comm, crl_status_t status);
+/// Calls the error handler for a failed call of the C API, which the program knows as the function
+/// or the collective (call_index); returns the error code, if it returns.
+[[gnu::cold]] int raise_carillon_error(MPI_Comm comm, crl_status_t status, const char* function);
+[[gnu::cold]] int raise_carillon_error(MPI_Comm comm, crl_status_t status, std::size_t call);
 
-/// Its parts: the error code, and a line for the user.
+/// Its parts: the error code, and a line for the user, unless there was one. `comm`:
+/// MPI_COMM_NULL where it may be gone.
 int error_of(crl_status_t status);
-[[gnu::cold]] void say_carillon_error(crl_status_t status);
+[[gnu::cold]] void say_carillon_error(MPI_Comm comm, crl_status_t status, const char* function);
+
+/// From now on a team that fails is reported here, by the MPI function that finds it out. Not
+/// when that returns: other ranks that are told may end the job before.
+void hear_of_failed_teams();
 
 /// They were the host's, and another life of it may follow.
 void forget_error_codes();

@@ -181,7 +181,10 @@ void conclude(Flight& flight) {
   if (!flight.by_host) {
     if (flight.request != nullptr) flight.ended = crl_request_wait(&flight.request);
     flight.code = flight.ended == CRL_OK ? MPI_SUCCESS : error_of(flight.ended);
-    if (flight.ended != CRL_OK) say_carillon_error(flight.ended);
+    if (flight.ended != CRL_OK) {
+      say_carillon_error(g_host.comm_null, flight.ended,
+                         ("MPI_" + call_name(flight.counted)).c_str());
+    }
     if (flight.ended == CRL_OK && flight.unpack) flight.code = flight.unpack();
     if (flight.code == MPI_SUCCESS && flight.staging) flight.code = give_back(*flight.staging);
     if (flight.host_reduction.failed() != MPI_SUCCESS) flight.code = flight.host_reduction.failed();

@@ -87,7 +87,7 @@ CARILLON_EXPORT int MPI_Free_mem(void* base) {
   const auto status = carillon::shim::release(base);
   if (!status) return carillon::shim::host().Free_mem(base);
   if (*status == CRL_OK) return MPI_SUCCESS;
-  return carillon::shim::raise_carillon_error(MPI_COMM_SELF, *status);
+  return carillon::shim::raise_carillon_error(MPI_COMM_SELF, *status, "MPI_Free_mem");
 }
 
 // For tests: bytes that this process gave to others of its node, read where they stood and copied

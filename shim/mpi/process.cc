@@ -260,6 +260,7 @@ void progress_host() {
 
 void prepare_process() {
   if (read_settings().on) set_fabric_environment();
+  hear_of_failed_teams();
   syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
 }
 

@@ -142,8 +142,8 @@ bool fails_in_the_making(const Communicator& communicator) {
   return status != CRL_OK && status != CRL_IN_PROGRESS;
 }
 
-Outcome answer_broken(Communicator& communicator) {
-  return {raise_carillon_error(communicator.handle, communicator.broken)};
+Outcome answer_broken(Communicator& communicator, std::size_t call) {
+  return {raise_carillon_error(communicator.handle, communicator.broken, call)};
 }
 
 Outcome run_data_packed(Collective collective, Communicator& communicator,

@@ -96,7 +96,7 @@ Outcome run_neighbours(Collective collective, Communicator& communicator, const 
 /// this rank's.
 Outcome run_reduce_scatter(Communicator& communicator, const Call& call, Flight* flight);
 /// The team could not be made.
-Outcome answer_broken(Communicator& communicator);
+Outcome answer_broken(Communicator& communicator, std::size_t call);
 
 /// The place for carillon's request; none if the call blocks.
 inline crl_request_h* place_of_request(Flight* flight) {
@@ -114,7 +114,8 @@ inline Outcome finish(Collective collective, Communicator& communicator, crl_sta
     communicator.count(flight == nullptr ? call_index(collective) : flight->counted);
     return {};
   }
-  return {raise_carillon_error(communicator.handle, status)};
+  return {raise_carillon_error(communicator.handle, status,
+                               flight == nullptr ? call_index(collective) : flight->counted)};
 }
 
 /// Nobody has anything to send.
@@ -266,7 +267,10 @@ template <Collective kCollective>
 inline Outcome run(Communicator& communicator, const Call& call, Flight* flight) {
   constexpr Rule kRule = rule_of(kCollective);
   if (communicator.team == nullptr) [[unlikely]] {
-    if (communicator.broken != CRL_OK) return answer_broken(communicator);
+    if (communicator.broken != CRL_OK) {
+      return answer_broken(communicator,
+                           flight == nullptr ? call_index(kCollective) : flight->counted);
+    }
     return leave(communicator.reason);
   }
   if constexpr (kRule.kind == Kind::kBarrier) {

@@ -157,7 +157,7 @@ int free_window(MPI_Win* handle) {
   {
     const WorldsStay stay;
     const crl_status_t status = crl_window_close(window->shared.load(std::memory_order_acquire));
-    if (status != CRL_OK) return raise_carillon_error(MPI_COMM_SELF, status);
+    if (status != CRL_OK) return raise_carillon_error(MPI_COMM_SELF, status, "MPI_Win_free");
   }
   const int status = host().Win_free(handle);
   // All ranks have come there, and so nothing is told of its bytes any more.

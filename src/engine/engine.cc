@@ -13,6 +13,7 @@
 
 #include "base/lent_messages.h"
 #include "base/log.h"
+#include "base/team_failure.h"
 #include "engine/join_network.h"
 #include "engine/node.h"
 #include "engine/team.h"
@@ -358,7 +359,9 @@ void Engine::progress_network() {
   if (lifeline_ && ++network_rounds_ % kRoundsPerLifeline == 0) progress_lifeline();
   if (network_->progress().ok() || !network_status_.ok()) return;
   network_status_ = network_->progress();
-  log(LogLevel::kError, network_status_.to_string());
+  if (g_say_team_failure.load(std::memory_order_acquire) == nullptr) {
+    log(LogLevel::kError, network_status_.to_string());
+  }
   for (Team* team : teams_) {
     if (team->spans_nodes() && team->state() == Team::State::kReady) team->fail(network_status_);
   }
