@@ -15,7 +15,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/forms.h"
 #include "support/failure.h"
 #include "transport/aggregate/text.h"
 
@@ -31,14 +30,32 @@ std::string value_or(const char* name, const char* fallback) {
 void require_writable(const char* name, const std::string& file) {
   if (file.empty()) return;
   std::error_code none;
-  const bool there = std::filesystem::exists(file, none);
-  const auto folder = std::filesystem::path(file).parent_path();
-  const std::string where = there ? file : folder.empty() ? "." : folder.string();
-  if (there && std::filesystem::is_directory(file, none)) {
+  if (std::filesystem::is_directory(file, none)) {
     fail("{}={} is a folder; name a file in it", name, file);
   }
-  if (access(where.c_str(), there ? W_OK : W_OK | X_OK) != 0) {
-    fail("{}={} cannot be written: {}: {}", name, file, where, std::strerror(errno));
+  std::filesystem::path where = file;
+  int right = W_OK;
+  // What is in the way of the file (ENOTDIR, ENAMETOOLONG, ...) is the file's own error.
+  if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) {
+    if (std::filesystem::is_symlink(where, none)) {
+      where = where.parent_path() / std::filesystem::read_symlink(where, none);
+    }
+    where = where.parent_path();
+    if (where.empty()) where = ".";
+    right = W_OK | X_OK;
+  }
+  if (access(where.c_str(), right) != 0) {
+    fail("{}={} cannot be written: {}: {}; choose another file", name, file, where.string(),
+         std::strerror(errno));
+  }
+}
+
+void require_readable(const char* name, const std::string& file) {
+  if (file.empty()) return;
+  std::error_code none;
+  if (std::filesystem::is_directory(file, none)) fail("{}={} is a folder; name a file", name, file);
+  if (access(file.c_str(), R_OK) != 0) {
+    fail("{}={} cannot be read: {}; correct or unset it", name, file, std::strerror(errno));
   }
 }
 
@@ -72,13 +89,7 @@ std::vector<Setting> all_settings() {
 }
 
 void require_forms(const Config& settings) {
-  const auto require = [](const Status& status) {
-    if (!status.ok()) fail("{}", status.message());
-  };
-  require(check_network(settings.network));
-  if (!settings.in_switch.empty()) require(aggregate::parse_path(settings.in_switch).status());
-  require(part_of_rank("CARILLON_NODE_RANKS", settings.node_ranks, 0).status());
-  require(part_of_rank("CARILLON_DOMAIN_RANKS", settings.domain_ranks, 0).status());
+  if (!settings.in_switch.empty()) value_or_fail(aggregate::parse_path(settings.in_switch));
 }
 
 void require_interposer_settings() {
@@ -101,18 +112,16 @@ void require_interposer_settings() {
 }
 
 void require_files(const Config& settings, bool first_rank) {
+  require_writable("CARILLON_TRACE", settings.trace);
   const std::string stats = value_or("CARILLON_STATS", "off");
   constexpr std::array<std::string_view, 9> kNoFile = {"on", "1",  "yes",   "true", "off",
                                                        "0",  "no", "false", "json"};
   if (std::find(kNoFile.begin(), kNoFile.end(), stats) == kNoFile.end()) {
     require_writable("CARILLON_STATS", stats + ".0.json");  // it is a prefix
   }
-  require_writable("CARILLON_TRACE", settings.trace);
   if (!first_rank) return;
   require_writable("CARILLON_RECORD", value_or("CARILLON_RECORD", ""));
-  if (!settings.switch_key.empty() && access(settings.switch_key.c_str(), R_OK) != 0) {
-    fail("CARILLON_SWITCH_KEY={} cannot be read: {}", settings.switch_key, std::strerror(errno));
-  }
+  require_readable("CARILLON_SWITCH_KEY", settings.switch_key);
 }
 
 }  // namespace carillon::cli

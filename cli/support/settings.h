@@ -18,7 +18,8 @@ void require_forms(const Config& settings);
 void require_interposer_settings();
 
 /// Fails if a file that settings name cannot be read or written, as far as can be seen without
-/// making it; those that only the first rank opens, on it.
+/// making it. What a job's first rank alone opens is looked at where that one is: other nodes need
+/// not have it.
 void require_files(const Config& settings, bool first_rank);
 
 }  // namespace carillon::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/faults.h"
+#include "base/forms.h"
 
 namespace carillon {
 namespace {
@@ -188,12 +189,11 @@ Result<Config> read_config() {
   }
   if (const auto faults = parse_faults(config.fault); !faults.ok()) return faults.status();
   if (Status status = read_watchdog(config); !status.ok()) return status;
-  const std::string_view carrier =
-      std::string_view(config.multicast).substr(0, config.multicast.find(':'));
-  if (carrier != "auto" && carrier != "off" && carrier != "udp" && carrier != "ud") {
-    return Status(Code::kInvalidArgument, "CARILLON_MULTICAST=" + config.multicast +
-                                              " is none of auto, off, udp and ud, the last two "
-                                              "perhaps with :INTERFACE or :DEVICE");
+  for (const Status& status :
+       {check_network(config.network), check_multicast(config.multicast),
+        part_of_rank("CARILLON_NODE_RANKS", config.node_ranks, 0).status(),
+        part_of_rank("CARILLON_DOMAIN_RANKS", config.domain_ranks, 0).status()}) {
+    if (!status.ok()) return status;
   }
   if (config.servlet != "off" && config.servlet != "on" && config.servlet != "auto") {
     return Status(Code::kInvalidArgument,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forms that values of settings have, for those who use them and for who starts programs and
-// refuses others.
+// Forms that values of settings have.
 #pragma once
 
 #include <string_view>
@@ -13,6 +12,9 @@ namespace carillon {
 /// An error if CARILLON_NETWORK names no network there is. Whether a device is there is seen where
 /// it is opened.
 Status check_network(std::string_view text);
+
+/// The same of CARILLON_MULTICAST.
+Status check_multicast(std::string_view text);
 
 /// Which part a rank belongs to, 0, 1, ..., of a list as CARILLON_NODE_RANKS and
 /// CARILLON_DOMAIN_RANKS have it. "3,1,2": the first three ranks are one part, the next one is

@@ -71,6 +71,8 @@ Status planned(Body body) {
 
 Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& config,
                                                const Config& settings) {
+  auto in_switch = carillon::switch_wish(settings);
+  if (!in_switch.ok()) return in_switch.status();  // on one node, too, where it is not used
   std::unique_ptr<Engine> engine(new Engine(settings));
   engine->threaded_ = engine->locks_ = config.threaded != 0;
   engine->idle_ = config.idle;
@@ -93,13 +95,14 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   engine->world_ = place.value().world;
   engine->node_of_ = std::move(place.value().node_of);
   if (engine->joined()) engine->set_up_memory();
-  if (Status status = engine->set_up_network(config.oob); !status.ok()) return status;
+  if (Status status = engine->set_up_network(config.oob, in_switch.value()); !status.ok())
+    return status;
   engine->set_up_servlet(place.value());
   return engine;
 }
 
 // Without a network, teams on one node can be served all the same.
-Status Engine::set_up_network(const crl_oob_t& oob) {
+Status Engine::set_up_network(const crl_oob_t& oob, const SwitchWish& in_switch) {
   const std::int32_t nodes = *std::max_element(node_of_.begin(), node_of_.end()) + 1;
   if (nodes == 1) return {};
   auto network = join_network(oob, settings_);
@@ -110,9 +113,7 @@ Status Engine::set_up_network(const crl_oob_t& oob) {
     if (from > 0) fetch_from_bytes_ = std::max<std::int64_t>(from, shm::kInlineBytes + 1);
     set_up_gathering();
     multicast_ = carillon::multicast_wish(settings_, network_->wire());
-    auto in_switch = carillon::switch_wish(settings_);
-    if (!in_switch.ok()) return in_switch.status();
-    switch_ = in_switch.value();
+    switch_ = in_switch;
     if (joined() && network_->wait_descriptor() >= 0) {
       bell_ = std::make_unique<shm::Bell>(*segment_, node_rank_);
       if (bell_->fd() < 0) bell_.reset();

@@ -292,7 +292,7 @@ class Engine {
   }
   void start_all_posted();
   void set_up_gathering();
-  Status set_up_network(const crl_oob_t& oob);
+  Status set_up_network(const crl_oob_t& oob, const SwitchWish& in_switch);
   Status set_up_lifeline(const crl_oob_t& oob);
   void progress_network();
   void progress_multicasts();

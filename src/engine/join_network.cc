@@ -19,7 +19,7 @@
 namespace carillon {
 namespace {
 
-enum Kind : std::uint32_t { kAny, kVerbs, kFabric, kOff, kUnknown };
+enum Kind : std::uint32_t { kAny, kVerbs, kFabric, kOff };
 
 // What CARILLON_NETWORK asks for.
 struct Wanted {
@@ -34,8 +34,7 @@ Wanted read_wanted(std::string_view text) {
   wanted.kind = name.empty()       ? kAny
                 : name == "verbs"  ? kVerbs
                 : name == "fabric" ? kFabric
-                : name == "off"    ? kOff
-                                   : kUnknown;
+                                   : kOff;  // read_config has refused others
   return wanted;
 }
 
@@ -111,12 +110,6 @@ Result<std::unique_ptr<net::Network>> join_network(const crl_oob_t& oob, const C
   auto choices = exchange(oob, mine, static_cast<int>(settings.join_timeout_s));
   if (!choices.ok()) return choices.status();
   const auto all = choices.value()->all();
-  if (std::any_of(all.begin(), all.end(), [](const Choice& c) { return c.wanted == kUnknown; })) {
-    return Status(Code::kInvalidArgument,
-                  "CARILLON_NETWORK=" + settings.network +
-                      " is none of verbs, verbs:DEVICE, fabric, fabric:PROVIDER, off (here or on "
-                      "another node)");
-  }
   if (std::any_of(all.begin(), all.end(),
                   [&](const Choice& c) { return c.wanted != all.front().wanted; })) {
     return Status(Code::kUnsupported, "CARILLON_NETWORK is not the same on all nodes");

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bitset>
 #include <functional>
 #include <map>
@@ -172,10 +173,15 @@ void note_domains(NodePlace& place) {
   place.has_domains = known.size() > 1;
 }
 
-// Who asked for messages to be lent is told that they are not.
-void tell_reading(const Status& reads, const Config& settings) {
+// Who asked for messages to be lent is told that they are not. One line for the node: mostly all of
+// its ranks, or none, can read the others.
+void tell_reading(const Status& reads, const Config& settings, shm::Segment& segment) {
   if (reads.ok() || settings.lend_bytes == 0) return;
-  log(settings.lend_bytes > 0 ? LogLevel::kWarning : LogLevel::kInfo,
+  const LogLevel level = settings.lend_bytes > 0 ? LogLevel::kWarning : LogLevel::kInfo;
+  if (!log_enabled(level)) return;
+  const std::uint32_t line = level == LogLevel::kWarning ? 2 : 1;
+  if ((segment.header().told.fetch_or(line, std::memory_order_relaxed) & line) != 0) return;
+  log(level,
       "long messages within the node go through shared memory, where they are copied twice: other "
       "ranks' memory cannot be read here (" +
           reads.to_string() + "); that takes the rights of ptrace, see kernel.yama.ptrace_scope");
@@ -211,9 +217,6 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   const auto timeout_s = static_cast<int>(settings.join_timeout_s);
   const auto pretended = part_of_rank(kNodeRanks, settings.node_ranks, oob.rank);
   if (!pretended.ok()) return pretended.status();
-  if (const auto domain = part_of_rank(kDomainRanks, settings.domain_ranks, 0); !domain.ok()) {
-    return domain.status();
-  }
   if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
   Introduction mine{
@@ -251,7 +254,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
     if (all[i].host == mine.host && outcomes.value()->all()[i].joined == 0) place.segment.reset();
   }
   if (place.segment != nullptr) {
-    tell_reading(place.segment->try_reading(place.rank), settings);
+    tell_reading(place.segment->try_reading(place.rank), settings, *place.segment);
     place.segment->map_heaps(place.rank);
     note_domains(place);
   }

@@ -4,11 +4,13 @@
 // answer, no hang, no crash. And users' operators, right and wrong.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/calls.h"
@@ -413,6 +415,48 @@ TEST(UserOperators, OutOfMemory) {
     EXPECT_NE(status, CRL_OK);
     crl_op_free(op);
   });
+}
+
+// Of a context of one rank on one node, where hardly any of them is used.
+TEST(WrongSettings, AreRefusedThoughNothingUsesThem) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"CARILLON_NETWORK", "bogus"},     {"CARILLON_NETWORK", ":mlx5_0"},
+      {"CARILLON_NETWORK", "verbs:"},    {"CARILLON_NETWORK", "off:lo"},
+      {"CARILLON_MULTICAST", "tcp"},     {"CARILLON_MULTICAST", "auto:lo"},
+      {"CARILLON_MULTICAST", "udp:"},    {"CARILLON_SWITCH", "notanip"},
+      {"CARILLON_SWITCH", "10.0.0.1:"},  {"CARILLON_NODE_RANKS", "3,x"},
+      {"CARILLON_NODE_RANKS", "rr:"},    {"CARILLON_NODE_RANKS", "rr:2,3"},
+      {"CARILLON_DOMAIN_RANKS", "rr:0"}, {"CARILLON_SURVEYS", "maybe"},
+      {"CARILLON_SLOT_BYTES", "1023"},   {"CARILLON_LOG", "loud"},
+      {"CARILLON_SERVLET", "maybe"},     {"CARILLON_WATCHDOG", "soon"},
+  };
+  for (const auto& [name, value] : wrong) {
+    Meeting world(1);
+    crl_context_config_t config{};
+    config.struct_bytes = sizeof config;
+    config.oob = world.oob(0);
+    crl_context_h context = nullptr;
+    setenv(name, value, 1);
+    expect_invalid(crl_context_create(&config, &context),
+                   (std::string(name) + "=" + value).c_str());
+    EXPECT_EQ(context, nullptr);
+    unsetenv(name);
+  }
+}
+
+TEST(RightSettings, AreTakenThoughNothingIsThere) {
+  const std::pair<const char*, const char*> right[] = {
+      {"CARILLON_NETWORK", "verbs:nope"},         {"CARILLON_NETWORK", "fabric:udp;ofi_rxd"},
+      {"CARILLON_MULTICAST", "udp:nope"},         {"CARILLON_MULTICAST", "ud"},
+      {"CARILLON_SWITCH", "10.0.0.1:9,10.0.0.2"}, {"CARILLON_NODE_RANKS", "rr:2"},
+      {"CARILLON_DOMAIN_RANKS", "3,1,2"},
+  };
+  for (const auto& [name, value] : right) {
+    Meeting world(1);
+    setenv(name, value, 1);
+    crl_context_destroy(make_context(world, 0));
+    unsetenv(name);
+  }
 }
 
 }  // namespace

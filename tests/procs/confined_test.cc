@@ -18,6 +18,8 @@
 #include <atomic>
 #include <cerrno>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "support/calls.h"
@@ -88,15 +90,48 @@ TEST(Confined, NoRightsOverOtherProcesses) {
       EXPECT_EQ(process_vm_readv(pid->load(), &mine, 1, &other, 1, 0), -1);
       EXPECT_EQ(errno, EPERM);
     }
-    testing::internal::CaptureStderr();
     use_everything(world, meeting, rank);
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_NE(said.find("warning"), said.npos) << said;
-    EXPECT_NE(said.find("other ranks' memory cannot be read here"), said.npos) << said;
-    EXPECT_NE(said.find("Operation not permitted"), said.npos) << said;
   });
   munmap(pid, 4096);
 }
+
+struct Telling {
+  const char* lend_bytes;
+  const char* log;
+  const char* level;  // of the line; null: there is none
+};
+
+class NoReading : public testing::TestWithParam<Telling> {};
+
+// With the kernel's reason, by one of the node's ranks, at the level of what was asked for.
+TEST_P(NoReading, IsSaidOnce) {
+  Meeting world(kRanks), meeting(kRanks);
+  auto* const lines = static_cast<std::atomic<int>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  expect_processes_ok(kRanks, [&](int rank) {
+    forbid_tracing();
+    setenv("CARILLON_LEND_BYTES", GetParam().lend_bytes, 1);
+    setenv("CARILLON_LOG", GetParam().log, 1);
+    testing::internal::CaptureStderr();
+    use_everything(world, meeting, rank);
+    std::istringstream said(testing::internal::GetCapturedStderr());
+    for (std::string line; std::getline(said, line);) {
+      if (line.find("other ranks' memory cannot be read here") == line.npos) continue;
+      lines->fetch_add(1);
+      ASSERT_NE(GetParam().level, nullptr) << line;
+      EXPECT_NE(line.find(GetParam().level), line.npos) << line;
+      EXPECT_NE(line.find("Operation not permitted"), line.npos) << line;
+    }
+  });
+  EXPECT_EQ(lines->load(), GetParam().level == nullptr ? 0 : 1);
+  munmap(lines, 4096);
+}
+
+INSTANTIATE_TEST_SUITE_P(Confined, NoReading,
+                         testing::Values(Telling{"64", "warning", "warning"},
+                                         Telling{"-1", "info", "info"},
+                                         Telling{"-1", "warning", nullptr},
+                                         Telling{"0", "debug", nullptr}));
 
 // Less than the node's memory (ulimit -f): the kernel would end a process that asks for more.
 TEST(Confined, FilesMayNotBeLarge) {

@@ -217,10 +217,13 @@ struct SegmentHeader {
   std::uint64_t program_bytes;
   /// How many ranks sleep: zero almost always, so that a writer looks at one shared line only.
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers;
+  /// What a rank has said for all: bits of the lines, each said by who raises its bit. Relaxed;
+  /// next to nobody looks at it.
+  alignas(kCacheLine) std::atomic<std::uint32_t> told;
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 
