@@ -31,6 +31,7 @@ class BadSettings(CliTest):
              "CARILLON_TRACE": ["/nowhere/trace", "/dev/null/trace", "/"],
              "CARILLON_LOG": ["loud"], "CARILLON": ["maybe"], "CARILLON_CHECK": ["maybe"],
              "CARILLON_MERGED": ["maybe"], "CARILLON_STATS": ["/nowhere/stats", "/dev/null/stats"],
+             "CARILLON_SHARED_HEAP_MIB": ["x", "12x", "-7", "4194305"],
              "CARILLON_RECORD": ["/nowhere/record", "/dev/null/record", "/" + 300 * "a"]}
     ANY = ["CARILLON_MACHINE"]
 
