@@ -244,7 +244,8 @@ typedef enum {
 /* One of crl_op_kind_t, or what crl_op_create made. */
 typedef uintptr_t crl_op_t;
 
-/* right[i] = left[i] (op) right[i] for `count` elements; left holds the lower ranks' part. */
+/* right[i] = left[i] (op) right[i] for `count` elements; left holds the lower ranks' part. Both are
+   aligned for elements of any fundamental type, if the buffers of the calls are. */
 typedef void (*crl_op_fn_t)(void* arg, const void* left, void* right, size_t count);
 CRL_API crl_status_t crl_op_create(crl_op_fn_t fn, void* arg, int commutative, crl_op_t* op_p);
 CRL_API void crl_op_free(crl_op_t op);

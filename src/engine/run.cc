@@ -2,6 +2,8 @@
 #include "engine/run.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "base/copy.h"
@@ -255,15 +257,24 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
     if (times) learn_taking(strand, is_left ? left : right, begin, in.length);
     return;
   }
-  // A user operator works in place on its right operand.
+  // A user operator may read its elements as its types are aligned. What came in a line is not:
+  // it lies behind the line's header.
+  const auto length = static_cast<std::size_t>(in.length);
+  alignas(std::max_align_t) std::array<std::byte, shm::kInlineBytes> aligned;
+  const std::byte* from = left;
+  if (in.a.base >= kBaseSlots && length <= aligned.size()) {
+    std::memcpy(aligned.data(), left, length);
+    from = aligned.data();
+  }
+  // It works in place on its right operand.
   if (dst == right) {
-    reduction.user(reduction.user_arg, left, dst, count);
+    reduction.user(reduction.user_arg, from, dst, count);
   } else if (dst != left) {
-    std::memcpy(dst, right, static_cast<std::size_t>(in.length));
-    reduction.user(reduction.user_arg, left, dst, count);
+    std::memcpy(dst, right, length);
+    reduction.user(reduction.user_arg, from, dst, count);
   } else {
     std::vector<std::byte> result(right, right + in.length);
-    reduction.user(reduction.user_arg, left, result.data(), count);
+    reduction.user(reduction.user_arg, from, result.data(), count);
     std::memcpy(dst, result.data(), result.size());
   }
 }
