@@ -363,8 +363,12 @@ void Engine::progress_network() {
   if (g_say_team_failure.load(std::memory_order_acquire) == nullptr) {
     log(LogLevel::kError, network_status_.to_string());
   }
-  for (Team* team : teams_) {
-    if (team->spans_nodes() && team->state() == Team::State::kReady) team->fail(network_status_);
+  // One line is for all teams: that of a team at work, if one is.
+  for (const bool at_work : {true, false}) {
+    for (Team* team : teams_) {
+      if (!team->spans_nodes() || team->state() != Team::State::kReady) continue;
+      if (team->at_work() == at_work) team->fail(network_status_);
+    }
   }
 }
 

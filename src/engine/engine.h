@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
@@ -96,6 +97,8 @@ class Engine {
   /// Null: all processes are on one node, or there is no network (network_status()).
   [[nodiscard]] net::Network* network() const { return network_.get(); }
   [[nodiscard]] const Status& network_status() const { return network_status_; }
+  /// Whether a team has said that the network failed; from now on one has.
+  bool network_failure_said() { return std::exchange(network_failure_said_, true); }
   /// Messages within the node are read in the writer's memory if they are at least as long;
   /// `one_way`: those of ranks that only write, or only take.
   [[nodiscard]] std::int64_t lend_from_bytes(bool one_way) const {
@@ -327,6 +330,7 @@ class Engine {
   std::shared_ptr<shm::Segment> segment_;
   std::unique_ptr<net::Network> network_;  // outlives all teams
   Status network_status_;
+  bool network_failure_said_ = false;
   std::int64_t lend_from_bytes_ = INT64_MAX, lend_one_way_from_bytes_ = INT64_MAX;
   Lending lending_;
   MulticastWish multicast_;

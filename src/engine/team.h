@@ -105,6 +105,7 @@ class Team {
     if (links_) run.note_received(*links_);
   }
   void set_staged(bool staged) { staged_ = staged; }
+  [[nodiscard]] bool at_work() const { return !in_flight_.empty(); }
   /// Is there one collective in flight, so that `done` covers all that is complete?
   [[nodiscard]] bool only_in_flight() const { return in_flight_.size() == 1; }
   /// Is this the oldest collective in flight?

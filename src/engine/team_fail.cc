@@ -47,12 +47,14 @@ void Team::fail(Status why) {
 // memory back. What happens while a team is made is said by the call that makes it.
 void Team::tell_why(const Status& why) const {
   if (state() != State::kReady) return;
+  const bool of_network = why.message() == engine_.network_status().message();
   try {
     if (const auto say = g_say_team_failure.load(std::memory_order_acquire); say != nullptr) {
+      if (of_network && engine_.network_failure_said()) return;
       const auto oldest = std::ranges::find_if(in_flight_, [](Run* run) { return run != nullptr; });
       const bool any = oldest != in_flight_.end();
       say({name_, rank(), size(), any ? (*oldest)->collective_name() : "", why});
-    } else if (why.message() != engine_.network_status().message()) {  // said once, for all teams
+    } else if (!of_network) {  // which is logged where it is found
       log(LogLevel::kError, why.to_string());
     }
   } catch (const std::bad_alloc&) {  // it fails all the same
