@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
+#include "base/cores.h"
 #include "support/failure.h"
 #include "support/machine.h"
 
@@ -43,17 +46,10 @@ class SharedMeeting {
 // ranks that happen to share a core wait for its time slices. Else the one that it has in a
 // simulation of a machine with as many (sim/cores.h).
 void take_core(int rank, bool one_core) {
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
-  rank = one_core ? 0 : rank % CPU_COUNT(&usable);
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &usable) || rank-- > 0) continue;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(core, &own);
-    sched_setaffinity(0, sizeof own, &own);  // without it, it is only less exact
-    return;
-  }
+  const std::vector<int> usable = allowed_cores();
+  if (usable.empty()) return;
+  // Without it, it is only less exact.
+  pin_to_core(usable[one_core ? 0 : static_cast<std::size_t>(rank) % usable.size()]);
 }
 
 void enter_network_of(pid_t node) {

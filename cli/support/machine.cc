@@ -2,7 +2,6 @@
 #include "support/machine.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cores.h"
 #include "support/median.h"
 
 namespace carillon::cli {
@@ -23,24 +23,6 @@ constexpr std::size_t kCopyBytes = 1 << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof(set), &set);
 }
 
 struct alignas(128) Line {
@@ -59,7 +41,7 @@ void in_turns(int rounds, There there, Here here) {
   const std::vector<int> cores = allowed_cores();
   Line to_there, to_here;
   std::thread other([&] {
-    pin(cores[1]);
+    pin_to_core(cores[1]);
     for (int round = 1; round <= rounds; ++round) {
       wait_for(to_there, static_cast<std::uint64_t>(round));
       there();
@@ -67,7 +49,7 @@ void in_turns(int rounds, There there, Here here) {
     }
   });
   std::thread one([&] {
-    pin(cores[0]);
+    pin_to_core(cores[0]);
     for (int round = 1; round <= rounds; ++round) {
       to_there.value.store(static_cast<std::uint64_t>(round), std::memory_order_release);
       wait_for(to_here, static_cast<std::uint64_t>(round));

@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "base/boot_id.h"
+#include "base/cores.h"
 #include "base/forms.h"
 #include "base/log.h"
 #include "team/bootstrap.h"
@@ -64,13 +65,12 @@ std::uint64_t random_number() {
   return getrandom(&value, sizeof value, 0) == sizeof value ? value : 0;
 }
 
+// A machine that has more has some of them under one bit.
 std::array<std::uint64_t, kMaxCores / 64> own_cores() {
   std::array<std::uint64_t, kMaxCores / 64> mask = {};
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return mask;
-  for (std::size_t i = 0; i < kMaxCores; ++i) {
-    if (CPU_ISSET(i, &cores)) mask[i / 64] |= UINT64_C(1) << (i % 64);
+  for (const int core : allowed_cores()) {
+    const std::size_t bit = static_cast<std::size_t>(core) % kMaxCores;
+    mask[bit / 64] |= UINT64_C(1) << (bit % 64);
   }
   return mask;
 }
