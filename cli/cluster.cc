@@ -163,8 +163,7 @@ int run(const ClusterOptions& options, const Arguments& program) {
   refuse_inside_launcher("carillon cluster run");
   const Cluster cluster = cluster_of(options);
   require_program(program[0]);
-  const Linkage linkage =
-      options.mpi.empty() ? find_linkage(program) : Linkage{abi_from_name(options.mpi), {}};
+  const Linkage linkage = find_linkage(program, options.mpi);
   Arguments rank;
   if (!options.native) {
     require_interposer(linkage.abi);

@@ -30,8 +30,7 @@ int run(const LaunchOptions& options, const Arguments& program) {
   require_settings();
   refuse_inside_launcher("carillon run");
   require_program(program[0]);
-  const Linkage linkage =
-      options.mpi.empty() ? find_linkage(program) : Linkage{abi_from_name(options.mpi), {}};
+  const Linkage linkage = find_linkage(program, options.mpi);
   require_interposer(linkage.abi);
   if (options.shared_heap) require_shared_heap();
   const Launcher launcher = require_launcher(linkage);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <sstream>
+#include <string>
 
 #include "mpi/elf.h"
 #include "mpi/python.h"
@@ -171,6 +172,16 @@ Linkage find_linkage(const Arguments& program) {
     }
   }
   fail("{} is a script for a script for a script...; name the last interpreter", program[0]);
+}
+
+Linkage find_linkage(const Arguments& program, const std::string& mpi) {
+  if (mpi.empty()) return find_linkage(program);
+  const Abi abi = abi_from_name(mpi);
+  try {
+    if (Linkage found = find_linkage(program); found.abi == abi) return found;
+  } catch (const Failure&) {  // that is why the user says it
+  }
+  return {abi, {}};
 }
 
 }  // namespace carillon::cli

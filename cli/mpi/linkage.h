@@ -4,6 +4,8 @@
 // interpreter for scripts, and of mpi4py for Python.
 #pragma once
 
+#include <string>
+
 #include "mpi/abi.h"
 #include "support/process.h"
 
@@ -17,6 +19,9 @@ struct Linkage {
 /// Of `program` with its arguments (program[0] is what a shell would run). Fails with what to do
 /// if there is no such program, it cannot be run, or no MPI is to be found in it.
 Linkage find_linkage(const Arguments& program);
+/// The same where the user may have said which (openmpi, mpich or mpiabi; empty: not said): then
+/// that, and its library only if it can be found.
+Linkage find_linkage(const Arguments& program, const std::string& mpi);
 
 /// The program's file; fails if there is none or it may not be run.
 Path require_program(const std::string& name);

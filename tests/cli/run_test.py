@@ -183,6 +183,24 @@ class Refused(CliTest):
                 self.fails("no launcher.*srun -n 4 carillon exec", "run", self.linked_with(soname),
                            PATH=str(self.folder))
 
+    def test_launcher_beside_the_library(self):
+        """Also where the user says which MPI it is."""
+        names = {"libmpi.so.40": "openmpi", "libmpi.so.12": "mpich", "libmpi_abi.so.0": "mpiabi"}
+        for soname, mpi in names.items():
+            if mpi not in [row["name"] for row in MPIS]:
+                continue  # there is no interposer
+            program = self.linked_with(soname)
+            for name in ("mpirun", "mpiexec"):
+                says = "mpirun (Open MPI) 4.1.4" if mpi == "openmpi" else "HYDRA build details:"
+                self.file(f"mpi/bin/{name}", f"#!/bin/sh\necho '{says}'\n")
+            for how in ([], ["--mpi", mpi]):
+                done = self.ok("run", "--dry-run", *how, program)
+                self.assertTrue(done.out.startswith(f"{self.folder}/mpi/bin/mpi"), done.out)
+        # A library of another MPI than the user says has nothing beside it that would do.
+        for mpi in [row["name"] for row in MPIS if row["name"] != "mpiabi"]:
+            done = self.ok("run", "--dry-run", "--mpi", mpi, self.linked_with("libmpi_abi.so.0"))
+            self.assertNotIn(str(self.folder / "mpi/bin"), done.out)
+
     def test_no_mpi_found(self):
         lonely = self.lonely()
         for command, name in (("bench", "carillon-bench"), ("demo", "collectives")):
