@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,9 +27,18 @@ struct Problem {
   Rank ranks = 1;
   std::int64_t count = 0;
   bool crowded = false;
+  Rank per_node = 0;  // 0: all are on one node
 };
 
-// With the algorithm that is chosen, whose id is kept for messages; on one node.
+// Nodes are full, one after another; the last one takes what is left.
+std::shared_ptr<const Nodes> nodes_of(const Problem& problem) {
+  if (problem.per_node == 0) return nullptr;
+  std::vector<std::int32_t> node_of;
+  for (Rank rank = 0; rank < problem.ranks; ++rank) node_of.push_back(rank / problem.per_node);
+  return std::make_shared<Nodes>(node_of);
+}
+
+// With the algorithm that is chosen, whose id is kept for messages.
 double cost_ns(const Problem& problem, std::string* id) {
   static const machine::Machine kMachine = machine::load("edr").value();
   Shared shared{.collective = problem.collective,
@@ -36,7 +47,7 @@ double cost_ns(const Problem& problem, std::string* id) {
                 .count = problem.count,
                 .element_bytes = 4};
   if (!has_root(problem.collective)) shared.root = 0;
-  const Limits limits{.crowded = problem.crowded};
+  const Limits limits{.crowded = problem.crowded, .nodes = nodes_of(problem)};
   const AlgorithmChoice choice = select(shared, limits, default_rules());
   *id = std::string(choice.algorithm->id);
   const auto report = predict::simulate(choice, shared, limits, kMachine);
@@ -50,8 +61,9 @@ void expect_not_slower(const Problem& from, const Problem& to, double times, dou
   const double from_ns = cost_ns(from, &from_id), to_ns = cost_ns(to, &to_id);
   EXPECT_LE(to_ns, times * from_ns + more_ns)
       << collective_name(to.collective) << (to.crowded ? ", crowded" : "") << ": " << to.ranks
-      << " ranks, " << to.count << " elements (" << to_id << ") beside " << from.ranks << " ranks, "
-      << from.count << " elements (" << from_id << ")";
+      << " ranks" << (to.per_node == 0 ? "" : " of several nodes") << ", " << to.count
+      << " elements (" << to_id << ") beside " << from.ranks << " ranks, " << from.count
+      << " elements (" << from_id << ")";
 }
 
 // Nobody shares a core in the simulation, for which some of the choices are made: a factor of two
@@ -83,6 +95,25 @@ TEST_P(Cliffs, BesideAPowerOfTwo) {
   const Problem at_power{GetParam(), 128, 300, false};
   for (const Rank ranks : {127, 129}) {
     expect_no_cliff(at_power, {GetParam(), ranks, 300, false});
+  }
+}
+
+// A rank alone on a node, a node with one rank less, and a node more or less.
+TEST_P(Cliffs, BesideFullNodes) {
+  for (const Rank per_node : {5, 32}) {
+    for (const Rank nodes : {1, 2, 4}) {
+      const Rank full = per_node * nodes;
+      for (const std::int64_t count : {2, 1000, 30000}) {
+        const Problem at_full{GetParam(), full, count, false, per_node};
+        for (const Rank ranks : {full - 1, full + 1}) {
+          // Who shares a node with all others is much nearer to them than who does not.
+          if (ranks > full && nodes == 1) continue;
+          const Problem beside{GetParam(), ranks, count, false, per_node};
+          expect_no_cliff(at_full, beside);
+          expect_no_cliff(beside, at_full);
+        }
+      }
+    }
   }
 }
 

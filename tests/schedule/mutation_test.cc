@@ -12,13 +12,13 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <set>
 
 #include "algorithms/registry.h"
 #include "schedule/interpret.h"
 #include "schedule/text.h"
 #include "schedule/verify.h"
 #include "support/hand_team.h"
+#include "support/mutator.h"
 #include "support/oracle.h"
 #include "support/registry.h"
 #include "support/shapes.h"
@@ -26,151 +26,18 @@
 namespace carillon {
 namespace {
 
-using Lines = std::vector<std::string>;
-
-// A damaged schedule: the lines of a stage of one rank, and what was done to them.
-struct Mutant {
-  Rank rank = 0;
-  std::int32_t stage = 0;
-  std::string what;
-  Lines lines;
-};
-
-Lines lines_of(const std::string& text) {
-  Lines lines;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
-std::string text_of(const Lines& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
-bool is_op(const std::string& line) {
-  for (const char* const other : {"schedule", "strand", "phase", "}", "learn"}) {
-    if (line.starts_with(other)) return false;
-  }
-  return line.find('{') == std::string::npos;
-}
-
-// The mutants of one rank's schedule of a stage.
-class Mutator {
- public:
-  Mutator(Rank rank, std::int32_t stage, const std::string& text)
-      : rank_(rank), stage_(stage), lines_(lines_of(text)) {}
-
-  std::vector<Mutant> all() {
-    for (std::size_t i = 1; i < lines_.size(); ++i) {
-      if (is_op(lines_[i])) damage_op(i);
-      if (!lines_[i].starts_with("phase")) change_numbers(i);
-    }
-    reorder_strands();
-    return std::move(mutants_);
-  }
-
- private:
-  void add(std::string what, Lines lines) {
-    mutants_.push_back({rank_, stage_, std::move(what), std::move(lines)});
-  }
-  void add_line(const std::string& what, std::size_t at, std::string line) {
-    Lines lines = lines_;
-    lines[at] = std::move(line);
-    add(what + " '" + lines_[at] + "' to '" + lines[at] + "'", lines);
-  }
-
-  void damage_op(std::size_t i) {
-    Lines lines = lines_;
-    lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));
-    add("drop '" + lines_[i] + "'", lines);
-    lines = lines_;
-    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(i), lines_[i]);
-    add("duplicate '" + lines_[i] + "'", lines);
-    for (std::size_t j = i + 1; j < std::min(i + 4, lines_.size()); ++j) {
-      lines = lines_;
-      std::swap(lines[i], lines[j]);
-      add("swap '" + lines_[i] + "' and '" + lines_[j] + "'", lines);
-    }
-    swap_buffers(i);
-    change_spaces(i);
-  }
-
-  // The last two buffers of a list: operands of a reduce, order of a gather list.
-  void swap_buffers(std::size_t i) {
-    const std::string& line = lines_[i];
-    const std::size_t end = line.rfind("] ");
-    if (end == std::string::npos) return;
-    const std::size_t begin = std::max(line.find("= ") + 1, line.rfind("] ", end - 1) + 1);
-    const std::size_t start = line.find_first_not_of(' ', std::min(begin, end));
-    if (line.find("= ", start) != std::string::npos) return;
-    const std::string left = line.substr(start, end + 1 - start);
-    const std::string right = line.substr(end + 2);
-    if (left.find(' ') == std::string::npos || line.find("reduce") != std::string::npos) {
-      add_line("swap operands", i, line.substr(0, start) + right + " " + left);
-    }
-  }
-
-  void change_spaces(std::size_t i) {
-    const std::pair<std::string, std::string> changes[] = {
-        {"input[", "output["}, {"output[", "scratch["}, {"scratch[", "output["}};
-    for (const auto& [from, to] : changes) {
-      for (auto at = lines_[i].find(from); at != std::string::npos;
-           at = lines_[i].find(from, at + 1)) {
-        std::string line = lines_[i];
-        add_line("space", i, line.replace(at, from.size(), to));
-      }
-    }
-  }
-
-  // Every number of the line: offsets, lengths, strides, peers, message indices, loop counts.
-  void change_numbers(std::size_t i) {
-    const std::string& line = lines_[i];
-    for (std::size_t at = 0; at < line.size(); ++at) {
-      if (std::isdigit(static_cast<unsigned char>(line[at])) == 0) continue;
-      std::size_t end = at;
-      while (end < line.size() && std::isdigit(static_cast<unsigned char>(line[end])) != 0) ++end;
-      const long value = std::stol(line.substr(at, end - at));
-      std::set<long> values{value + 1, value - 1, value + 8, value - 8, 2 * value, 0};
-      values.erase(value);
-      for (const long changed : values) {
-        if (changed < 0) continue;
-        add_line("change", i, line.substr(0, at) + std::to_string(changed) + line.substr(end));
-      }
-      at = end;
-    }
-  }
-
-  void reorder_strands() {
-    const auto strand = std::find(lines_.begin(), lines_.end(), "strand");
-    if (strand == lines_.end()) return;
-    Lines merged = lines_;
-    merged.erase(merged.begin() + (strand - lines_.begin()));
-    add("merge strands", merged);
-    Lines turned{lines_.front()};
-    turned.insert(turned.end(), strand + 1, lines_.end());
-    turned.insert(turned.end(), lines_.begin() + 1, strand);
-    add("run strands one after the other", turned);
-  }
-
-  Rank rank_;
-  std::int32_t stage_;
-  Lines lines_;
-  std::vector<Mutant> mutants_;
-};
+using test::Lines;
+using test::Mutant;
+using test::Mutator;
 
 using EmitOne = std::function<Result<Schedule>(const Call&)>;
 
 // One valid team, whose ranks' schedules are damaged one at a time.
 class Subject {
  public:
-  Subject(std::string name, const test::Case& problem, const Limits& limits, EmitOne emit_one)
-      : name_(std::move(name)), problem_(problem), emit_one_(std::move(emit_one)) {
+  Subject(std::string name, const test::Case& problem, const Limits& limits, EmitOne emit_one,
+          const Params& params = {})
+      : name_(std::move(name)), problem_(problem), params_(params), emit_one_(std::move(emit_one)) {
     call_.shared = problem.shared;
     call_.limits = limits;
     for (Rank rank = 0; rank < ranks(); ++rank) tables_.emplace_back(problem, rank);
@@ -247,7 +114,7 @@ class Subject {
             .local = call_.local(rank),
             .rank = rank,
             .limits = call_.limits,
-            .params = {},
+            .params = params_,
             .stage = stage,
             .learned = learned};
   }
@@ -310,6 +177,7 @@ class Subject {
 
   std::string name_;
   test::Case problem_;
+  Params params_;
   TeamCall call_;
   std::vector<test::OwnedTables> tables_;
   std::vector<Bytes> inputs_, expected_;
@@ -366,7 +234,7 @@ struct TestTally : Tally {
 };
 
 void judge(const Subject& subject, const Mutant& mutant, Tally* tally) {
-  const Result<Schedule> schedule = parse_schedule(text_of(mutant.lines));
+  const Result<Schedule> schedule = parse_schedule(test::text_of(mutant.lines));
   if (!schedule.ok() || schedule.value() == subject.schedule(mutant.rank, mutant.stage)) {
     return;
   }
@@ -387,7 +255,7 @@ void judge(const Subject& subject, const Mutant& mutant, Tally* tally) {
   ++tally->survived;
   ADD_FAILURE() << subject.name() << ", rank " << mutant.rank << ": verify accepts " << mutant.what
                 << "\n"
-                << text_of(mutant.lines);
+                << test::text_of(mutant.lines);
 }
 
 void judge_all(Subject& subject, Tally* tally) {
@@ -447,6 +315,63 @@ TEST_P(Mutation, OfAnAlgorithm) {
 
 INSTANTIATE_TEST_SUITE_P(Registry, Mutation, testing::ValuesIn(test::all_algorithms()),
                          test::name_of_algorithm);
+
+// A form that an algorithm takes where it is asked for, or where a node has domains.
+struct Form {
+  std::string name;
+  Params params;
+  Limits limits;
+};
+
+std::vector<Form> forms_of(const Algorithm& algorithm) {
+  const Limits plain = limits_for(algorithm);
+  std::vector<Form> forms;
+  if (algorithm.has_transfer()) forms.push_back({"two-sided", {.two_sided = true}, plain});
+  if (algorithm.traits.lists) {
+    Limits lists = plain;
+    lists.nodes = test::blocked({2, 2, 1}).nodes;
+    lists.gather_entries = 3;
+    forms.push_back({"in lists", {.memory = "gather"}, lists});
+    forms.push_back({"in selected lists", {.memory = "selective"}, lists});
+    forms.push_back({"block by block", {.copy_blocks = true}, lists});
+  }
+  Limits domains = plain;
+  if (domains.nodes) domains.nodes = test::blocked({4, 1}).nodes;
+  domains.domains = test::blocked({2, 2, 1}).nodes;
+  domains.domain_costs = {.cross_fs = 1'000'000, .write_fs = 0, .hop_ps = 0};
+  forms.push_back({"in domains", {}, domains});
+  return forms;
+}
+
+// The same schedules as without the domains, on the same nodes.
+bool is_plain(const Algorithm& algorithm, const Shared& shared, const Form& form) {
+  if (!form.limits.domains) return false;
+  Limits without = form.limits;
+  without.domains = nullptr;
+  for (Rank rank = 0; rank < shared.ranks; ++rank) {
+    Call call{.shared = shared, .local = {}, .rank = rank, .limits = form.limits};
+    const Result<Schedule> with = emit(algorithm, call);
+    call.limits = without;
+    const Result<Schedule> plain = emit(algorithm, call);
+    if (!with.ok() || !plain.ok() || !(with.value() == plain.value())) return false;
+  }
+  return true;
+}
+
+TEST_P(Mutation, OfItsForms) {
+  const Algorithm& algorithm = *GetParam();
+  if (sends_by_tables(algorithm.collective)) return;  // forms are of the others
+  TestTally tally;
+  const Shared shared{algorithm.collective, 5, has_root(algorithm.collective) ? 1 : 0, 7, 8, true};
+  for (const Form& form : forms_of(algorithm)) {
+    if (is_plain(algorithm, shared, form)) continue;
+    const std::string name = std::string(algorithm.id) + " " + form.name;
+    Subject subject(
+        name, {shared, false}, form.limits, [&](const Call& call) { return emit(algorithm, call); },
+        form.params);
+    judge_all(subject, &tally);
+  }
+}
 
 // What no algorithm does (yet): messages to all, loops that read a message from before the loop,
 // strands that meet by signals to their own rank.
