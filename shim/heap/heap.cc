@@ -98,23 +98,33 @@ void in_parent() {
   pthread_mutex_unlock(&g_mutex);
 }
 
-// The pages that hold anything, at the same addresses, in memory of this process alone.
-bool make_private() {
-  const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
-  void* const copy = mmap(nullptr, g_heap.bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (copy == MAP_FAILED) return false;
+// What is in pages of the heap's beginning goes there, into memory of this process alone.
+bool copy_used(std::byte* to, std::size_t used) {
   for (off_t begin = 0, end = 0; begin < static_cast<off_t>(used); begin = end) {
     begin = lseek(g_heap.fd, begin, SEEK_DATA);
     if (begin < 0 || begin >= static_cast<off_t>(used)) break;
     end = std::min(lseek(g_heap.fd, begin, SEEK_HOLE), static_cast<off_t>(used));
     if (end <= begin) return false;
-    std::memcpy(static_cast<std::byte*>(copy) + begin, g_heap.base + begin,
-                static_cast<std::size_t>(end - begin));
+    std::memcpy(to + begin, g_heap.base + begin, static_cast<std::size_t>(end - begin));
   }
+  return true;
+}
+
+// The pages that hold anything, at the same addresses, in memory of this process alone, and the
+// rest as new. Address space is taken twice only for what was ever used: of that there may be
+// little (ulimit -v).
+bool make_private() {
+  constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
+  if (used < g_heap.bytes && mmap(g_heap.base + used, g_heap.bytes - used, PROT_READ | PROT_WRITE,
+                                  kPrivate | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    return false;
+  }
+  if (used == 0) return true;
+  void* const copy = mmap(nullptr, used, PROT_READ | PROT_WRITE, kPrivate, -1, 0);
+  if (copy == MAP_FAILED || !copy_used(static_cast<std::byte*>(copy), used)) return false;
   // Not by mremap: UCX puts a function of its own in its place, which forgets the address.
-  return syscall(SYS_mremap, copy, g_heap.bytes, g_heap.bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                 g_heap.base) != -1;
+  return syscall(SYS_mremap, copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, g_heap.base) != -1;
 }
 
 void in_child() {

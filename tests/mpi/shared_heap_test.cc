@@ -6,11 +6,13 @@
 // nothing but who copies what.
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -166,6 +168,31 @@ void test_fork() {
   std::free(block);
 }
 
+// A child takes address space for what it copies, not for the whole heap again.
+void test_fork_within_limits() {
+  rlimit before{};
+  check(getrlimit(RLIMIT_AS, &before) == 0, "getrlimit");
+  unsigned long long pages = 0;
+  if (std::FILE* const statm = std::fopen("/proc/self/statm", "r"); statm != nullptr) {
+    check(std::fscanf(statm, "%llu", &pages) == 1, "statm");
+    std::fclose(statm);
+  }
+  rlimit limit = before;
+  limit.rlim_cur = pages * 4096 + (UINT64_C(40) << 20);  // the heap is longer
+  if (before.rlim_cur != RLIM_INFINITY && before.rlim_cur < limit.rlim_cur) return;
+  void* const block = std::malloc(kLarge);
+  fill(block, kLarge, 7);
+  check(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+  const pid_t child = fork();
+  if (child == 0) _exit(holds(block, kLarge, 7) ? 0 : 1);
+  int state = 0;
+  waitpid(child, &state, 0);
+  check(setrlimit(RLIMIT_AS, &before) == 0, "setrlimit");
+  check(WIFEXITED(state) && WEXITSTATUS(state) == 0,
+        "child with little address space: " + std::to_string(state));
+  std::free(block);
+}
+
 struct NodeBytes {
   unsigned long long in_place = 0, copied = 0;
 };
@@ -267,6 +294,7 @@ int main(int argc, char** argv) {
   test_blocks();
   test_realloc();
   test_fork();
+  test_fork_within_limits();
   test_alignment();
   test_threads();
   test_collectives();
