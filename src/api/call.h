@@ -22,7 +22,12 @@ Status invalid(const CallKey& key, const std::string& what);
 /// Moves it on, unless the servlet will (`served`).
 crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
                    crl_request_h* request_p, bool served = false);
-crl_status_t finish(crl_request_h* request_p);
+/// Ends a request that is done, with the engine's lock or without; without, of the program's only
+/// thread.
+crl_status_t finish(crl_request_h* request_p, bool locked = true);
+/// The same of who does not have the lock: does not wait for the servlet if the program has but one
+/// thread.
+crl_status_t finish_done(crl_request_h* request_p);
 
 /// The team's members, all in the same call, join its multicast groups if there can be any.
 Status join_multicast(crl_team& team);

@@ -394,7 +394,9 @@ crl_status_t fail_team(crl_team& team, const CallKey& key) {
 // The request is started, and not complete: finish() cannot fail.
 void note_outstanding(crl_context& context, crl_request& request) {
   std::vector<crl_request_h>& outstanding = context.outstanding;
-  context.spare_requests.reserve(context.spare_requests.size() + outstanding.size() + 1);
+  const std::size_t most = outstanding.size() + context.leaving_requests.size() + 1;
+  context.spare_requests.reserve(context.spare_requests.size() + most);
+  context.leaving_requests.reserve(most);
   request.place = outstanding.size();
   outstanding.push_back(&request);
 }
@@ -402,6 +404,11 @@ void note_outstanding(crl_context& context, crl_request& request) {
 // Where the servlet is just moving things on, whoever posts does not wait for it.
 crl_status_t post(crl_team& team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p) {
+  constexpr std::size_t kMostLeaving = 64;
+  if (team.context->leaving_requests.size() >= kMostLeaving) {
+    const Engine::Lock lock(*team.context->engine);
+    team.context->take_leaving_requests();
+  }
   const Result<crl_request*> made = unplanned_request(team, key, buffers);
   if (!made.ok()) return report(made.status());
   crl_request& request = *made.value();
@@ -446,19 +453,6 @@ Status invalid(const CallKey& key, const std::string& what) {
           "crl_" + std::string(collective_name(key.collective)) + ": " + what};
 }
 
-crl_status_t finish(crl_request_h* request_p) {
-  crl_request* const request = *request_p;
-  crl_context& context = *request->context;
-  const crl_status_t status = request->status().ok() ? CRL_OK : report(request->status());
-  context.note_error(*request);
-  context.outstanding[request->place] = context.outstanding.back();
-  context.outstanding[request->place]->place = request->place;
-  context.outstanding.pop_back();
-  context.spare_requests.push_back(request);
-  *request_p = nullptr;
-  return status;
-}
-
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p, bool blocking) {
   if (team == nullptr) [[unlikely]]
@@ -477,6 +471,7 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
     Engine& engine = *team->context->engine;
     Engine::Lock lock(engine, Engine::kToPost);
     if (lock.busy()) return post(*team, key, buffers, request_p);
+    team->context->take_leaving_requests();
     const bool served = is_served(*team, key, buffers);
     const crl_status_t status = start(*team, key, buffers, request_p, served);
     if (status == CRL_OK && served) engine.hand_over(lock);

@@ -51,6 +51,8 @@ struct crl_context : carillon::StageSource {
   std::unique_ptr<carillon::Engine> engine;
   std::unique_ptr<carillon::PlanCache> plans;
   std::vector<crl_request_h> spare_requests;
+  // Ended by the program while the servlet had the engine's lock, and perhaps still in its lists.
+  std::vector<crl_request_h> leaving_requests;
   std::vector<crl_request_h> outstanding;  // started, not yet completed by the caller
   std::uint64_t prepared = 0;              // how many calls were, with the engine's lock
   carillon::Status first_error;            // not yet told by crl_context_progress
@@ -58,6 +60,13 @@ struct crl_context : carillon::StageSource {
 
   carillon::Result<std::shared_ptr<const carillon::Plan>> plan(carillon::Run& run) override;
   carillon::Result<std::shared_ptr<const carillon::Plan>> first_plan(crl_request& request);
+  /// With the engine's lock: they are in no list any more.
+  void take_leaving_requests() {
+    if (leaving_requests.empty()) [[likely]]
+      return;
+    spare_requests.insert(spare_requests.end(), leaving_requests.begin(), leaving_requests.end());
+    leaving_requests.clear();
+  }
   /// If the request has ended with an error that crl_context_progress has not told yet.
   void note_error(crl_request& request);
   ~crl_context() override;

@@ -148,6 +148,54 @@ TEST_P(Servlet, AStartWaitsForNobody) {
   });
 }
 
+// Nor does the end of what is done, neither a test's nor a wait's; and what has ended is good for
+// others when the lock is there again.
+TEST_P(Servlet, AnEndWaitsForNobody) {
+  constexpr int kRanks = 2, kCalls = 6;
+  Meeting world(kRanks), meeting(kRanks);
+  expect_ranks_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    for (int round = 0; round < 3; ++round) {
+      std::vector<One> all(kCalls);
+      for (One& one : all) {
+        one.in = values_of(rank, round, kStartedCount);
+        one.out.resize(kStartedCount);
+        one.expected = sums_of(kRanks, round, kStartedCount);
+        expect_ok(crl_iallreduce(team, one.in.data(), one.out.data(), kStartedCount, CRL_INT64,
+                                 CRL_SUM, &one.request));
+      }
+      for (const One& one : all) {
+        const Stopwatch watch;
+        while (!one.request->done() && watch.seconds() < kPatienceS) sched_yield();
+        ASSERT_TRUE(one.request->done()) << "the servlet does not end it";
+      }
+      std::atomic<bool> locked = false, ended = false;
+      std::thread holder([&] {
+        Engine::Lock lock(*context->engine);
+        lock.share();
+        locked = true;
+        const Stopwatch watch;
+        while (!ended && watch.seconds() < kPatienceS) sched_yield();
+        EXPECT_TRUE(ended.load()) << "an end waits for the lock";
+      });
+      while (!locked) sched_yield();
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        crl_request_h* const request = &all[i].request;
+        expect_ok(i % 2 == 0 ? crl_request_test(request) : crl_request_wait(request));
+        EXPECT_EQ(*request, nullptr);
+        EXPECT_EQ(all[i].out, all[i].expected) << "round " << round;
+      }
+      ended = true;
+      holder.join();
+    }
+    EXPECT_LE(context->spare_requests.size() + context->leaving_requests.size(), kCalls);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
 // The control: rank 0's private memory is nobody's to write but its own thread's.
 TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
   constexpr int kRanks = 2;
