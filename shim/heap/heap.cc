@@ -38,7 +38,10 @@ constexpr int kHighDescriptor = 768;
 struct Heap {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
-  int fd = -1;
+  int fd = -1;          // of its file, unless the program has closed it
+  bool shared = false;  // the memory is the file's; a child's is its own
+  dev_t device = 0;
+  ino_t inode = 0;
   Pages* pages = nullptr;
   int copied[2] = {-1, -1};  // closed by the child when it has its copy
 };
@@ -79,7 +82,7 @@ std::size_t wanted_bytes() {
 
 void before_fork() {
   pthread_mutex_lock(&g_mutex);
-  if (g_heap.fd >= 0 && pipe2(g_heap.copied, O_CLOEXEC) != 0) {
+  if (g_heap.shared && pipe2(g_heap.copied, O_CLOEXEC) != 0) {
     say("a child of fork will share its parent's blocks",
         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
@@ -98,16 +101,36 @@ void in_parent() {
   pthread_mutex_unlock(&g_mutex);
 }
 
-// What is in pages of the heap's beginning goes there, into memory of this process alone.
-bool copy_used(std::byte* to, std::size_t used) {
+// Programs close descriptors that they do not know; another file may have the number then.
+bool has_file() {
+  struct stat info = {};
+  return g_heap.fd >= 0 && fstat(g_heap.fd, &info) == 0 && info.st_dev == g_heap.device &&
+         info.st_ino == g_heap.inode;
+}
+
+// What was written to the heap's first bytes goes there. False: that cannot be seen.
+bool copy_written(std::byte* to, std::size_t used) {
   for (off_t begin = 0, end = 0; begin < static_cast<off_t>(used); begin = end) {
     begin = lseek(g_heap.fd, begin, SEEK_DATA);
-    if (begin < 0 || begin >= static_cast<off_t>(used)) break;
+    if (begin < 0) return errno == ENXIO;  // there is no more
+    if (begin >= static_cast<off_t>(used)) break;
     end = std::min(lseek(g_heap.fd, begin, SEEK_HOLE), static_cast<off_t>(used));
     if (end <= begin) return false;
     std::memcpy(to + begin, g_heap.base + begin, static_cast<std::size_t>(end - begin));
   }
   return true;
+}
+
+// The same without the file: all of all blocks, but what is zero, as new pages are.
+void copy_blocks(std::byte* to) {
+  g_heap.pages->each_used([&](std::uint32_t first, std::uint32_t count) {
+    static constexpr std::byte kZeros[kPageBytes] = {};
+    for (std::size_t page = first; page < std::size_t{first} + count; ++page) {
+      const std::byte* const from = g_heap.base + page * kPageBytes;
+      if (std::memcmp(from, kZeros, kPageBytes) == 0) continue;
+      std::memcpy(to + page * kPageBytes, from, kPageBytes);
+    }
+  });
 }
 
 // The pages that hold anything, at the same addresses, in memory of this process alone, and the
@@ -116,25 +139,29 @@ bool copy_used(std::byte* to, std::size_t used) {
 bool make_private() {
   constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
+  const bool by_file = has_file();
   if (used < g_heap.bytes && mmap(g_heap.base + used, g_heap.bytes - used, PROT_READ | PROT_WRITE,
                                   kPrivate | MAP_FIXED, -1, 0) == MAP_FAILED) {
     return false;
   }
   if (used == 0) return true;
   void* const copy = mmap(nullptr, used, PROT_READ | PROT_WRITE, kPrivate, -1, 0);
-  if (copy == MAP_FAILED || !copy_used(static_cast<std::byte*>(copy), used)) return false;
+  if (copy == MAP_FAILED) return false;
+  auto* const bytes = static_cast<std::byte*>(copy);
+  if (!by_file || !copy_written(bytes, used)) copy_blocks(bytes);
   // Not by mremap: UCX puts a function of its own in its place, which forgets the address.
   return syscall(SYS_mremap, copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, g_heap.base) != -1;
 }
 
 void in_child() {
-  if (g_heap.fd >= 0) {
+  if (g_heap.shared) {
     if (!make_private()) {
       say("no memory for a child's copy", std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
       _exit(127);
     }
-    close(g_heap.fd);
+    if (has_file()) close(g_heap.fd);
     g_heap.fd = -1;
+    g_heap.shared = false;
   }
   for (int& end : g_heap.copied) {
     if (end >= 0) close(end);
@@ -172,7 +199,8 @@ bool open_heap() {
   if (high >= 0) close(low);
   void* base = MAP_FAILED;
   void* notes = MAP_FAILED;
-  if (fd >= 0 && size_file(fd, bytes) == 0) {
+  struct stat info = {};
+  if (fd >= 0 && size_file(fd, bytes) == 0 && fstat(fd, &info) == 0) {
     base = map_aligned(fd, bytes);
     notes = mmap(nullptr, pages * sizeof(Note), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -188,6 +216,9 @@ bool open_heap() {
   g_heap.base = static_cast<std::byte*>(base);
   g_heap.bytes = bytes;
   g_heap.fd = fd;
+  g_heap.shared = true;
+  g_heap.device = info.st_dev;
+  g_heap.inode = info.st_ino;
   g_heap.pages = new (g_pages) Pages(static_cast<Note*>(notes), static_cast<std::uint32_t>(pages));
   g_begin.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_relaxed);
   g_end.store(reinterpret_cast<std::uintptr_t>(base) + bytes, std::memory_order_relaxed);
@@ -262,7 +293,7 @@ bool trim() {
   const Lock lock;
   bool any = false;
   if (g_heap.pages == nullptr) return false;
-  const int advice = g_heap.fd >= 0 ? MADV_REMOVE : MADV_DONTNEED;
+  const int advice = g_heap.shared ? MADV_REMOVE : MADV_DONTNEED;
   g_heap.pages->each_free([&](std::uint32_t first, std::uint32_t count) {
     any = madvise(g_heap.base + std::size_t{first} * kPageBytes, std::size_t{count} * kPageBytes,
                   advice) == 0 ||
@@ -278,7 +309,7 @@ extern "C" __attribute__((visibility("default"))) int carillon_heap_region(void*
                                                                            int* fd) {
   using namespace carillon::heap;
   const Lock lock;
-  if (!open_heap() || g_heap.fd < 0) return -1;
+  if (!open_heap() || !g_heap.shared || !has_file()) return -1;
   *base = g_heap.base;
   *bytes = g_heap.bytes;
   *fd = g_heap.fd;

@@ -51,6 +51,14 @@ class Pages {
     }
   }
 
+  /// The same for each used run.
+  template <typename Visit>
+  void each_used(Visit visit) const {
+    for (std::uint32_t at = 0; at < untouched_; at += notes_[at].pages) {
+      if (notes_[at].used != 0) visit(at, notes_[at].pages);
+    }
+  }
+
  private:
   void mark(std::uint32_t first, std::uint32_t count, bool used);
   void unmark(std::uint32_t first);

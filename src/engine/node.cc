@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <bitset>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
@@ -44,6 +46,7 @@ struct Introduction {
   std::uint64_t host = 0;           // equal where memory can be shared
   std::uint64_t exchange_name = 0;  // 0: cannot listen
   std::uint64_t heap_bytes = 0;     // of the process's own that others may map
+  std::uint64_t room_bytes = 0;     // of address space that it may still take
   std::array<std::uint64_t, kMaxCores / 64> cores = {};
 };
 
@@ -58,6 +61,16 @@ std::uint64_t host_id() {
   if (stat("/proc/self/ns/net", &network) == 0) text += " " + std::to_string(network.st_ino);
   text += " " + std::to_string(geteuid());
   return std::hash<std::string>()(text);
+}
+
+// What `ulimit -v` leaves.
+std::uint64_t address_room() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const std::uint64_t used = pages * shm::kPageBytes;
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 std::uint64_t random_number() {
@@ -173,6 +186,26 @@ void note_domains(NodePlace& place) {
   place.has_domains = known.size() > 1;
 }
 
+// How long the longest of the node's heaps is, if each of its processes has room for all of them.
+std::uint64_t heap_room(std::span<const Introduction> all, std::uint64_t host, int ranks,
+                        const shm::SegmentSizes& sizes) {
+  std::uint64_t longest = 0, room = UINT64_MAX;
+  for (const Introduction& other : all) {
+    if (other.host != host) continue;
+    longest = std::max(longest, other.heap_bytes);
+    room = std::min(room, other.room_bytes);
+  }
+  constexpr std::uint64_t kRest = UINT64_C(256) << 20;  // for what the programs take later
+  const std::uint64_t part = sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes +
+                             sizes.heap_bytes + longest + shm::kHugePageBytes;
+  if (longest == 0 || room >= static_cast<std::uint64_t>(ranks) * part + kRest) return longest;
+  log(LogLevel::kInfo,
+      "the processes' heaps are not read by the others: they take more address space than ulimit "
+      "-v "
+      "leaves; a smaller CARILLON_SHARED_HEAP_MIB may fit");
+  return 0;
+}
+
 // Who asked for messages to be lent is told that they are not. One line for the node: mostly all of
 // its ranks, or none, can read the others.
 void tell_reading(const Status& reads, const Config& settings, shm::Segment& segment) {
@@ -210,6 +243,14 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
   return place.segment->enter(place.rank);
 }
 
+// Without it, what is in the heap is copied as other memory is.
+void offer_heap(const shm::ProcessHeap& heap, const shm::SegmentSizes& sizes, NodePlace& place) {
+  if (heap.bytes == 0 || sizes.program_bytes == 0) return;
+  if (Status status = place.segment->offer_heap(place.rank, heap); !status.ok()) {
+    log(LogLevel::kWarning, status.to_string() + "; others do not read what is in it");
+  }
+}
+
 }  // namespace
 
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
@@ -224,6 +265,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
       .machine = std::hash<std::string>()(settings.machine.empty() ? boot_id() : settings.machine),
       .host = host_id() + static_cast<std::uint64_t>(pretended.value()),
       .heap_bytes = heap.bytes,
+      .room_bytes = address_room(),
       .cores = own_cores()};
   if (listener.ok()) mine.exchange_name = listener.value().name();
   auto met = exchange(oob, mine, timeout_s);
@@ -233,16 +275,12 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   NodePlace place = find_place(all, oob.rank);
   shm::SegmentSizes own_sizes = sizes;
   if (place.oversubscribed) own_sizes.pool_bytes = sizes.crowded_pool_bytes;
-  for (const Introduction& other : all) {
-    if (other.host == mine.host) {
-      own_sizes.program_bytes = std::max(own_sizes.program_bytes, other.heap_bytes);
-    }
-  }
+  own_sizes.program_bytes = heap_room(all, mine.host, place.size, own_sizes);
   Status opened = listener.ok() ? find_mute(all, mine.host) : listener.status();
   if (opened.ok()) {
     const std::uint64_t leader = leader_of(all, mine.host).exchange_name;
     opened = open_segment(listener.value(), leader, timeout_s, own_sizes, place);
-    if (opened.ok() && heap.bytes > 0) opened = place.segment->offer_heap(place.rank, heap);
+    if (opened.ok()) offer_heap(heap, own_sizes, place);
     if (!opened.ok()) listener = opened;  // closed: whoever still asks need not wait
     if (opened.ok() && place.rank == 0) {
       tell_domains(all, mine.host, settings.domain_ranks, *place.segment);

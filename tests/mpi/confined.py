@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""confined.py one-core|small-shm|small-files COMMAND...: runs a job with less than a machine usually gives."""
+"""confined.py one-core|small-shm|small-files|little-space COMMAND...: runs a job with less than a machine usually gives."""
 import os
 import resource
 import subprocess
@@ -9,6 +9,7 @@ import sys
 SKIPPED = 77
 SHM_MIB = 64
 FILE_BYTES = 32 << 30
+SPACE_BYTES = 100 << 30  # one shared heap of the default length, and not two
 # Run in a mount namespace of its own, whose /dev/shm nobody else sees.
 MOUNT = (f"mount --make-rprivate / && mount -t tmpfs -o size={SHM_MIB}m none /dev/shm && "
          'exec "$0" "$@"')
@@ -39,6 +40,8 @@ def main(how, command):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     elif how == "small-files":  # ulimit -f
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    elif how == "little-space":  # ulimit -v
+        resource.setrlimit(resource.RLIMIT_AS, (SPACE_BYTES, SPACE_BYTES))
     elif how == "small-shm":
         command = own_file_system() + command
     else:

@@ -2,9 +2,11 @@
 //
 // A program whose large blocks are in the shared heap: they behave as blocks do, children of fork
 // have copies of their own, and collectives read them where they are. With `full` as its argument,
-// the heap has 1 MiB, too little for all of that, with `none` there is no heap: which changes
-// nothing but who copies what.
+// the heap has 1 MiB, too little for all of that, with `none` there is no heap, with `private` or
+// `closed` the others cannot read it, because there is no room for it or because the program has
+// closed its file: which changes nothing but who copies what.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -28,18 +30,39 @@ namespace {
 
 constexpr std::size_t kLarge = 1 << 20;
 
-bool g_full = false;  // or none
+bool g_full = false;  // or none, or not read by others
+bool g_private = false;
 std::size_t g_heap_bytes = SIZE_MAX;
 
-bool in_heap(const void* memory) {
+// Where the heap is; its descriptor, or -1: nobody else can have it.
+int region_of_heap(const char** first, std::size_t* bytes) {
   using Region = int (*)(void** base, std::size_t* bytes, int* fd);
   const auto region = reinterpret_cast<Region>(dlsym(RTLD_DEFAULT, "carillon_heap_region"));
   void* base = nullptr;
-  std::size_t bytes = 0;
   int fd = -1;
-  if (region == nullptr || region(&base, &bytes, &fd) != 0) return false;
-  const auto* const first = static_cast<const char*>(base);
-  return memory >= first && memory < first + bytes;
+  if (region == nullptr || region(&base, bytes, &fd) != 0) return -1;
+  *first = static_cast<const char*>(base);
+  return fd;
+}
+
+bool in_heap(const void* memory) {
+  const char* first = nullptr;
+  std::size_t bytes = 0;
+  return region_of_heap(&first, &bytes) >= 0 && memory >= first && memory < first + bytes;
+}
+
+// As programs do that close what they may have inherited; a file of theirs takes the number, which
+// is returned.
+int close_heap_file() {
+  const char* first = nullptr;
+  std::size_t bytes = 0;
+  const int fd = region_of_heap(&first, &bytes);
+  check(fd >= 0, "the heap's file");
+  const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  check(dup2(other, fd) == fd, "dup2");
+  close(other);
+  check(region_of_heap(&first, &bytes) < 0, "no heap for others without its file");
+  return fd;
 }
 
 // Of a heap that has too little room, only what is longer than all of it is surely elsewhere.
@@ -193,6 +216,29 @@ void test_fork_within_limits() {
   std::free(block);
 }
 
+// A child's copy does not need the heap's file, and leaves the program's in peace.
+void test_fork_without_file() {
+  auto* const block = static_cast<unsigned char*>(std::malloc(kLarge));
+  auto* const sparse = static_cast<unsigned char*>(std::calloc(kLarge, 1));
+  fill(block, kLarge, 8);
+  sparse[kLarge / 2] = 9;
+  const int fd = close_heap_file();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!holds(block, kLarge, 8)) _exit(1);
+    for (std::size_t i = 0; i < kLarge; ++i) {
+      if (sparse[i] != (i == kLarge / 2 ? 9 : 0)) _exit(2);
+    }
+    _exit(fcntl(fd, F_GETFD) < 0 ? 3 : 0);
+  }
+  int state = 0;
+  waitpid(child, &state, 0);
+  check(WIFEXITED(state) && WEXITSTATUS(state) == 0,
+        "child of a process without the heap's file: " + std::to_string(state));
+  std::free(block);
+  std::free(sparse);
+}
+
 struct NodeBytes {
   unsigned long long in_place = 0, copied = 0;
 };
@@ -226,7 +272,8 @@ void test_collectives() {
     check(holds(all + static_cast<std::size_t>(from) * kLarge, kLarge, 20 + from), "allgather");
   }
   if (size > 1 && !g_full) check(node_bytes().in_place > 0, "bytes read where they stood");
-  if (g_heap_bytes == 0) check(node_bytes().in_place == 0, "bytes read where they stood");
+  if (g_heap_bytes == 0 || g_private)
+    check(node_bytes().in_place == 0, "bytes read where they stood");
   std::free(all);
   std::free(block);
   // What is freed may be something else at once.
@@ -288,9 +335,14 @@ void test_alltoallv() {
 int main(int argc, char** argv) {
   using namespace mpi_test;
   const std::string heap = argc > 1 ? argv[1] : "";
-  g_full = heap == "full" || heap == "none";
-  if (g_full) g_heap_bytes = heap == "none" ? 0 : 1 << 20;
+  g_private = heap == "private" || heap == "closed";
+  g_full = g_private || heap == "full" || heap == "none";
+  if (heap == "none") g_heap_bytes = 0;
+  if (heap == "full") g_heap_bytes = 1 << 20;
+  void* const first = std::malloc(kLarge);
+  if (heap == "closed") close_heap_file();
   begin(argc, argv);
+  std::free(first);
   test_blocks();
   test_realloc();
   test_fork();
@@ -301,5 +353,7 @@ int main(int argc, char** argv) {
   malloc_trim(0);
   test_collectives();
   test_alltoallv();
+  if (!g_full) test_fork_without_file();
+  if (world_size() > 1) check(taken("bcast") > 0 && left("bcast") == 0, "the node is served");
   return end();
 }

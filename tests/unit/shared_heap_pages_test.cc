@@ -5,6 +5,7 @@
 
 #include <map>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "pages.h"
@@ -94,6 +95,25 @@ TEST_F(PagesTest, KnowsWhatWasNeverUsed) {
   std::uint32_t free = 0;
   pages_.each_free([&](std::uint32_t, std::uint32_t count) { free += count; });
   EXPECT_EQ(free, 6U);
+}
+
+TEST_F(PagesTest, TellsWhatIsUsed) {
+  using Runs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  const auto used = [&] {
+    Runs runs;
+    pages_.each_used([&](std::uint32_t at, std::uint32_t count) { runs.emplace_back(at, count); });
+    return runs;
+  };
+  EXPECT_EQ(used(), Runs());
+  for (const std::uint32_t count : {3U, 1U, 7U, 2U}) pages_.allocate(count, 1);
+  EXPECT_EQ(used(), (Runs{{0, 3}, {3, 1}, {4, 7}, {11, 2}}));
+  pages_.release(3);
+  EXPECT_EQ(used(), (Runs{{0, 3}, {4, 7}, {11, 2}}));
+  pages_.release(0);
+  pages_.release(11);
+  EXPECT_EQ(used(), (Runs{{4, 7}}));
+  EXPECT_TRUE(pages_.resize(4, 5));
+  EXPECT_EQ(used(), (Runs{{4, 5}}));
 }
 
 TEST_F(PagesTest, RefusesWhatDoesNotFit) {
