@@ -219,7 +219,7 @@ crl_request& bind_run(crl_team& team, PreparedCall& call, const Buffers& buffers
   const bool keeps = plan.scratch_bytes <= kKeptScratchBytes && plan.learned.length == 0 &&
                      buffers.tables == nullptr;
   if (keeps) call.run.emplace();
-  crl_request& run = keeps ? *call.run : team.blocking;
+  crl_request& run = keeps ? *call.run : team.blocking_run();
   run.prepare(*team.team, bind(call, buffers));
   run.set_plan(call.planned.plan);
   return run;
@@ -242,7 +242,7 @@ bool asks_surveys(crl_team& team, const CallKey& key) {
 crl_status_t run_surveyed(crl_team& team, const CallKey& key, const Buffers& buffers) {
   PreparedCall resolved;
   if (Status status = resolve(team, key, resolved); !status.ok()) return report(status);
-  crl_request& run = team.blocking;
+  crl_request& run = team.blocking_run();
   run.restart(key, resolved.shared);
   run.watch = team.watch;
   run.prepare(*team.team, bind(resolved, buffers));
@@ -401,6 +401,17 @@ void note_outstanding(crl_context& context, crl_request& request) {
   outstanding.push_back(&request);
 }
 
+// One that cannot be started is not outstanding.
+void start_noted(crl_context& context, crl_request& request) {
+  try {
+    context.engine->start(request);
+  } catch (...) {
+    context.outstanding.pop_back();
+    context.spare_requests.push_back(&request);
+    throw;
+  }
+}
+
 // Where the servlet is just moving things on, whoever posts does not wait for it.
 crl_status_t post(crl_team& team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p) {
@@ -416,7 +427,7 @@ crl_status_t post(crl_team& team, const CallKey& key, const Buffers& buffers,
   Engine& engine = *team.context->engine;
   if (!engine.post(request)) {
     Engine::Lock lock(engine);
-    engine.start(request);
+    start_noted(*team.context, request);
     engine.hand_over(lock);
   }
   *request_p = &request;
@@ -435,13 +446,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   if (!made.ok()) return report(made.status());
   crl_request* const request = made.value();
   note_outstanding(*team.context, *request);
-  try {
-    engine.start(*request);
-  } catch (...) {
-    team.context->outstanding.pop_back();
-    team.context->spare_requests.push_back(request);
-    throw;
-  }
+  start_noted(*team.context, *request);
   if (request->algorithm != nullptr) team.last_algorithm = request->algorithm;
   if (!served || !ready || request->needs_caller()) engine.progress();
   *request_p = request;

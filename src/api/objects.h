@@ -134,8 +134,14 @@ struct crl_team {
   std::array<std::unique_ptr<Places>, carillon::kCollectives> prepared;
   std::vector<std::int64_t> tables;             // of one call at a time
   std::shared_ptr<carillon::TableWatch> watch;  // from the first alltoallv on
-  crl_request blocking;  // blocking calls of larger plans run in here, one at a time
+  std::unique_ptr<crl_request> blocking;        // of blocking calls of larger plans, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
+
+  /// Made on first use: programs may have thousands of teams.
+  crl_request& blocking_run() {
+    if (blocking == nullptr) blocking = std::make_unique<crl_request>();
+    return *blocking;
+  }
 };
 
 namespace carillon {

@@ -78,11 +78,11 @@ class Engine {
     if (!own || !segment_->heap_is_mapped(node_rank_)) return windows_.reference_to(memory, bytes);
     return segment_->program_heap(node_rank_) + static_cast<std::uint64_t>(memory - own_heap_.base);
   }
-  /// And where this one reads them, as told by another. Null: they are not there any more.
+  /// And where this one reads them, as told by another. Null: they are not there, or not any more.
   [[nodiscard]] const std::byte* at_shared_offset(std::uint64_t offset, std::uint64_t bytes) const {
     if (Windows::is_reference(offset)) [[unlikely]]
       return windows_.find(offset, bytes);
-    return segment_->base() + offset;
+    return segment_->holds(offset, bytes) ? segment_->base() + offset : nullptr;
   }
   /// What messages within the node came to.
   [[nodiscard]] crl_traffic_t& traffic() { return traffic_; }

@@ -463,7 +463,7 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
                                     ? reinterpret_cast<const std::byte*>(ref.offset)
                                     : team_->engine().at_shared_offset(ref.offset, ref.length);
   if (data == nullptr) [[unlikely]] {
-    fail_window(channel.peer);
+    fail_place(channel.peer, ref);
     return false;
   }
   *received = {data, static_cast<std::int64_t>(ref.length)};

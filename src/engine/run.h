@@ -287,7 +287,7 @@ class Run {
   void fail_given_up(int rank);
   void fail_freed(int rank);
   void fail_other_messages(int rank);
-  void fail_window(int rank);
+  void fail_place(int rank, const shm::ChunkRef& ref);
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
   bool release(std::uint16_t use, std::uint64_t number);

@@ -47,13 +47,19 @@ void Run::fail_freed(int rank) {
                   "; was a buffer freed or unmapped before the request was complete?"));
 }
 
-void Run::fail_window(int rank) {
-  fail(Status(Code::kInvalidArgument,
-              "rank " + std::to_string(rank) + " of a team of " + std::to_string(team_->size()) +
-                  " has data for its " + std::string(collective_name()) + " (its collective " +
-                  std::to_string(collective_) + " on the team) in a window that rank " +
-                  std::to_string(team_->rank()) +
-                  " has freed; complete the requests that use a window's memory before it"));
+// Of bytes that are said to be where there are none.
+void Run::fail_place(int rank, const shm::ChunkRef& ref) {
+  const std::string where = Windows::is_reference(ref.offset)
+                                ? "in a window that rank " + std::to_string(team_->rank()) +
+                                      " has freed; complete the requests that use a window's "
+                                      "memory before it"
+                                : "at byte " + std::to_string(ref.offset) +
+                                      " of the node's memory, where there are not " +
+                                      std::to_string(ref.length) + "; its process is damaged";
+  fail(Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of a team of " +
+                                          std::to_string(team_->size()) + " has data for its " +
+                                          std::string(collective_name()) + " (its collective " +
+                                          std::to_string(collective_) + " on the team) " + where));
 }
 
 void Run::fail_given_up(int rank) { fail(team_->given_up_by(rank, collective_)); }

@@ -3,12 +3,16 @@
 // Memory from crl_alloc is read where it stands: nothing may see it change, nothing may wait for
 // itself.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "api/objects.h"
 #include "support/calls.h"
 
 namespace carillon::test {
@@ -157,6 +161,28 @@ TEST(HeapMemory, OutlivesItsContext) {
     *memory = 42 + rank;
     crl_context_destroy(context);
     EXPECT_EQ(*memory, 42 + rank);
+  });
+}
+
+// What another process says of a place is looked at before it is read there.
+TEST(HeapMemory, IsNotReadWhereItIsNot) {
+  Meeting world(2);
+  expect_processes_ok(2, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    const Engine& engine = *context->engine;
+    auto* const memory = static_cast<std::byte*>(crl_alloc(context, 5000));
+    ASSERT_NE(memory, nullptr);
+    const std::optional<std::uint64_t> offset = engine.shared_offset(memory, 5000);
+    ASSERT_TRUE(offset.has_value());
+    EXPECT_EQ(engine.at_shared_offset(*offset, 5000), memory);
+    const auto end = static_cast<std::uint64_t>(lseek(engine.segment().fd(), 0, SEEK_END));
+    EXPECT_NE(engine.at_shared_offset(end - 8, 8), nullptr);
+    EXPECT_EQ(engine.at_shared_offset(end - 8, 9), nullptr);
+    EXPECT_EQ(engine.at_shared_offset(end + 1, 0), nullptr);
+    EXPECT_EQ(engine.at_shared_offset(8, UINT64_MAX - 4), nullptr);
+    EXPECT_EQ(engine.at_shared_offset(end << 8, 1), nullptr);
+    crl_free(context, memory);
+    crl_context_destroy(context);
   });
 }
 

@@ -18,11 +18,6 @@ std::vector<std::size_t> places_on_node(const std::vector<Member>& members) {
   return places;
 }
 
-// As if the messages before number 0 had been written and released.
-void start_lines(LineUse (&uses)[kWindow]) {
-  for (std::uint64_t line = 0; line < kWindow; ++line) uses[line].number = line - kWindow;
-}
-
 }  // namespace
 
 void Endpoint::open_area(Segment& segment, std::uint64_t offset, std::uint64_t generation) {
@@ -52,7 +47,6 @@ Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int ran
     peer.node_rank = members[i].node_rank;
     peer.generation = members[i].generation;
     peer.in_domain = members[i].in_domain;
-    start_lines(peer.out_used);
     if (peer.node_rank < 0) continue;
     peer.out_lines = reinterpret_cast<Line*>(at(i, layout.pair_lines(me)));
     peer.in_lines = reinterpret_cast<const Line*>(at(own, layout.pair_lines(places[i])));
@@ -68,7 +62,6 @@ Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int ran
   }
   for (const Audience audience : audiences) {
     shared_[audience].lines = reinterpret_cast<Line*>(at(own, layout.shared_lines(audience)));
-    start_lines(shared_[audience].used);
   }
 }
 

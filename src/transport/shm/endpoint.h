@@ -37,10 +37,29 @@ struct Member {
   bool in_domain = true;  ///< in the NUMA domain of this rank, if on this node
 };
 
-/// What was last written to a line.
-struct LineUse {
-  std::uint64_t number = 0;
-  std::uint64_t collective = 0;
+/// What was last written to each line of a channel: numbers' lower halves tell apart all that may
+/// be meant, and peers are many.
+class LineUses {
+ public:
+  /// As if the messages before number 0 had been written and released.
+  LineUses() {
+    for (std::uint32_t line = 0; line < kWindow; ++line) numbers_[line] = line - kWindow;
+  }
+  [[nodiscard]] bool last_is(std::uint64_t number) const {
+    return numbers_[number % kWindow] == static_cast<std::uint32_t>(number);
+  }
+  /// The collective that wrote the message in its line.
+  [[nodiscard]] std::uint64_t collective(std::uint64_t number) const {
+    return collectives_[number % kWindow];
+  }
+  void set(std::uint64_t number, std::uint64_t collective) {
+    numbers_[number % kWindow] = static_cast<std::uint32_t>(number);
+    collectives_[number % kWindow] = collective;
+  }
+
+ private:
+  std::uint32_t numbers_[kWindow];
+  std::uint64_t collectives_[kWindow] = {};
 };
 
 /// A value for each Audience.
@@ -60,7 +79,7 @@ struct Peer {
   const Line* in_lines = nullptr;  ///< the peer's to this rank; in this rank's area
   PerAudience<const Line*> shared_lines;  ///< the peer's messages to several
   std::uint64_t known_done = 0;           ///< collectives of the team it is known to have completed
-  LineUse out_used[kWindow] = {};         ///< of each out line
+  LineUses out_used;                      ///< of the out lines
   std::uint64_t out_next = 0;             ///< numbers for collectives yet to start
   std::uint64_t in_next = 0;
   PerAudience<std::uint64_t> shared_in_next;
@@ -129,22 +148,23 @@ class Endpoint {
 
   /// May the line of message `number` be written? The collective that then writes it says so.
   bool pair_line_free(Peer& to, std::uint64_t number) {
-    const LineUse& last = to.out_used[number % kWindow];
-    return last.number == number - kWindow &&
-           (last.collective <= to.known_done || pair_released(to, last.number, last.collective));
+    const std::uint64_t last = number - kWindow;
+    const std::uint64_t collective = to.out_used.collective(last);
+    return to.out_used.last_is(last) &&
+           (collective <= to.known_done || pair_released(to, last, collective));
   }
   static void use_pair_line(Peer& to, std::uint64_t number, std::uint64_t collective) {
-    to.out_used[number % kWindow] = {number, collective};
+    to.out_used.set(number, collective);
   }
   bool shared_line_free(Audience audience, std::uint64_t number) {
     const Shared& shared = shared_[audience];
-    const LineUse& last = shared.used[number % kWindow];
-    return last.number == number - kWindow &&
-           (last.collective <= shared.known_done ||
-            shared_released(audience, last.number, last.collective));
+    const std::uint64_t last = number - kWindow;
+    const std::uint64_t collective = shared.used.collective(last);
+    return shared.used.last_is(last) &&
+           (collective <= shared.known_done || shared_released(audience, last, collective));
   }
   void use_shared_line(Audience audience, std::uint64_t number, std::uint64_t collective) {
-    shared_[audience].used[number % kWindow] = {number, collective};
+    shared_[audience].used.set(number, collective);
   }
 
   /// Has the peer released this pair message of that collective?
@@ -180,7 +200,7 @@ class Endpoint {
   struct Shared {
     Line* lines = nullptr;
     std::uint64_t next = 0;  // numbers for collectives yet to start
-    LineUse used[kWindow] = {};
+    LineUses used;
     std::uint64_t known_done = 0;  // the least of the readers' known_done
   };
 

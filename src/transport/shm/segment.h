@@ -48,6 +48,10 @@ class Segment {
   [[nodiscard]] std::uint64_t id() const { return header().id; }
   [[nodiscard]] int ranks() const { return static_cast<int>(header().ranks); }
   [[nodiscard]] std::byte* base() const { return base_; }
+  /// Are so many bytes there? For what others say.
+  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t bytes) const {
+    return offset <= bytes_ && bytes <= bytes_ - offset;
+  }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] bool contains(const std::byte* memory) const {
     return memory >= base_ && memory < base_ + bytes_;
