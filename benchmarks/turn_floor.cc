@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What it costs that the work of two processes, which one core does in turn, is done by a thread in
-// each of them (docs/servlet.md) and not by one thread for both: the time of a turn in which so many
-// bytes are copied, us, medians.
+// each of them (docs/servlet.md) and not by one thread for both: the time of a turn in which so
+// many bytes are copied, us, medians.
 //   one thread: it does the turns of both
 //   threads: two of one process, each waking the other
 //   processes: the same two in two processes

@@ -179,8 +179,10 @@ class Engine {
       take(engine_.servlet_ != nullptr && !engine_.threaded_);
     }
     [[nodiscard]] bool busy() const { return busy_; }
-    ~Lock() {
-      if (!held_) return;
+    ~Lock() { release(); }
+    /// Before its end.
+    void release() {
+      if (!std::exchange(held_, false)) return;
       if (!engine_.threaded_ && engine_.active_.empty()) engine_.locks_ = false;
       engine_.mutex_.unlock();
     }
@@ -223,7 +225,7 @@ class Engine {
   [[nodiscard]] bool has_servlet() const { return servlet_ != nullptr; }
   /// If so: it moves all non-blocking calls on from their beginning, not some (api/served.h).
   [[nodiscard]] bool serves_all() const { return settings_.servlet == "on"; }
-  /// What has been started is the servlet's.
+  /// What has been started is the servlet's. Releases the lock.
   void hand_over(Lock& lock);
   /// Without the Lock, which the servlet had a moment ago: starts the run, whose plan is found when
   /// it begins, as soon as somebody has it. False: that cannot be.

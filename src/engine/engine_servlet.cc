@@ -69,7 +69,9 @@ void Engine::start_all_posted() {
 void Engine::hand_over(Lock& lock) {
   lock.share();
   if (waiting_ > 0) progress();  // who waits may be asleep, and the servlet stands aside for it
-  servlet_->wake();
+  const bool naps = servlet_->wakes_from_nap();
+  lock.release();  // which it would wait for at once
+  servlet_->wake(naps);
 }
 
 Engine::Waiting::Waiting(Engine& engine) : engine_(engine) {

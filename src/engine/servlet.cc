@@ -123,9 +123,8 @@ Servlet::~Servlet() {
   thread_.join();
 }
 
-void Servlet::wake() {
-  // Once: to run, it may have to wait for a core.
-  if (std::exchange(napping_, false)) {
+void Servlet::wake(bool from_nap) {
+  if (from_nap) {
     wake_from_nap();
   } else {
     work_.notify_one();
@@ -140,7 +139,8 @@ void Servlet::wake_from_nap() {
 // either after that was there, or before it said that it sleeps.
 void Servlet::wake_for_posted() {
   if (idle_.load(std::memory_order_seq_cst)) {  // partner: run()
-    const std::lock_guard lock(engine_.mutex_);
+    // It waits by now; notified with the lock held, it would wait for that.
+    { const std::lock_guard lock(engine_.mutex_); }
     work_.notify_one();
   } else if (engine_.segment().header().sleepers.load(std::memory_order_seq_cst) != 0) {
     wake_from_nap();  // partner: Sleep::Sleep

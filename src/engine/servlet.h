@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/status.h"
 #include "engine/nap_length.h"
@@ -50,7 +51,11 @@ class Servlet {
   Servlet& operator=(const Servlet&) = delete;
 
   /// There may be something to do. With the engine's mutex held.
-  void wake();
+  void wake() { wake(wakes_from_nap()); }
+  /// In two steps: with the mutex, how it is to be woken; once, for to run it may have to wait for
+  /// a core. And then without.
+  bool wakes_from_nap() { return std::exchange(napping_, false); }
+  void wake(bool from_nap);
   /// So after a post, without the mutex.
   void wake_for_posted();
 
