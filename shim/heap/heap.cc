@@ -21,9 +21,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "base/file_size.h"
 #include "pages.h"
+#include "pins.h"
 
 namespace carillon::heap {
 namespace {
@@ -49,6 +51,8 @@ struct Heap {
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
 Heap g_heap;
 alignas(Pages) std::byte g_pages[sizeof(Pages)];
+constinit Pins g_pins;
+constinit std::atomic<void (*)(std::uint32_t)> g_say_freed = nullptr;  // relaxed: no data with it
 bool g_tried = false;
 // Set once, before the first block is handed out, by which threads come to know of it.
 std::atomic<std::uintptr_t> g_begin = 0, g_end = 0;
@@ -163,6 +167,7 @@ void in_child() {
     g_heap.fd = -1;
     g_heap.shared = false;
   }
+  g_pins.clear();
   for (int& end : g_heap.copied) {
     if (end >= 0) close(end);
     end = -1;
@@ -280,13 +285,28 @@ std::size_t usable_bytes(void* memory) {
 }
 
 void release(void* memory) {
-  const Lock lock;
-  g_heap.pages->release(page_of(memory));
+  std::optional<std::uint32_t> pinned;
+  {
+    const Lock lock;
+    const std::uint32_t page = page_of(memory);
+    const std::size_t bytes = std::size_t{g_heap.pages->size_of(page)} * kPageBytes;
+    pinned = g_pins.find(static_cast<std::byte*>(memory), bytes);
+    if (!pinned) {
+      g_heap.pages->release(page);
+    } else {
+      g_pins.keep(static_cast<std::byte*>(memory), bytes, page);
+    }
+  }
+  const auto say_freed = g_say_freed.load(std::memory_order_relaxed);
+  if (pinned && say_freed != nullptr) say_freed(*pinned);
 }
 
 bool resize(void* memory, std::size_t bytes) {
   const Lock lock;
-  return bytes <= g_heap.bytes && g_heap.pages->resize(page_of(memory), pages_for(bytes));
+  const std::uint32_t page = page_of(memory);
+  const std::size_t now = std::size_t{g_heap.pages->size_of(page)} * kPageBytes;
+  if (bytes < now && g_pins.find(static_cast<std::byte*>(memory), now)) return false;
+  return bytes <= g_heap.bytes && g_heap.pages->resize(page, pages_for(bytes));
 }
 
 bool trim() {
@@ -314,4 +334,23 @@ extern "C" __attribute__((visibility("default"))) int carillon_heap_region(void*
   *bytes = g_heap.bytes;
   *fd = g_heap.fd;
   return 0;
+}
+
+extern "C" __attribute__((visibility("default"))) int carillon_heap_pin(const void* address,
+                                                                        unsigned tag) {
+  using namespace carillon::heap;
+  if (!owns(address)) return Pins::kNone;
+  const Lock lock;
+  return g_pins.add(static_cast<const std::byte*>(address), tag);
+}
+
+extern "C" __attribute__((visibility("default"))) void carillon_heap_unpin(int number) {
+  using namespace carillon::heap;
+  const Lock lock;
+  if (const auto page = g_pins.take_out(number); page) g_heap.pages->release(*page);
+}
+
+extern "C" __attribute__((visibility("default"))) void carillon_heap_say_freed(
+    void (*say)(unsigned tag)) {
+  carillon::heap::g_say_freed.store(say, std::memory_order_relaxed);
 }

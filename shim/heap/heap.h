@@ -30,4 +30,11 @@ extern "C" {
 /// For the interposer: where the heap is, and the file behind it, that other processes may map.
 /// Nonzero: there is none. A child of fork has none.
 int carillon_heap_region(void** base, std::size_t* bytes, int* fd);
+
+/// And that a collective uses memory: the block that the address is in, if it is one of the heap's,
+/// is given to nobody else until the pin is taken out, though it be freed; then `say` is called
+/// with the pin's tag, by the thread that frees. A negative number: there is no pin.
+int carillon_heap_pin(const void* address, unsigned tag);
+void carillon_heap_unpin(int number);
+void carillon_heap_say_freed(void (*say)(unsigned tag));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "errors.h"
+#include "heap_pins.h"
 #include "host_progress.h"
 #include "observe.h"
 #include "persistent.h"
@@ -135,6 +136,7 @@ void release(Flight& flight) {
     flight.by_host = false;
     return;
   }
+  unpin_blocks(flight);
   if (flight.unpack) flight.unpack = nullptr;
   if (flight.staging) flight.staging.reset();
   if (flight.kept) flight.kept.reset();

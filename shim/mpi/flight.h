@@ -11,6 +11,7 @@
 // persistent receive from this process itself.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -67,6 +68,7 @@ struct Flight {
   HostReduction host_reduction;
   std::shared_ptr<void> kept;
   std::function<int()> unpack;
+  std::array<int, 2> pins = {-1, -1};      // of its buffers (heap_pins.h); -1: there is none
   std::shared_ptr<const Staging> staging;  // null: no buffer of its is in a device's memory
 
   // Of a persistent one (persistent.h).

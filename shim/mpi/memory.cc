@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "errors.h"
+#include "heap_pins.h"
 #include "host.h"
 #include "process.h"
 #include "world.h"
@@ -60,6 +61,7 @@ void tell_heap(crl_context_config_t* config) {
   void* base = nullptr;
   if (region != nullptr && region(&base, &config->heap_bytes, &config->heap_fd) == 0) {
     config->heap = base;
+    find_heap_pins();
   }
 }
 

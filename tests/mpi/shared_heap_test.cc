@@ -329,6 +329,62 @@ void test_alltoallv() {
   std::free(out);
 }
 
+// What the function writes to stderr.
+template <typename Function>
+std::string said(Function function) {
+  int ends[2];
+  check(pipe(ends) == 0, "pipe");
+  const int before = dup(STDERR_FILENO);
+  std::fflush(stderr);
+  dup2(ends[1], STDERR_FILENO);
+  function();
+  std::fflush(stderr);
+  dup2(before, STDERR_FILENO);
+  close(before);
+  close(ends[1]);
+  std::string text;
+  char part[512];
+  for (ssize_t got; (got = read(ends[0], part, sizeof(part))) > 0;) {
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  return text;
+}
+
+// An error of the program's, which it is told of: nobody gets the block before the call has ended.
+void test_free_in_use() {
+  constexpr int kBytes = static_cast<int>(kLarge);
+  auto* const block = static_cast<unsigned char*>(std::malloc(kLarge));
+  int go = 0;
+  if (world_rank() != 0) {
+    MPI_Recv(&go, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(block, kBytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(holds(block, kLarge, 60), "bcast of a block that was freed meanwhile");
+    std::free(block);
+    return;
+  }
+  fill(block, kLarge, 60);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(block, kBytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+  const unsigned char* const at = block;
+  const std::string text = said([&] { std::free(block); });
+  auto* const other = static_cast<unsigned char*>(std::malloc(kLarge));
+  fill(other, kLarge, 61);
+  check(other != at, "a block that a collective uses is given to another");
+  check(text.find("MPI_Ibcast") != std::string::npos && text.find("freed") != std::string::npos,
+        "who frees a block in use is told: " + text);
+  for (int to = 1; to < world_size(); ++to) MPI_Send(&go, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  std::free(other);
+  void* const first = std::malloc(kLarge);
+  void* const second = std::malloc(kLarge);
+  check(first == at || second == at, "the block is there again after the call");
+  std::free(first);
+  std::free(second);
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -353,6 +409,7 @@ int main(int argc, char** argv) {
   malloc_trim(0);
   test_collectives();
   test_alltoallv();
+  if (!g_full && world_size() > 1) test_free_in_use();
   if (!g_full) test_fork_without_file();
   if (world_size() > 1) check(taken("bcast") > 0 && left("bcast") == 0, "the node is served");
   return end();
