@@ -152,7 +152,11 @@ void say_failed(const TeamFailure& failure) {
 
 }  // namespace
 
-void hear_of_failed_teams() { g_say_team_failure.store(say_failed, std::memory_order_release); }
+void hear_of_failed_teams() {
+  std::array<void*, 1> frame = {};
+  backtrace(frame.data(), 1);  // the first one loads a library, which say_failed must not
+  g_say_team_failure.store(say_failed, std::memory_order_release);
+}
 
 void say_carillon_error(MPI_Comm comm, crl_status_t status, const char* function) {
   if (g_said.exchange(status) == status) return;
@@ -162,9 +166,12 @@ void say_carillon_error(MPI_Comm comm, crl_status_t status, const char* function
     const InsideHost guard;
     host().Comm_get_name(comm, name, &length);
   }
-  say("%s on %s, rank %d of MPI_COMM_WORLD: %s; %s", function,
-      length > 0 ? name : "a communicator without a name", process().world_rank, crl_last_error(),
-      advice_for(status));
+  const bool known = comm != g_host.comm_null;
+  say("%s%s%s, rank %d of MPI_COMM_WORLD: %s; %s", function, known ? " on " : "",
+      !known       ? ""
+      : length > 0 ? name
+                   : "a communicator without a name",
+      process().world_rank, crl_last_error(), advice_for(status));
 }
 
 int raise_carillon_error(MPI_Comm comm, crl_status_t status, const char* function) {

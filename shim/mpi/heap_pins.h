@@ -22,13 +22,24 @@ struct HeapPins {
 };
 inline constinit HeapPins g_heap_pins;
 
-/// Of the flight's call, until release().
+/// Of the flight's call, until release(): those of its buffers that mean anything on this rank.
+template <Collective kCollective>
 inline void pin_blocks(Flight& flight, const Call& call) {
   const auto pin = g_heap_pins.pin.load(std::memory_order_relaxed);
   if (pin == nullptr) [[likely]]
     return;
+  using enum Collective;
+  constexpr bool kInOfRoot = kCollective == kScatter || kCollective == kScatterv;
+  constexpr bool kOutOfRoot =
+      kCollective == kReduce || kCollective == kGather || kCollective == kGatherv;
+  const bool is_root = call.root == flight.communicator->rank;
+  const auto has_data = [](const Buffer& buffer, const Blocks& blocks) {
+    return buffer.count != 0 || blocks.counts != nullptr;
+  };
+  const bool in = (is_root || !kInOfRoot) && has_data(call.in, call.in_blocks);
+  const bool out = (is_root || !kOutOfRoot) && has_data(call.out, call.out_blocks);
   const auto tag = static_cast<unsigned>(flight.counted);
-  flight.pins = {pin(call.in.address, tag), pin(call.out.address, tag)};
+  flight.pins = {in ? pin(call.in.address, tag) : -1, out ? pin(call.out.address, tag) : -1};
 }
 
 inline void unpin_blocks(Flight& flight) {

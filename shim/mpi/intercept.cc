@@ -104,7 +104,7 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
     reason = communicator.reason;
   } else if (request != nullptr) {
     Flight* const flight = new_flight(communicator, kCounted);
-    pin_blocks(*flight, call);
+    pin_blocks<kCollective>(*flight, call);
     const Outcome outcome = run_anywhere<kCollective>(communicator, call, flight);
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       if (communicator.agreeing) flight->host_call = call_host;

@@ -31,7 +31,10 @@ crl_status_t report(const Status& status) {
 
 crl_context::~crl_context() {
   while (!teams.empty()) crl_team_destroy(teams.back());
-  take_leaving_requests();
+  if (engine != nullptr) {
+    const carillon::Engine::Lock lock(*engine);
+    take_leaving_requests();
+  }
   for (crl_request_h request : spare_requests) delete request;
 }
 

@@ -31,10 +31,10 @@ crl_status_t crl_request_test(crl_request_h* request_p) {
   return carillon::guarded([&] {
     crl_request& request = **request_p;
     carillon::Engine& engine = *request.context->engine;
-    if (request.done()) return carillon::finish_done(request_p);
+    if (request.ended_well()) return carillon::finish_done(request_p);
     const carillon::Engine::Lock lock(engine, std::try_to_lock);
     if (lock.busy()) return CRL_IN_PROGRESS;
-    engine.progress_and_watch();
+    if (!request.done()) engine.progress_and_watch();
     return request.done() ? carillon::finish(request_p) : CRL_IN_PROGRESS;
   });
 }
@@ -44,7 +44,7 @@ crl_status_t crl_request_wait(crl_request_h* request_p) {
   return carillon::guarded([&] {
     crl_request& request = **request_p;
     carillon::Engine& engine = *request.context->engine;
-    if (request.done()) return carillon::finish_done(request_p);
+    if (request.ended_well()) return carillon::finish_done(request_p);
     {
       const carillon::Engine::Lock lock(engine);
       if (engine.look(request)) [[likely]]

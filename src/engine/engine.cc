@@ -204,8 +204,8 @@ void Engine::start(Run& run) {
     team.defer(run);
     ++deferred_;
   }
-  active_.push_back(&run);
   ++turnover_;
+  if (!run.done()) active_.push_back(&run);
 }
 
 // False: the run has failed, and its team with it.

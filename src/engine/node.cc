@@ -244,8 +244,8 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
 }
 
 // Without it, what is in the heap is copied as other memory is.
-void offer_heap(const shm::ProcessHeap& heap, const shm::SegmentSizes& sizes, NodePlace& place) {
-  if (heap.bytes == 0 || sizes.program_bytes == 0) return;
+void offer_heap(const shm::ProcessHeap& heap, NodePlace& place) {
+  if (heap.bytes == 0 || place.segment->header().program_bytes == 0) return;
   if (Status status = place.segment->offer_heap(place.rank, heap); !status.ok()) {
     log(LogLevel::kWarning, status.to_string() + "; others do not read what is in it");
   }
@@ -280,7 +280,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   if (opened.ok()) {
     const std::uint64_t leader = leader_of(all, mine.host).exchange_name;
     opened = open_segment(listener.value(), leader, timeout_s, own_sizes, place);
-    if (opened.ok()) offer_heap(heap, own_sizes, place);
+    if (opened.ok()) offer_heap(heap, place);
     if (!opened.ok()) listener = opened;  // closed: whoever still asks need not wait
     if (opened.ok() && place.rank == 0) {
       tell_domains(all, mine.host, settings.domain_ranks, *place.segment);

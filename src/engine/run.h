@@ -61,11 +61,16 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  enum class State { kIdle, kDeferred, kRunning, kDone };
+  enum class State { kIdle, kDeferred, kRunning, kDone, kFailed };
 
   [[nodiscard]] State state() const { return state_.load(std::memory_order_relaxed); }
   /// Any thread. What else the run has to tell, it tells who holds the engine's lock.
   [[nodiscard]] bool done() const {
+    return state_.load(std::memory_order_acquire) >= State::kDone;  // partner: set_state
+  }
+  /// So it has ended, and nobody has anything to do with its buffers any more. Of one that has
+  /// failed that is so once the lock is there: until then its team takes them back.
+  [[nodiscard]] bool ended_well() const {
     return state_.load(std::memory_order_acquire) == State::kDone;  // partner: set_state
   }
   /// May a thread move it on that is not the caller's? Not if it calls the caller's operator.

@@ -385,6 +385,21 @@ void test_free_in_use() {
   std::free(second);
 }
 
+// What means nothing on a rank is the program's all the time.
+void test_free_of_what_is_not_used() {
+  const int rank = world_rank();
+  void* const unused = std::malloc(kLarge);
+  std::vector<int> mine(kLarge / 8, rank), sums(kLarge / 8);
+  void* const out = rank == 0 ? static_cast<void*>(sums.data()) : unused;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ireduce(mine.data(), out, static_cast<int>(mine.size()), MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD,
+              &request);
+  check(said([&] { std::free(unused); }).empty(), "who frees what is not used is told nothing");
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  const int size = world_size();
+  if (rank == 0) check(sums.front() == size * (size - 1) / 2, "reduce");
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -410,6 +425,7 @@ int main(int argc, char** argv) {
   test_collectives();
   test_alltoallv();
   if (!g_full && world_size() > 1) test_free_in_use();
+  if (!g_full) test_free_of_what_is_not_used();
   if (!g_full) test_fork_without_file();
   if (world_size() > 1) check(taken("bcast") > 0 && left("bcast") == 0, "the node is served");
   return end();

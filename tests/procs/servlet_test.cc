@@ -158,6 +158,11 @@ TEST_P(Servlet, AnEndWaitsForNobody) {
     crl_team_h team = make_team(context, meeting.oob(rank));
     expect_ok(settle(team));
     for (int round = 0; round < 3; ++round) {
+      {
+        Engine::Lock lock(*context->engine);
+        lock.share();
+        context->take_leaving_requests();
+      }
       std::vector<One> all(kCalls);
       for (One& one : all) {
         one.in = values_of(rank, round, kStartedCount);
