@@ -201,6 +201,45 @@ TEST_P(Servlet, AnEndWaitsForNobody) {
   });
 }
 
+// What has failed is told when its buffers have been taken back, which needs the lock.
+TEST(Servlet, TellsOfAFailureWhenItIsDealtWith) {
+  setenv("CARILLON_SERVLET", "on", 1);
+  Meeting world(2), meeting(2), others(2);
+  expect_processes_ok(2, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    const auto in = values_of(rank, 1, kStartedCount);
+    std::vector<std::int64_t> out(kStartedCount);
+    crl_request_h request = nullptr;
+    if (rank == 0) expect_ok(start_allreduce({team, rank, 2, in.data(), out.data()}, &request));
+    others.barrier(rank);
+    if (rank == 0) {
+      const Stopwatch watch;
+      while (!request->done() && watch.seconds() < kPatienceS) sched_yield();
+      ASSERT_TRUE(request->done()) << "nobody notices that the other rank has gone";
+      EXPECT_FALSE(request->ended_well());
+      std::atomic<bool> locked = false, asked = false;
+      std::thread holder([&] {
+        Engine::Lock lock(*context->engine);
+        lock.share();
+        locked = true;
+        const Stopwatch patience;
+        while (!asked && patience.seconds() < kPatienceS) sched_yield();
+      });
+      while (!locked) sched_yield();
+      EXPECT_EQ(crl_request_test(&request), CRL_IN_PROGRESS);
+      asked = true;
+      holder.join();
+      EXPECT_EQ(crl_request_wait(&request), CRL_ERR_PEER_DEAD) << crl_last_error();
+      EXPECT_EQ(request, nullptr);
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  unsetenv("CARILLON_SERVLET");
+}
+
 // The control: rank 0's private memory is nobody's to write but its own thread's.
 TEST(NoServlet, NothingComesToWhoHasOnlyStarted) {
   constexpr int kRanks = 2;
