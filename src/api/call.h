@@ -25,8 +25,8 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
 /// Ends a request that is done, with the engine's lock or without; without, of the program's only
 /// thread, and only if it ended well.
 crl_status_t finish(crl_request_h* request_p, bool locked = true);
-/// The same of one that ended well, of who does not have the lock: does not wait for the servlet if the program has but one
-/// thread.
+/// The same of one that ended well, of who does not have the lock: does not wait for the servlet if
+/// the program has but one thread.
 crl_status_t finish_done(crl_request_h* request_p);
 
 /// The team's members, all in the same call, join its multicast groups if there can be any.
