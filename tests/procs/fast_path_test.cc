@@ -175,12 +175,13 @@ TEST(FastPath, TheCountsCount) {
 }
 
 TEST(FastPath, HasNoSystemCallAndNoLock) {
+  if (!count_system_calls()) GTEST_SKIP() << "this kernel does not hand over system calls";
   for (const int ranks : {2, 3}) {
     Meeting world(ranks), meeting(ranks);
     expect_processes_ok(ranks, [&](int rank) {
       crl_context_h context = make_context(world, rank);
       crl_team_h team = make_team(context, meeting.oob(rank));
-      if (!count_system_calls()) GTEST_SKIP() << "this kernel does not hand over system calls";
+      ASSERT_TRUE(count_system_calls());
       std::vector<double> in(1024, rank), out(1024);
       for (const Call& call : calls_of(team, in.data(), out.data())) expect_nothing(call);
       crl_team_destroy(team);
