@@ -3,7 +3,6 @@
 // The collectives of the C API: one path for all of them. A call becomes a key and two buffers;
 // the team remembers what it resolved the key to.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <numeric>
 #include <span>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "api/call.h"
+#include "api/places.h"
 #include "api/served.h"
 #include "api/switch_operation.h"
 
@@ -19,40 +19,6 @@ namespace {
 
 constexpr std::uint64_t kMaxBytes = UINT64_C(1) << 46;
 constexpr std::int64_t kKeptScratchBytes = 512;  // per kind of call, as long as the team lives
-
-using Place = std::unique_ptr<PreparedCall>;
-
-bool holds(const Place& place, const CallKey& key, const Tables* tables) {
-  if (place == nullptr || place->key != key) return false;
-  return !emits_by_tables(key.collective) ||
-         std::equal(place->block_bytes.begin(), place->block_bytes.end(),
-                    tables->send_bytes.begin(), tables->send_bytes.end());
-}
-
-struct Found {
-  Place& place;
-  bool prepared;  // the call is in there
-};
-
-// Where the call is prepared, or is to be: in the place of the older of the two that have the same
-// hash. Two, so that two calls do not displace each other in turn.
-Found place_of(crl_team& team, const CallKey& key, const Tables* tables) {
-  // Roots in turn get places in turn; types and operators next to each other differ, too.
-  const std::uint64_t hash = (key.count * 0x9E3779B97F4A7C15ULL >> 61) +
-                             static_cast<std::uint32_t>(key.root) + std::uint64_t{3} * key.dtype +
-                             key.op + key.op_id;
-  std::unique_ptr<crl_team::Places>& made = team.prepared[static_cast<std::size_t>(key.collective)];
-  if (!made) [[unlikely]]
-    made = std::make_unique<crl_team::Places>();
-  std::array<Place, 2>& places = (*made)[hash % crl_team::kHashes];
-  Place& newer = places[0];
-  if (holds(newer, key, tables)) [[likely]]
-    return {newer, true};
-  Place& older = places[1];
-  if (holds(older, key, tables)) return {older, true};
-  std::swap(newer, older);
-  return {newer, false};
-}
 
 // What all ranks must give alike, mixed into a few bits. Types may differ where bytes do not, and
 // users' operators are known to their process only.
@@ -172,7 +138,7 @@ Binding bind(const PreparedCall& call, const Buffers& buffers) {
 }
 
 // The team is ready: fills the place for the key. Engine lock not needed.
-Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, Place& entry) {
+Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, CallPlace& entry) {
   auto fresh = std::make_unique<PreparedCall>();
   if (Status status = resolve(team, key, *fresh); !status.ok()) return status;
   Local local{.in_place = key.in_place, .tables = {}};
@@ -253,7 +219,7 @@ crl_status_t run_surveyed(crl_team& team, const CallKey& key, const Buffers& buf
 }
 
 // Its run may have memory of the network's, which is shared with the servlet.
-void forget_entry(crl_team& team, Place& entry) {
+void forget_entry(crl_team& team, CallPlace& entry) {
   const Engine::Lock lock(*team.context->engine);
   entry.reset();
 }

@@ -42,4 +42,14 @@ inline void copy_memory(void* to, const void* from, std::size_t bytes) {
   }
 }
 
+/// The same for messages. Short copies are most of the traffic of small collectives: a call would
+/// cost as much again.
+inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
+  if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else {
+    copy_memory(to, from, static_cast<std::size_t>(bytes));
+  }
+}
+
 }  // namespace carillon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hands out ranges of an address space that it never touches: first fit, neighbours merged.
+// Hands out ranges of an address space that it never touches: first fit, or the last range that
+// fits; neighbours merged.
 // For slow paths (team areas, crl_alloc). Not thread-safe.
 #pragma once
 
@@ -19,14 +20,20 @@ class OffsetAllocator {
   /// Offset of `bytes` free bytes, a multiple of the power of two `alignment`.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    for (auto [offset, size] : free_) {
+    for (const auto& [offset, size] : free_) {
       const std::uint64_t start = (offset + alignment - 1) / alignment * alignment;
-      if (start + bytes > offset + size) continue;
-      free_.erase(offset);
-      if (start > offset) free_[offset] = start - offset;
-      if (offset + size > start + bytes) free_[start + bytes] = offset + size - start - bytes;
-      used_[start] = bytes;
-      return start;
+      if (start + bytes <= offset + size) return take(offset, start, bytes);
+    }
+    return std::nullopt;
+  }
+  /// The same, as far back as there is room.
+  std::optional<std::uint64_t> allocate_last(std::uint64_t bytes, std::uint64_t alignment) {
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    for (auto range = free_.rbegin(); range != free_.rend(); ++range) {
+      const auto& [offset, size] = *range;
+      if (size < bytes) continue;
+      const std::uint64_t start = (offset + size - bytes) / alignment * alignment;
+      if (start >= offset) return take(offset, start, bytes);
     }
     return std::nullopt;
   }
@@ -59,6 +66,17 @@ class OffsetAllocator {
   }
 
  private:
+  // Bytes from start on, of the free range at offset.
+  std::uint64_t take(std::uint64_t offset, std::uint64_t start, std::uint64_t bytes) {
+    const auto range = free_.find(offset);
+    const std::uint64_t end = offset + range->second;
+    free_.erase(range);
+    if (start > offset) free_[offset] = start - offset;
+    if (end > start + bytes) free_[start + bytes] = end - start - bytes;
+    used_[start] = bytes;
+    return start;
+  }
+
   std::map<std::uint64_t, std::uint64_t> free_, used_;  // offset -> bytes
 };
 

@@ -25,8 +25,6 @@ namespace carillon {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr int kFirstPolls = 1000;  // of a blocking call before it looks at anything else
-constexpr int kFirstPollsOversubscribed = 20;
 constexpr std::uint32_t kRoundsPerLifeline = 512;  // of network progress: it is a system call
 constexpr int kMostWatched = 256;  // processes after this one, while teams are being made
 // What an entry of a list costs where copying is always cheaper.
@@ -38,33 +36,6 @@ void keep_for_ever(const std::shared_ptr<shm::Segment>& segment) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   kept->push_back(segment);
-}
-
-// What the run throws (a user's operator, or memory that cannot be had) ends the run.
-bool progress_run(Run& run, int polls) {
-  try {
-    return run.progress(polls);
-  } catch (const std::bad_alloc&) {
-    run.fail(Status(Code::kNoMemory, "out of memory in a collective"));
-  } catch (const std::exception& error) {
-    run.fail(Status(Code::kInternal, std::string("a collective threw: ") + error.what()));
-  } catch (...) {
-    run.fail(Status(Code::kInternal, "a user's operator threw what is no std::exception"));
-  }
-  return true;
-}
-
-// The caller's places for the run must not go while the run is under way, and who moves it on may
-// be anybody: nothing is thrown.
-template <typename Body>
-Status planned(Body body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return {Code::kNoMemory, "out of memory while a collective was planned"};
-  } catch (const std::exception& error) {
-    return {Code::kInternal, std::string("planning a collective threw: ") + error.what()};
-  }
 }
 
 }  // namespace
@@ -132,7 +103,7 @@ Status Engine::set_up_network(const crl_oob_t& oob, const SwitchWish& in_switch)
 void Engine::set_up_memory() {
   shm::register_for_wakeups();
   const shm::SegmentHeader& header = segment_->header();
-  areas_ = std::make_unique<OffsetAllocator>(segment_->control(node_rank_), header.control_bytes);
+  control_.emplace(segment_->base(), segment_->control(node_rank_), header.control_bytes);
   heap_ = std::make_unique<OffsetAllocator>(segment_->heap(node_rank_), header.heap_bytes);
   pool_ = std::make_unique<shm::Pool>(*segment_, node_rank_,
                                       static_cast<std::uint64_t>(settings_.slot_bytes),
@@ -155,26 +126,6 @@ Engine::~Engine() {
   if (!heap_blocks_.empty()) keep_for_ever(segment_);
 }
 
-std::optional<std::uint64_t> Engine::allocate_area(std::uint64_t bytes,
-                                                   std::uint64_t cleared_bytes) {
-  reap_teams();
-  std::vector<std::uint64_t>& spare = spare_areas_[bytes];
-  std::optional<std::uint64_t> offset;
-  if (spare.empty()) {
-    offset = areas_->allocate(bytes, shm::kCacheLine);
-    if (!offset) return offset;
-  } else {
-    offset = spare.back();
-    spare.pop_back();
-  }
-  // Nobody writes here before the members have agreed on the new team; somebody may read.
-  auto* const words = reinterpret_cast<std::atomic<std::uint64_t>*>(segment_->base() + *offset);
-  for (std::uint64_t i = 0; i < cleared_bytes / sizeof *words; ++i) {
-    words[i].store(0, std::memory_order_relaxed);
-  }
-  return offset;
-}
-
 void Engine::add_team(Team& team) {
   teams_.push_back(&team);
   agreeing_.push_back(&team);
@@ -190,85 +141,6 @@ void Engine::retire_team(std::unique_ptr<Team> team) {
 
 void Engine::reap_teams() {
   std::erase_if(retired_, [](const std::unique_ptr<Team>& team) { return team->quiet(); });
-}
-
-void Engine::start(Run& run) {
-  Team& team = run.team();
-  // Both lists have it, or none if this throws.
-  if (active_.size() == active_.capacity()) active_.reserve(2 * active_.size() + 8);
-  if (team.state() == Team::State::kFailed) {
-    run.fail(team.status());
-  } else if (team.may_begin()) {
-    begin(run);
-  } else {
-    team.defer(run);
-    ++deferred_;
-  }
-  ++turnover_;
-  if (!run.done()) active_.push_back(&run);
-}
-
-// False: the run has failed, and its team with it.
-bool Engine::begin(Run& run) {
-  Team& team = run.team();
-  Status status = planned([&]() -> Status {
-    if (!run.has_plan()) {
-      auto plan = stages_->plan(run);
-      if (!plan.ok()) return plan.status();
-      run.set_plan(plan.value());
-    }
-    team.begin(run);
-    return {};
-  });
-  if (status.ok()) return true;
-  team.fail(status);
-  run.fail(std::move(status));
-  return false;
-}
-
-void Engine::begin_deferred() {
-  for (Team* team : teams_) {
-    Run* run = team->next_deferred();
-    while (run != nullptr && begin(*run)) run = team->next_deferred();
-  }
-  deferred_ = static_cast<int>(std::count_if(active_.begin(), active_.end(), [](const Run* run) {
-    return run->state() == Run::State::kDeferred;
-  }));
-}
-
-void Engine::forget_ended() {
-  turnover_ += std::erase_if(active_, [](const Run* run) { return run->done(); });
-}
-
-void Engine::fail(Team& team, const Status& why) {
-  if (team.state() != Team::State::kFailed) team.fail(why);
-  forget_ended();
-}
-
-bool Engine::move_on(Run& run, int polls) {
-  if (run.done()) return true;
-  if (run.state() == Run::State::kDeferred || !progress_run(run, polls)) return false;
-  Team& team = run.team();
-  if (!run.status().ok()) {
-    team.fail(run.status());
-    return true;
-  }
-  if (run.plan().learned.length == 0) {
-    team.complete(run);
-    return true;
-  }
-  if (!team.oldest(run.collective())) return false;
-  Status status = planned([&]() -> Status {
-    auto plan = stages_->plan(run);
-    if (plan.ok()) run.next_stage(plan.value());
-    return plan.status();
-  });
-  if (!status.ok()) {
-    team.fail(std::move(status));
-    return true;
-  }
-  team.set_staged(run.plan().learned.length > 0);
-  return false;
 }
 
 void Engine::stop_fetching(const Status& why) {
@@ -395,15 +267,6 @@ void Engine::progress(int polls, Mover mover) {
   if (locks_ && joined() && shm::anybody_sleeps(*segment_)) shm::wake(*segment_, node_rank_);
 }
 
-bool Engine::look(Run& run) {
-  // A poll for one run keeps the others from what their peers may be polling for.
-  constexpr int kLooks = 32;
-  const bool alone = active_.size() == 1 && agreeing_.empty();
-  const int polls = oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls;
-  for (int i = 0; !run.done() && i < kLooks; ++i) progress(alone && i == 0 ? polls : 0);
-  return run.done();
-}
-
 void Engine::progress_and_watch(Mover mover) {
   progress(0, mover);
   if (active_.empty() && agreeing_.empty()) return;
@@ -414,20 +277,6 @@ void Engine::progress_and_watch(Mover mover) {
   // The first time, only the clock is set.
   if (next_watch_ms_ != 0) check_peers();
   next_watch_ms_ = now_ms + settings_.dead_peer_ms / 4;
-}
-
-void Engine::run_to_end(Run& run) {
-  {
-    const Lock lock(*this);
-    if (active_.empty() && agreeing_.empty() && run.team().may_begin()) {
-      if (!begin(run) || move_on(run, oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls))
-        return;
-      active_.push_back(&run);
-    } else {
-      start(run);
-    }
-  }
-  wait(run);
 }
 
 template <typename Done>

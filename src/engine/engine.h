@@ -30,6 +30,7 @@
 #include "schedule/problem.h"
 #include "team/lifeline.h"
 #include "transport/net/network.h"
+#include "transport/shm/control.h"
 #include "transport/shm/doorbell.h"
 #include "transport/shm/pool.h"
 #include "transport/shm/segment.h"
@@ -253,11 +254,10 @@ class Engine {
   /// has, or cannot, or has failed. `oob` is used with the Lock held.
   void join_multicast(Team& team, const crl_oob_t& oob);
 
-  /// The first `cleared_bytes` of it are 0.
-  std::optional<std::uint64_t> allocate_area(std::uint64_t bytes, std::uint64_t cleared_bytes);
-  void release_area(std::uint64_t offset, std::uint64_t bytes) {
-    spare_areas_[bytes].push_back(offset);
-  }
+  /// The rank's own, for teams.
+  shm::ControlMemory& control_memory() { return *control_; }
+  /// Frees what the teams had that are retired and quiet.
+  void reap_teams();
   std::uint64_t new_generation() { return generation_ = generation_ % (shm::kGenerations - 1) + 1; }
   void* allocate_heap(std::uint64_t bytes);
   /// Refused while a collective uses the block.
@@ -314,11 +314,13 @@ class Engine {
   void leave_network();
   void give_up_on_ended();
   bool owes_multicasts();
-  void reap_teams();
   void begin_deferred();
   /// Whoever sees that a run has ended may at once use it again.
   void forget_ended();
   bool begin(Run& run);
+  bool plan(Run& run);
+  bool begin_next_stage(Run& run);
+  void fail(Run& run, const Status& why);
   /// True if the run has ended.
   bool move_on(Run& run, int polls);
   template <typename Done>
@@ -367,7 +369,8 @@ class Engine {
   Breakdown breakdown_;
   bool measured_ = false;
   std::unique_ptr<shm::Pool> pool_;
-  std::unique_ptr<OffsetAllocator> areas_, heap_;
+  std::optional<shm::ControlMemory> control_;
+  std::unique_ptr<OffsetAllocator> heap_;
   shm::ProcessHeap own_heap_;
   crl_traffic_t traffic_{};
   struct HeapBlock {
@@ -377,9 +380,6 @@ class Engine {
   std::map<std::uint64_t, HeapBlock> heap_blocks_;  // by offset: allocated, not yet freed
   std::uint64_t heap_changes_ = 0;
   Windows windows_;
-  /// By size: members of an earlier team may still look at an area's counters, so that these
-  /// stay in their places.
-  std::map<std::uint64_t, std::vector<std::uint64_t>> spare_areas_;
   std::uint64_t generation_ = 0;
   std::vector<Team*> teams_;     // in use
   std::vector<Team*> agreeing_;  // of these, the ones not ready yet

@@ -35,15 +35,6 @@ int reader_of(const ChannelUse& channel) {
   return channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
 }
 
-// Small copies are most of the traffic of small collectives; a call would cost as much again.
-inline void copy_bytes(void* to, const void* from, std::int64_t length) {
-  if (length == 8) {
-    std::memcpy(to, from, 8);
-  } else {
-    copy_memory(to, from, static_cast<std::size_t>(length));
-  }
-}
-
 }  // namespace
 
 std::int64_t Run::length_of(const Operand& operand, std::int64_t length) const {
@@ -131,8 +122,9 @@ void Run::prefetch_next_writes() {
 
 template <typename Clock>
 bool Run::advance(Strand& strand, int polls, Clock& clock) {
-  for (;; ++strand.at) {
-    const Instruction& in = plan_->code[strand.at];
+  const Instruction* const code = plan_->code.data();
+  for (std::uint32_t at = strand.at;; strand.at = ++at) {
+    const Instruction& in = code[at];
     switch (in.action) {
       case Action::kPut:
         if (!put(in, strand, clock)) return false;
@@ -177,13 +169,13 @@ bool Run::advance(Strand& strand, int polls, Clock& clock) {
         clock.charge(Work::kWait);
         break;
       case Action::kRepeat:
-        strand.loop = strand.at + 1;
+        strand.loop = at + 1;
         strand.iteration = 0;
         strand.iterations = in.count;
         break;
       case Action::kEndRepeat:
         if (++strand.iteration < strand.iterations) {
-          strand.at = strand.loop - 1;
+          at = strand.loop - 1;
         } else {
           strand.iteration = 0;
           strand.loop = 0;
@@ -194,10 +186,45 @@ bool Run::advance(Strand& strand, int polls, Clock& clock) {
   }
 }
 
-bool Run::wait(const Instruction& in, Strand& strand, int polls) {
-  Received received;
+// Has the message come, or does it within so many polls? Then its header is there.
+inline bool Run::comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number,
+                       int polls, std::uint64_t* header) {
+  const auto tag = static_cast<std::uint32_t>(number + 1);
+  // partner: the release store in write_message of the peer, or in Pair::on_message
+  *header = line.header.load(std::memory_order_acquire);
+  if (shm::header_tag(*header) == tag) return true;
+  if (peer.remote != nullptr) return false;  // nothing comes unless the network makes progress
+  for (int i = 0; i < polls; ++i) {
+    if (i >= kTightPolls) pause_core();
+    *header = line.header.load(std::memory_order_acquire);
+    if (shm::header_tag(*header) == tag) return true;
+  }
+  return false;
+}
+
+// What waits for a message that fits its line, and finds it, is most of the waiting there is.
+inline bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   const std::uint64_t number = number_of(in, strand);
-  if (!poll(in.use, number, polls, &received)) return false;
+  const ChannelUse& channel = plan_->uses[in.use];
+  shm::Peer& peer = team_->endpoint().peer(channel.peer);
+  const shm::Line& line = incoming_line(channel, number);
+  std::uint64_t header = 0;
+  if (!comes(line, peer, number, polls, &header)) return false;
+  const std::uint8_t kind = shm::header_kind(header);
+  if (kind > kInlineBytes || kind < in.length || shm::header_signature(header) != signature())
+      [[unlikely]] {
+    return take_message(in, strand, number);
+  }
+  shm::Endpoint::note_lag(peer, header, collective_);
+  landed_[in.dst.base - kBaseSlots] = 0;
+  bases_[in.dst.base] = const_cast<std::byte*>(line.payload);
+  return true;
+}
+
+// Of any message that has come.
+bool Run::take_message(const Instruction& in, Strand& strand, std::uint64_t number) {
+  Received received;
+  if (!poll(in.use, number, 0, &received)) return false;
   if (received.length < in.length || received.announcement != nullptr) [[unlikely]] {
     fail(Status(Code::kMismatch, "rank " + std::to_string(plan_->uses[in.use].peer) + " sent " +
                                      std::to_string(received.length) + " bytes where rank " +
@@ -219,93 +246,6 @@ bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   landed_[in.dst.base - kBaseSlots] = received.landed ? 1 : 0;
   bases_[in.dst.base] = const_cast<std::byte*>(received.data);
   return true;
-}
-
-void Run::copy(const Instruction& in, const Strand& strand) {
-  const std::int64_t length = length_of(in.dst, in.length);
-  std::byte* const to = at(in.dst, strand);
-  const std::byte* const from = at(in.a, strand);
-  if (to == from) return;  // it has landed there
-  if (in.a.base >= kBaseSlots) {
-    take(strand, to, from, length);
-  } else {
-    copy_bytes(to, from, length);
-  }
-  copied_bytes_ += static_cast<std::uint64_t>(length);
-}
-
-// Bytes of a message.
-void Run::take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length) {
-  if (!times_taking(strand, from, length)) return copy_bytes(to, from, length);
-  const auto begin = Lending::Clock::now();
-  copy_bytes(to, from, length);
-  learn_taking(strand, from, begin, length);
-}
-
-void Run::reduce(const Instruction& in, const Strand& strand) {
-  std::byte* const dst = at(in.dst, strand);
-  const std::byte* const left = at(in.a, strand);
-  const std::byte* const right = at(in.b, strand);
-  const auto count = static_cast<std::size_t>(in.count);
-  const Reduction& reduction = binding_.reduction;
-  if (reduction.kernel != nullptr) {
-    const bool is_left = in.a.base >= kBaseSlots && times_taking(strand, left, in.length);
-    const bool times =
-        is_left || (in.b.base >= kBaseSlots && times_taking(strand, right, in.length));
-    const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
-    reduction.kernel(dst, left, right, count);
-    if (times) learn_taking(strand, is_left ? left : right, begin, in.length);
-    return;
-  }
-  // A user operator may read its elements as its types are aligned. What came in a line is not:
-  // it lies behind the line's header.
-  const auto length = static_cast<std::size_t>(in.length);
-  alignas(std::max_align_t) std::array<std::byte, shm::kInlineBytes> aligned;
-  const std::byte* from = left;
-  if (in.a.base >= kBaseSlots && length <= aligned.size()) {
-    std::memcpy(aligned.data(), left, length);
-    from = aligned.data();
-  }
-  // It works in place on its right operand.
-  if (dst == right) {
-    reduction.user(reduction.user_arg, from, dst, count);
-  } else if (dst != left) {
-    std::memcpy(dst, right, length);
-    reduction.user(reduction.user_arg, from, dst, count);
-  } else {
-    std::vector<std::byte> result(right, right + in.length);
-    reduction.user(reduction.user_arg, from, result.data(), count);
-    std::memcpy(dst, result.data(), result.size());
-  }
-}
-
-// The bytes [offset, offset + length) of an instruction's piece list.
-void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
-                 std::int64_t length) const {
-  if (in.piece_count == 0) {
-    copy_bytes(to, at(in.a, strand) + offset, length);
-    return;
-  }
-  for_each_run(pieces_of(in), offset, length, whole_length,
-               [&](const Operand& memory, std::int64_t start, std::int64_t run) {
-                 copy_bytes(to, at(memory, strand) + start, run);
-                 to += run;
-                 return true;
-               });
-}
-
-void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-                  std::int64_t offset, std::int64_t length) {
-  if (in.piece_count == 0) {
-    take(strand, at(in.dst, strand) + offset, from, length);
-    return;
-  }
-  for_each_run(pieces_of(in), offset, length, whole_length,
-               [&](const Operand& memory, std::int64_t start, std::int64_t run) {
-                 copy_bytes(at(memory, strand) + start, from, run);
-                 from += run;
-                 return true;
-               });
 }
 
 template <typename Clock>
@@ -333,7 +273,13 @@ bool Run::write_message(const Instruction& in, Strand& strand, const Part& part,
   shm::Line& line = lines[number % shm::kWindow];
   auto kind = static_cast<std::uint8_t>(length);
   if (length <= static_cast<std::int64_t>(kInlineBytes)) {
-    pack(line.payload, in, strand, part, clock);
+    if (in.piece_count == 0) [[likely]] {
+      clock.charge(Work::kPost);
+      copy_bytes(line.payload, at(in.a, strand) + offset, length);
+      clock.charge(Work::kPack);
+    } else {
+      pack(line.payload, in, strand, part, clock);
+    }
   } else if (!write_large(in, strand, line, part, &kind, clock)) {
     return false;
   }
@@ -412,15 +358,8 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   const ChannelUse& channel = plan_->uses[use];
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
   const shm::Line& line = incoming_line(channel, number);
-  const auto tag = static_cast<std::uint32_t>(number + 1);
-  if (peer.remote != nullptr) polls = 0;  // nothing comes unless the network makes progress
-  // partner: the release store in write_message of the peer, or in Pair::on_message
-  std::uint64_t header = line.header.load(std::memory_order_acquire);
-  for (int i = 0; shm::header_tag(header) != tag; ++i) {
-    if (i >= polls) return false;
-    if (i >= kTightPolls) pause_core();
-    header = line.header.load(std::memory_order_acquire);
-  }
+  std::uint64_t header = 0;
+  if (!comes(line, peer, number, polls, &header)) return false;
   if (shm::header_signature(header) != signature()) [[unlikely]] {
     fail_mismatch(channel);
     return false;

@@ -147,6 +147,19 @@ class Run {
     int read_ahead = 0;  // lent messages that have landed before their wait
     bool lends = false;  // the current send: its readers read where its bytes are
     bool finished = false;
+
+    // One by one: assigned as a whole they are made on the stack and read from there in words wider
+    // than those just written, for which a processor waits until these have left it.
+    void begin_at(std::uint32_t start) {
+      at = start;
+      loop = 0;
+      iteration = 0;
+      iterations = 0;
+      stream = 0;
+      read_ahead = 0;
+      lends = false;
+      finished = false;
+    }
   };
   struct Use {
     std::uint64_t first = 0;  // number of the collective's first message on the channel
@@ -156,6 +169,13 @@ class Run {
     bool awaited = false;        // the writer waits to hear of it: it exposed some
     bool in_place = false;       // some were in the writer's heap
     std::uint64_t told = 0;      // how many it has heard of
+
+    void begin_at(std::uint64_t number, std::int64_t messages) {  // as Strand's
+      first = number;
+      count = messages;
+      released = ahead = told = 0;
+      awaited = in_place = false;
+    }
   };
   struct Reference {  // a message whose readers read the user's memory itself
     std::uint16_t use = 0;
@@ -261,8 +281,13 @@ class Run {
              std::int64_t offset) const;
   [[nodiscard]] std::uint64_t bytes_behind(const Instruction& in, const Part& part) const;
   [[nodiscard]] int node_rank_of_reader(const ChannelUse& channel) const;
+  [[nodiscard]] bool times_taking_long(const Strand& strand, const std::byte* data,
+                                       std::int64_t bytes) const;
   [[nodiscard]] bool times_taking(const Strand& strand, const std::byte* data,
-                                  std::int64_t bytes) const;
+                                  std::int64_t bytes) const {
+    return bytes > static_cast<std::int64_t>(shm::kInlineBytes) &&
+           times_taking_long(strand, data, bytes);
+  }
   // Are messages pieces of a stream, written by one rank while another takes those before them?
   [[nodiscard]] bool is_streamed(const Strand& strand) const {
     return strand.loop != 0 && plan_->one_way;
@@ -287,6 +312,9 @@ class Run {
   template <typename Clock>
   bool write_large(const Instruction& in, Strand& strand, shm::Line& line, const Part& part,
                    std::uint8_t* kind, Clock& clock);
+  static bool comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number, int polls,
+                    std::uint64_t* header);
+  bool take_message(const Instruction& in, Strand& strand, std::uint64_t number);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
   void fail_unreachable(int rank, const Status& why);
   void fail_given_up(int rank);
@@ -322,6 +350,8 @@ class Run {
                std::int64_t offset, std::int64_t length);
   void take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length);
   void take_numbers();
+  std::uint64_t take_numbers_of_several(const ChannelUse& channel, std::uint64_t numbers);
+  [[nodiscard]] std::int64_t messages_by_table(const ChannelUse& channel) const;
   bool references_released();
   bool told_awaited();
   bool sent();

@@ -98,7 +98,7 @@ bool Run::reduces() const {
 
 // Bytes of a message: has it come by way of shared memory or been read in the sender's, to where it
 // does not stay, and is it so long that it could have come the other way?
-bool Run::times_taking(const Strand& strand, const std::byte* data, std::int64_t bytes) const {
+bool Run::times_taking_long(const Strand& strand, const std::byte* data, std::int64_t bytes) const {
   Engine& engine = team_->engine();
   if (bytes < engine.lend_from_bytes(plan_->one_way)) return false;
   if (engine.segment().contains(data)) return engine.lending().take_is_due(how_taken(strand));

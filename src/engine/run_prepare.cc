@@ -56,9 +56,8 @@ void Run::set_buffers() {
   bases_[kBaseOutput] = static_cast<std::byte*>(binding_.output);
   std::int64_t* const counts = table_storage_.data() + 3 * binding_.tables.send_bytes.size();
   bases_[kBaseCounts] = reinterpret_cast<std::byte*>(counts);
-  for (std::size_t i = 0; i < strands_.size(); ++i) {
-    strands_[i] = Strand{.at = plan_->strand_starts[i]};
-  }
+  const std::uint32_t* start = plan_->strand_starts.data();
+  for (Strand& strand : strands_) strand.begin_at(*start++);
   for (Lent& lent : lent_) lent.ahead = 0;  // a call that failed did not come to them
 }
 

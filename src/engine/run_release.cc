@@ -21,45 +21,54 @@ bool incoming(const ChannelUse& channel) {
 // In the order in which collectives begin, which is the same on all ranks.
 void Run::take_numbers() {
   shm::Endpoint& endpoint = team_->endpoint();
-  for (std::size_t i = 0; i < uses_.size(); ++i) {
-    const ChannelUse& channel = plan_->uses[i];
-    std::int64_t count = channel.count;
-    if (channel.table != Table::kNone) {
-      count += messages_of(channel.table,
-                           length_of({.table = channel.table, .entry = channel.entry}, 0));
-      if (count == 0) {  // the peer is not even looked at: there may be many such
-        uses_[i] = Use{};
-        continue;
-      }
-    }
+  const ChannelUse* channel = plan_->uses.data();
+  for (Use& use : uses_) {
+    const std::int64_t count =
+        channel->count + (channel->table == Table::kNone ? 0 : messages_by_table(*channel));
     const auto numbers = static_cast<std::uint64_t>(count);
     std::uint64_t first = 0;
-    shm::Peer& peer = endpoint.peer(channel.peer);
-    switch (channel.flow) {
-      case Flow::kOutPair: first = std::exchange(peer.out_next, peer.out_next + numbers); break;
-      case Flow::kInPair: first = std::exchange(peer.in_next, peer.in_next + numbers); break;
-      case Flow::kInAll:
-      case Flow::kInDomain: {
-        std::uint64_t& next = peer.shared_in_next[audience_of(channel.flow)];
-        first = std::exchange(next, next + numbers);
-        break;
-      }
-      case Flow::kOutAll:
-      case Flow::kOutDomain:
-        first = endpoint.take_shared_numbers(audience_of(channel.flow), numbers);
-        break;
-      case Flow::kOutTeam:
-      case Flow::kOutNodes:
-      case Flow::kOutLeaders: first = team_->streams(channel.flow).take_out(numbers); break;
-      case Flow::kInTeam:
-      case Flow::kInLeaders:
-        first = team_->streams(channel.flow).take_in(channel.peer, numbers);
-        break;
-      case Flow::kSwitch: first = team_->aggregation()->take_numbers(numbers); break;
-      case Flow::kInNodes: first = team_->reception().take(numbers); break;
+    if (count == 0) {
+      // Of tables: the peer is not even looked at, there may be many such.
+    } else if (channel->flow == Flow::kOutPair) {
+      std::uint64_t& next = endpoint.peer(channel->peer).out_next;
+      first = std::exchange(next, next + numbers);
+    } else if (channel->flow == Flow::kInPair) {
+      std::uint64_t& next = endpoint.peer(channel->peer).in_next;
+      first = std::exchange(next, next + numbers);
+    } else {
+      first = take_numbers_of_several(*channel, numbers);
     }
-    uses_[i] = Use{.first = first, .count = count};
+    use.begin_at(first, count);
+    ++channel;
   }
+}
+
+std::int64_t Run::messages_by_table(const ChannelUse& channel) const {
+  return messages_of(channel.table, length_of({.table = channel.table, .entry = channel.entry}, 0));
+}
+
+// Where several ranks read, or a network or a switch serves several.
+std::uint64_t Run::take_numbers_of_several(const ChannelUse& channel, std::uint64_t numbers) {
+  shm::Endpoint& endpoint = team_->endpoint();
+  switch (channel.flow) {
+    case Flow::kOutPair:
+    case Flow::kInPair: break;
+    case Flow::kInAll:
+    case Flow::kInDomain: {
+      std::uint64_t& next = endpoint.peer(channel.peer).shared_in_next[audience_of(channel.flow)];
+      return std::exchange(next, next + numbers);
+    }
+    case Flow::kOutAll:
+    case Flow::kOutDomain: return endpoint.take_shared_numbers(audience_of(channel.flow), numbers);
+    case Flow::kOutTeam:
+    case Flow::kOutNodes:
+    case Flow::kOutLeaders: return team_->streams(channel.flow).take_out(numbers);
+    case Flow::kInTeam:
+    case Flow::kInLeaders: return team_->streams(channel.flow).take_in(channel.peer, numbers);
+    case Flow::kSwitch: return team_->aggregation()->take_numbers(numbers);
+    case Flow::kInNodes: return team_->reception().take(numbers);
+  }
+  return 0;
 }
 
 // Does the writer need to hear of releases before the end of the collective?
@@ -101,10 +110,10 @@ void Run::tell(std::size_t use, std::uint64_t count) {
     peer.remote->note_acknowledged(released, uses_[use].awaited);
     return;
   }
-  shm::Counter& ack =
-      is_shared_in(channel.flow) ? *peer.shared_in_ack[audience_of(channel.flow)] : *peer.in_ack;
+  std::atomic<std::uint64_t>& ack =
+      is_shared_in(channel.flow) ? peer.in_acks->of(audience_of(channel.flow)) : peer.in_acks->pair;
   // partner: the acquire loads in Endpoint::pair_released and shared_released of the writer
-  ack.value.store(released, std::memory_order_release);
+  ack.store(released, std::memory_order_release);
   wake_readers(*team_, channel.peer);
 }
 

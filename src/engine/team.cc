@@ -19,7 +19,7 @@ namespace carillon {
 struct Team::Hello {
   std::uint64_t segment_id = 0;  // 0: this member could not join its node
   std::uint64_t world = 0;
-  std::uint64_t area_offset = 0;
+  shm::AreaPlace area;
   std::uint64_t generation = 0;
   std::int64_t slot_bytes = 0;
   std::uint64_t settings_hash = 0;
@@ -40,12 +40,13 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     : engine_(engine), oob_(oob), gather_(std::make_unique<Gather<Hello>>()) {
   Hello mine{.world = engine.world(), .process = engine.process()};
   if (engine.joined()) {
-    area_ = engine.allocate_area(area_bytes(), area_bytes());
+    engine.reap_teams();
+    area_ = engine.control_memory().allocate_area(area_layout());
     if (area_) {
       mine.segment_id = engine.segment().id();
-      mine.area_offset = *area_;
+      mine.area = *area_;
       mine.generation = engine.new_generation();
-      shm::Endpoint::open_area(engine.segment(), *area_, mine.generation);
+      shm::Endpoint::open_area(engine.segment(), area_->area, mine.generation);
     }
     mine.node_rank = engine.node_rank();
     mine.domain = engine.domain();
@@ -78,8 +79,8 @@ Team::~Team() {
   if (state() == State::kAgreeing && multicast_) multicast_.release()->abandon();
   if (state() == State::kAgreeing) (void)aggregation_.release();
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
-  if (area_) engine_.release_area(*area_, area_bytes());
-  if (reception_) engine_.release_area(*reception_, reception_bytes());
+  if (area_) engine_.control_memory().release_area(*area_, area_layout());
+  if (reception_) engine_.control_memory().release(*reception_, reception_bytes());
   closed_ = closed_ && (!links_ || links_->unbroken());
   links_.reset();
   // Members that have not seen the team fail may still name its pairs.
@@ -208,7 +209,7 @@ void Team::connect(std::span<const Hello> hellos) {
   for (int i = 0; i < size(); ++i) {
     const Hello& hello = hellos[static_cast<std::size_t>(i)];
     members.push_back({.node_rank = elsewhere(i) ? -1 : hello.node_rank,
-                       .area_offset = hello.area_offset,
+                       .area = hello.area,
                        .generation = hello.generation,
                        .in_domain = limits_.share_domain(i, rank())});
   }

@@ -135,7 +135,6 @@ class Team {
   void tell_why(const Status& why) const;
   /// For as many members as may be on this node.
   [[nodiscard]] shm::AreaLayout area_layout() const;
-  [[nodiscard]] std::uint64_t area_bytes() const { return area_layout().bytes(); }
   [[nodiscard]] std::uint64_t reception_bytes() const {
     return Reception::bytes(static_cast<std::size_t>(size()));
   }
@@ -169,8 +168,9 @@ class Team {
   Limits limits_;
   bool same_settings_ = true;
   bool staged_ = false;
-  std::optional<std::uint64_t> area_, reception_;  // the latter for all of a leader's node
-  std::unique_ptr<Gather<Hello>> gather_;          // until it is done: the caller may write into it
+  std::optional<shm::AreaPlace> area_;
+  std::optional<std::uint64_t> reception_;  // for all of a leader's node
+  std::unique_ptr<Gather<Hello>> gather_;   // until it is done: the caller may write into it
   std::optional<std::uint32_t> pair_ids_;
   std::optional<shm::Endpoint> endpoint_;
   std::unique_ptr<net::Links> links_;             // null: all members are on this node

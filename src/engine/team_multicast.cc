@@ -29,8 +29,9 @@ MulticastOffer Team::offer_multicast() {
     return mine;
   }
   if (mine.kind == MulticastWish::kOff || !area_) return {};
-  reception_ = engine_.allocate_area(reception_bytes(),
-                                     Reception::head_bytes(static_cast<std::size_t>(size())));
+  engine_.reap_teams();
+  reception_ = engine_.control_memory().allocate(
+      reception_bytes(), Reception::head_bytes(static_cast<std::size_t>(size())));
   if (!reception_) return {};
   mine.reception_offset = *reception_;
   return mine;

@@ -46,17 +46,6 @@ bool has_reduction(Collective collective) {
          collective == Collective::kExscan;
 }
 
-bool has_tables(Collective collective) {
-  return sends_by_tables(collective) || emits_by_tables(collective);
-}
-
-bool emits_by_tables(Collective collective) { return collective == Collective::kReduceScatter; }
-
-bool sends_by_tables(Collective collective) {
-  return collective == Collective::kAlltoallv || collective == Collective::kAllgatherv ||
-         collective == Collective::kGatherv || collective == Collective::kScatterv;
-}
-
 bool moves_block(const Shared& shared, Rank from, Rank to) {
   if (shared.collective == Collective::kGatherv) return to == shared.root;
   if (shared.collective == Collective::kScatterv) return from == shared.root;

@@ -45,13 +45,20 @@ bool collective_from_name(std::string_view name, Collective* collective);
 bool has_root(Collective collective);
 /// True for reduce, allreduce, reduce_scatter_block, reduce_scatter, scan and exscan.
 bool has_reduction(Collective collective);
-/// True where blocks differ in length and Tables say how: the "v" collectives and reduce_scatter.
-bool has_tables(Collective collective);
 /// True where all ranks know all tables, so that a schedule is one of certain tables:
 /// reduce_scatter. The other schedules are the same for all tables, and send and receive by their
 /// entries.
-bool emits_by_tables(Collective collective);
-bool sends_by_tables(Collective collective);
+constexpr bool emits_by_tables(Collective collective) {
+  return collective == Collective::kReduceScatter;
+}
+constexpr bool sends_by_tables(Collective collective) {
+  return collective == Collective::kAlltoallv || collective == Collective::kAllgatherv ||
+         collective == Collective::kGatherv || collective == Collective::kScatterv;
+}
+/// True where blocks differ in length and Tables say how: the "v" collectives and reduce_scatter.
+constexpr bool has_tables(Collective collective) {
+  return sends_by_tables(collective) || emits_by_tables(collective);
+}
 
 /// What MPI makes equal on all ranks. Selection sees this and nothing else (design rule: all
 /// ranks decide alike).

@@ -70,10 +70,7 @@ void Pair::attach(shm::Peer& peer) {
   peer.in_lines = kNoLines;
   peer.shared_lines = {{kNoLines, kNoLines}};
   peer.progress = &told_;
-  peer.out_ack = &ack_;
-  peer.shared_ack = {{&ack_, &ack_}};
-  peer.in_ack = &unused_ack_;
-  peer.shared_in_ack = {{&unused_ack_, &unused_ack_}};
+  peer.out_acks = &acks_;
   peer.generation = place_.peer_generation;
 }
 
@@ -329,7 +326,7 @@ void Pair::on_status() {
   if (words.closed == place_.peer_generation) peer_closed_ = true;
   const std::uint64_t count = words.acknowledged & shm::kDoneMask;
   if (words.acknowledged >> shm::kDoneBits == place_.peer_generation && count <= peer_->out_next) {
-    raise(ack_.value, count);
+    raise(acks_.pair, count);
   }
   told_.call.store(words.call, std::memory_order_relaxed);
 }

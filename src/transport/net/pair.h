@@ -286,9 +286,8 @@ class Pair {
   shm::Peer* peer_ = nullptr;
   // The member's, as it told them; the endpoint reads them.
   shm::Progress told_ = {};
-  shm::Counter ack_ = {};
+  shm::Acks acks_ = {};
   // This rank's, to tell.
-  shm::Counter unused_ack_ = {};
   std::uint64_t done_ = 0;
   std::uint64_t call_ = 0;
   std::uint64_t acknowledged_ = 0;

@@ -33,12 +33,16 @@ Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int ran
   const std::span<const Audience> audiences(kAll.data(), layout.has_domains ? 2 : 1);
   const auto own = static_cast<std::size_t>(rank);
   const std::vector<std::size_t> places = places_on_node(members);
-  const std::size_t me = places[own];
   const auto at = [&](std::size_t member, std::size_t offset) {
-    return segment.base() + members[member].area_offset + offset;
+    return segment.base() + members[member].area.area + offset;
   };
-  const auto counter = [&](std::size_t member, std::size_t offset) {
-    return reinterpret_cast<Counter*>(at(member, offset));
+  // What the member has for messages of the writer.
+  const auto acks = [&](std::size_t member, std::size_t writer) {
+    return reinterpret_cast<Acks*>(at(member, AreaLayout::acks(places[writer])));
+  };
+  const auto pair_lines = [&](std::size_t member, std::size_t writer) {
+    return reinterpret_cast<Line*>(segment.base() + members[member].area.pair_lines +
+                                   AreaLayout::pair_lines(places[writer]));
   };
   generation_ = members[own].generation;
   mine_ = reinterpret_cast<Progress*>(at(own, AreaLayout::progress()));
@@ -48,17 +52,15 @@ Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int ran
     peer.generation = members[i].generation;
     peer.in_domain = members[i].in_domain;
     if (peer.node_rank < 0) continue;
-    peer.out_lines = reinterpret_cast<Line*>(at(i, layout.pair_lines(me)));
-    peer.in_lines = reinterpret_cast<const Line*>(at(own, layout.pair_lines(places[i])));
     peer.progress = reinterpret_cast<const Progress*>(at(i, AreaLayout::progress()));
-    peer.out_ack = counter(i, layout.pair_ack(me));
-    peer.in_ack = counter(own, layout.pair_ack(places[i]));
     for (const Audience audience : audiences) {
       peer.shared_lines[audience] =
           reinterpret_cast<const Line*>(at(i, layout.shared_lines(audience)));
-      peer.shared_ack[audience] = counter(i, layout.shared_ack(audience, me));
-      peer.shared_in_ack[audience] = counter(own, layout.shared_ack(audience, places[i]));
     }
+    peer.out_lines = pair_lines(i, own);
+    peer.in_lines = pair_lines(own, i);
+    peer.out_acks = acks(i, own);
+    peer.in_acks = acks(own, i);
   }
   for (const Audience audience : audiences) {
     shared_[audience].lines = reinterpret_cast<Line*>(at(own, layout.shared_lines(audience)));
@@ -86,7 +88,7 @@ bool Endpoint::pair_released(Peer& to, std::uint64_t number, std::uint64_t colle
   refresh_done(to);
   if (collective <= to.known_done) return true;
   // partner: the store in Run::tell of the peer
-  return to.out_ack->value.load(std::memory_order_acquire) > number;
+  return to.out_acks->pair.load(std::memory_order_acquire) > number;
 }
 
 bool Endpoint::shared_released(Audience audience, std::uint64_t number, std::uint64_t collective) {
@@ -100,7 +102,7 @@ bool Endpoint::shared_released(Audience audience, std::uint64_t number, std::uin
     least = std::min(least, reader.known_done);
     if (collective > reader.known_done &&
         // partner: the store in Run::tell of the reader
-        reader.shared_ack[audience]->value.load(std::memory_order_acquire) <= number) {
+        reader.out_acks->of(audience).load(std::memory_order_acquire) <= number) {
       released = false;
       break;
     }

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "transport/shm/control.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/segment.h"
 
@@ -29,10 +30,10 @@ class Pair;
 
 namespace carillon::shm {
 
-/// Where a member's team area is, as told at team creation.
+/// Where a member's team area and pair lines are, as told at team creation.
 struct Member {
   std::int32_t node_rank = 0;  ///< -1: on another node (net::Pair fills in what its Peer needs)
-  std::uint64_t area_offset = 0;
+  AreaPlace area;
   std::uint64_t generation = 0;
   bool in_domain = true;  ///< in the NUMA domain of this rank, if on this node
 };
@@ -75,8 +76,8 @@ struct PerAudience {
 /// One other member of the team (or this rank itself), as seen from here. Lines and counters
 /// point into shared memory, or, of a member on another node, into its net::Pair.
 struct Peer {
-  Line* out_lines = nullptr;       ///< this rank's pair messages to the peer; in the peer's area
-  const Line* in_lines = nullptr;  ///< the peer's to this rank; in this rank's area
+  Line* out_lines = nullptr;       ///< this rank's pair messages to the peer; in the peer's part
+  const Line* in_lines = nullptr;  ///< the peer's to this rank; in this rank's part
   PerAudience<const Line*> shared_lines;  ///< the peer's messages to several
   std::uint64_t known_done = 0;           ///< collectives of the team it is known to have completed
   LineUses out_used;                      ///< of the out lines
@@ -85,10 +86,8 @@ struct Peer {
   PerAudience<std::uint64_t> shared_in_next;
   const Progress* progress = nullptr;
   std::uint64_t generation = 0;
-  const Counter* out_ack = nullptr;        ///< the peer's count of this rank's pair messages
-  PerAudience<const Counter*> shared_ack;  ///< the peer's of this rank's messages to several
-  Counter* in_ack = nullptr;               ///< this rank's counts, for the peer to read
-  PerAudience<Counter*> shared_in_ack;
+  const Acks* out_acks = nullptr;  ///< the peer's counts of this rank's messages
+  Acks* in_acks = nullptr;         ///< this rank's counts, for the peer to read
   std::int32_t node_rank = 0;
   bool in_domain = true;
   net::Pair* remote = nullptr;  ///< null: on this node

@@ -6,18 +6,23 @@
 //   +--------+-------------------+-------------------+ ...
 //   | header | part of rank 0    | part of rank 1    |
 //   +--------+-------------------+-------------------+ ...
-//              part:  control (team areas) | pool (chunks) | heap (crl_alloc) | program's heap
+//              part:  control | pool (chunks) | heap (crl_alloc) | program's heap
 //
 //   Behind the last is no page of the memfd: where the rank's process has a heap of its own that
 //   others may read (crl_context_config_t.heap), they map that there.
 //
-//   team area, one per team and rank, in the rank's control memory
-//   +----------+-----------+--------------------------+-----------+----------+--------+
-//   | progress | all lines | pair lines of each peer  | pair acks | all acks | domain |
-//   +----------+-----------+--------------------------+-----------+----------+--------+
-//   domain, on nodes of several NUMA domains only:    | domain lines | domain acks |
-//   kWindow lines each. The owner writes its progress, its lines to all and to its domain and the
-//   acks; peer p writes the pair lines of p.
+//   control:  team areas, from the front | free | pair lines of teams, from the back
+//   Most teams use few pair lines, or none: those stand together, so that their pages take no
+//   memory.
+//
+//   team area, one per team and rank
+//   +----------+-----------+-------------------+--------------+
+//   | progress | all lines | acks of each peer | domain lines |
+//   +----------+-----------+-------------------+--------------+
+//   domain lines on nodes of several NUMA domains only
+//   pair lines of the team, for each peer:  kWindow lines, as there are to all and to the domain.
+//   The owner writes its progress, its lines to all and to its domain and the acks; peer p writes
+//   the pair lines of p.
 //
 // Only offsets from the segment's start are stored: every process maps it somewhere else.
 #pragma once
@@ -102,6 +107,21 @@ inline constexpr std::uint16_t header_signature(std::uint64_t header) {
   return static_cast<std::uint16_t>(header >> 48);
 }
 
+/// What the owner of an area tells a writer: how many of its messages to the owner, and of those to
+/// several, the owner has released, while that is counted. One rank writes it and one reads.
+struct alignas(kCacheLine) Acks {
+  std::atomic<std::uint64_t> pair;
+  std::array<std::atomic<std::uint64_t>, kAudiences> shared;
+
+  [[nodiscard]] const std::atomic<std::uint64_t>& of(Audience audience) const {
+    return shared[static_cast<std::size_t>(audience)];
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>& of(Audience audience) {
+    return shared[static_cast<std::size_t>(audience)];
+  }
+};
+static_assert(sizeof(Acks) == kCacheLine);
+
 /// A counter alone in its cache line.
 struct alignas(kCacheLine) Counter {
   std::atomic<std::uint64_t> value;
@@ -124,38 +144,33 @@ struct alignas(kCacheLine) Progress {
   std::atomic<std::uint64_t> call;
 };
 
-/// Offsets inside a team area of `size` ranks, on a node that has several NUMA domains or not: then
-/// there are no lines and acks of Audience::kDomain.
+/// Offsets inside the team area and the pair lines of one of `size` ranks, on a node that has
+/// several NUMA domains or not: then there are no lines of Audience::kDomain. A rank may write to
+/// itself.
 struct AreaLayout {
   std::size_t size;
   bool has_domains;
 
   static constexpr std::size_t progress() { return 0; }
   [[nodiscard]] constexpr std::size_t shared_lines(Audience audience) const {
-    return audience == Audience::kNode ? sizeof(Progress) : plain_bytes();
+    return audience == Audience::kNode ? sizeof(Progress) : acks(size);
   }
-  [[nodiscard]] constexpr std::size_t pair_lines(std::size_t writer) const {
-    return sizeof(Progress) + (1 + writer) * kWindow * sizeof(Line);
-  }
-  /// How many messages of `writer` to this rank the owner has released, while that is counted.
-  [[nodiscard]] constexpr std::size_t pair_ack(std::size_t writer) const {
-    return pair_lines(size) + writer * sizeof(Counter);
-  }
-  [[nodiscard]] constexpr std::size_t shared_ack(Audience audience, std::size_t writer) const {
-    const std::size_t first = audience == Audience::kNode ? pair_ack(size) : domain_acks();
-    return first + writer * sizeof(Counter);
+  /// Of the messages of `writer`.
+  [[nodiscard]] static constexpr std::size_t acks(std::size_t writer) {
+    return sizeof(Progress) + kLinesBytes + writer * sizeof(Acks);
   }
   [[nodiscard]] constexpr std::size_t bytes() const {
-    return has_domains ? domain_acks() + size * sizeof(Counter) : plain_bytes();
+    return acks(size) + (has_domains ? kLinesBytes : 0);
   }
 
+  /// From the start of the owner's pair lines.
+  [[nodiscard]] static constexpr std::size_t pair_lines(std::size_t writer) {
+    return writer * kLinesBytes;
+  }
+  [[nodiscard]] constexpr std::size_t pair_bytes() const { return pair_lines(size); }
+
  private:
-  [[nodiscard]] constexpr std::size_t plain_bytes() const {
-    return pair_ack(size) + size * sizeof(Counter);
-  }
-  [[nodiscard]] constexpr std::size_t domain_acks() const {
-    return plain_bytes() + kWindow * sizeof(Line);
-  }
+  static constexpr std::size_t kLinesBytes = kWindow * sizeof(Line);
 };
 
 /// What a rank does with a long message: copies it to its output, or reduces it; or so with the
@@ -223,7 +238,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 7;
+inline constexpr std::uint32_t kVersion = 8;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

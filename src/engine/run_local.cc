@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run does with memory of its own rank, and with messages that are there: copies and
+// reductions, lists of pieces put together and taken apart.
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "base/copy.h"
+#include "engine/engine.h"
+#include "engine/pieces.h"
+#include "engine/run.h"
+
+namespace carillon {
+
+void Run::copy(const Instruction& in, const Strand& strand) {
+  const std::int64_t length = length_of(in.dst, in.length);
+  std::byte* const to = at(in.dst, strand);
+  const std::byte* const from = at(in.a, strand);
+  if (to == from) return;  // it has landed there
+  if (in.a.base >= kBaseSlots) {
+    take(strand, to, from, length);
+  } else {
+    copy_bytes(to, from, length);
+  }
+  copied_bytes_ += static_cast<std::uint64_t>(length);
+}
+
+// Bytes of a message.
+void Run::take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length) {
+  if (!times_taking(strand, from, length)) return copy_bytes(to, from, length);
+  const auto begin = Lending::Clock::now();
+  copy_bytes(to, from, length);
+  learn_taking(strand, from, begin, length);
+}
+
+void Run::reduce(const Instruction& in, const Strand& strand) {
+  std::byte* const dst = at(in.dst, strand);
+  const std::byte* const left = at(in.a, strand);
+  const std::byte* const right = at(in.b, strand);
+  const auto count = static_cast<std::size_t>(in.count);
+  const Reduction& reduction = binding_.reduction;
+  if (reduction.kernel != nullptr) {
+    const bool is_left = in.a.base >= kBaseSlots && times_taking(strand, left, in.length);
+    const bool times =
+        is_left || (in.b.base >= kBaseSlots && times_taking(strand, right, in.length));
+    const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
+    reduction.kernel(dst, left, right, count);
+    if (times) learn_taking(strand, is_left ? left : right, begin, in.length);
+    return;
+  }
+  // A user operator may read its elements as its types are aligned. What came in a line is not:
+  // it lies behind the line's header.
+  const auto length = static_cast<std::size_t>(in.length);
+  alignas(std::max_align_t) std::array<std::byte, shm::kInlineBytes> aligned;
+  const std::byte* from = left;
+  if (in.a.base >= kBaseSlots && length <= aligned.size()) {
+    std::memcpy(aligned.data(), left, length);
+    from = aligned.data();
+  }
+  // It works in place on its right operand.
+  if (dst == right) {
+    reduction.user(reduction.user_arg, from, dst, count);
+  } else if (dst != left) {
+    std::memcpy(dst, right, length);
+    reduction.user(reduction.user_arg, from, dst, count);
+  } else {
+    std::vector<std::byte> result(right, right + in.length);
+    reduction.user(reduction.user_arg, from, result.data(), count);
+    std::memcpy(dst, result.data(), result.size());
+  }
+}
+
+// The bytes [offset, offset + length) of an instruction's piece list.
+void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
+                 std::int64_t length) const {
+  if (in.piece_count == 0) {
+    copy_bytes(to, at(in.a, strand) + offset, length);
+    return;
+  }
+  for_each_run(pieces_of(in), offset, length, whole_length,
+               [&](const Operand& memory, std::int64_t start, std::int64_t run) {
+                 copy_bytes(to, at(memory, strand) + start, run);
+                 to += run;
+                 return true;
+               });
+}
+
+void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
+                  std::int64_t offset, std::int64_t length) {
+  if (in.piece_count == 0) {
+    take(strand, at(in.dst, strand) + offset, from, length);
+    return;
+  }
+  for_each_run(pieces_of(in), offset, length, whole_length,
+               [&](const Operand& memory, std::int64_t start, std::int64_t run) {
+                 copy_bytes(at(memory, strand) + start, from, run);
+                 from += run;
+                 return true;
+               });
+}
+
+}  // namespace carillon
