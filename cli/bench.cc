@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "bench_breakdown.h"
@@ -14,6 +15,7 @@
 #include "bench_nodes.h"
 #include "bench_overlap.h"
 #include "bench_surveys.h"
+#include "cluster/shape.h"
 #include "command.h"
 #include "schedule/problem.h"
 #include "support/failure.h"
@@ -204,6 +206,8 @@ int run_of_overlap(BenchOptions options) {
       !between_nodes.network.empty()) {
     throw Failure("--overlap goes with --nodes, --ppn and --rate only", kWrongUse);
   }
+  if (!options.rate.empty()) parse_rate(options.rate);
+  if (between_nodes.nodes > 0) require_nodes(between_nodes);
   complete(options.job, options);
   const OverlapBench bench{.job = options.job,
                            .nodes = between_nodes.nodes,
@@ -217,6 +221,9 @@ int run_of_overlap(BenchOptions options) {
 }
 
 int run(BenchOptions options) {
+  if (!options.between_nodes.network.empty()) {  // what it may be is the setting's affair
+    setenv("CARILLON_NETWORK", options.between_nodes.network.c_str(), 1);
+  }
   require_settings();
   if (options.rounds > 0 && !options.surveys) {
     throw Failure("--rounds goes with --surveys", kWrongUse);
@@ -275,8 +282,10 @@ void define_between_nodes(Command command, NodesBench& job) {
       .option("--compare", job.compare,
               "sendrecv,rdma: the same trees by both, between --nodes nodes")
       .comma_separated();
-  command.option("--nodes", job.nodes,
-                 "with --compare, --breakdown, --overlap or --surveys: nodes of a virtual cluster");
+  command
+      .option("--nodes", job.nodes,
+              "with --compare, --breakdown, --overlap or --surveys: nodes of a virtual cluster")
+      .in_range(1, kMaxRanksStarted);
   command.option("--ppn", job.ranks_per_node, "with --nodes: ranks on each node")
       .in_range(1, kMaxRanksStarted)
       .with_default();

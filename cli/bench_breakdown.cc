@@ -44,6 +44,7 @@ std::string names_for_program(const std::string& collective,
       fail("--breakdown measures {}, which has no algorithm \"{}\"; carillon list shows all",
            collective, id);
     }
+    value_or_fail(parse_choice(name));  // its parameters
     all += (all.empty() ? "" : ";") + name;
   }
   return all;

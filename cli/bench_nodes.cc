@@ -197,7 +197,8 @@ void require_nodes(const NodesBench& job) {
     require_cluster(cluster);
   }
   if (job.nodes * job.ranks_per_node > kMaxRanksStarted) {
-    fail("{} ranks are too many for one machine", job.nodes * job.ranks_per_node);
+    fail("{} ranks are too many for one machine; at most {}", job.nodes * job.ranks_per_node,
+         kMaxRanksStarted);
   }
 }
 

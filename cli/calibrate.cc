@@ -4,7 +4,9 @@
 // machine file.
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <memory>
@@ -38,7 +40,7 @@ int measure(const CalibrateOptions& options, const std::vector<pid_t>& cluster) 
   }
   // Before measuring: nobody wants to wait for that.
   if (!options.output.empty() && !std::ofstream(options.output, std::ios::app)) {
-    fail("cannot write {}", options.output);
+    fail("cannot write {}: {}; choose another file", options.output, std::strerror(errno));
   }
   machine::Measured measured = measure_machine(cluster);
   measured.where = (options.title.empty() ? "this machine" : options.title) + ", " + today();

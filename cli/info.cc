@@ -16,6 +16,7 @@
 #include "support/failure.h"
 #include "support/json.h"
 #include "support/machine.h"
+#include "support/options.h"
 #include "support/settings.h"
 #include "support/table.h"
 #include "support/topology.h"
@@ -70,10 +71,12 @@ void print_settings() {
   std::printf("%s", table.text().c_str());
 }
 
-// What a rank uses for members on other nodes, with the settings in force.
+// What a rank uses for members on other nodes, with the settings in force; null if they cannot be
+// read.
 Json network_json() {
   constexpr int kRanks = 1024;
   constexpr int kTreeNeighbours = 2 * 10;  // up and down binomial trees of any root
+  if (crl_network_bytes(kRanks, kTreeNeighbours) == 0) return nullptr;
   const auto mib = [](int neighbours) {
     return static_cast<double>(crl_network_bytes(kRanks, neighbours)) / (1 << 20);
   };
@@ -84,6 +87,7 @@ Json network_json() {
 
 std::string network_text() {
   const Json memory = network_json();
+  if (memory.is_null()) return "between nodes: see the settings";
   return fmt::format(
       "between nodes: a team of {} ranks uses at most {:.1f} MiB per rank for trees, {:.1f} MiB if "
       "each rank speaks to all",
@@ -146,7 +150,17 @@ void print_mpis() {
   std::printf("%s", table.text().c_str());
 }
 
+// Shown as they are, also those that cannot be.
+void warn_of_bad_settings() {
+  try {
+    require_settings();
+  } catch (const Failure& bad) {
+    std::fprintf(stderr, "carillon: warning: %s\n", bad.what());
+  }
+}
+
 int run(const InfoOptions& options) {
+  warn_of_bad_settings();
   const long memory_mib = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   if (options.json) {
     Json json;

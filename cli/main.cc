@@ -141,6 +141,9 @@ int run_command(Arguments arguments) {
   if (chosen) {
     names.emplace_back(chosen->entry->name);
     const Command leaf = enter_subcommand(chosen->command, &own, &names);
+    if (!leaf.subcommands().empty() && !own.empty() && !own[0].starts_with('-')) {
+      return refuse(fmt::format("there is no command {} {}", names[0], own[0]), names[0]);
+    }
     const bool takes_program = chosen->entry->takes_program && leaf.subcommands().empty();
     if (takes_program) program = cut_program(leaf, &own);
   }

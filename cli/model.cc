@@ -107,6 +107,10 @@ std::vector<Row> evaluate_all(const ModelOptions& options, const machine::Machin
     if (!row.why_not.empty()) fail("{}", row.why_not);
     return {row};
   }
+  Collective collective{};
+  if (!collective_from_name(options.collective, &collective)) {
+    fail("there is no collective \"{}\"; carillon list names them", options.collective);
+  }
   std::vector<Row> rows;
   for (const machine::ModelRow& model : machine::models()) {
     const Algorithm* const algorithm = find_algorithm(model.id);
@@ -181,6 +185,7 @@ Action define_model(Command command) {
       .in_range(1, 1 << 20)
       .with_default();
   command.option("--bytes,-b", options->bytes, "bytes of the vector")
+      .with_unit()
       .in_range(std::int64_t{0}, std::int64_t{1} << 40)
       .with_default();
   command.option("--machine,-m", options->machine, "a machine's name, or the path of its file")

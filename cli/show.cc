@@ -135,6 +135,7 @@ Action define_show(Command command) {
       .in_range(0, 1 << 20)
       .with_default();
   command.option("--bytes,-b", options->bytes, "bytes of a block")
+      .with_unit()
       .in_range(std::int64_t{0}, std::int64_t{1} << 40)
       .with_default();
   command.option("--root", options->root, "the root, where there is one")

@@ -166,12 +166,21 @@ AlgorithmChoice choose(const SimOptions& options, const Shared& shared, const Li
   return value_or_fail(predict::algorithm_of(options.collective, options.algorithms.front()));
 }
 
+std::vector<std::int64_t> parse_numbers(const std::string& word, const std::string& text) {
+  try {
+    return parse_sizes(text);
+  } catch (const Failure&) {
+    fail("--sweep {}: \"{}\" is no list of numbers up to 1G, as in ranks=2..4096 bytes=8,64K", word,
+         text);
+  }
+}
+
 // The numbers of a sweep: "2,3,5", or "2..4096", which doubles.
 std::vector<std::int64_t> parse_steps(const std::string& word, const std::string& text) {
   const std::size_t dots = text.find("..");
-  if (dots == std::string::npos) return parse_sizes(text);
-  const std::int64_t first = parse_sizes(text.substr(0, dots)).front();
-  const std::int64_t last = parse_sizes(text.substr(dots + 2)).front();
+  if (dots == std::string::npos) return parse_numbers(word, text);
+  const std::int64_t first = parse_numbers(word, text.substr(0, dots)).front();
+  const std::int64_t last = parse_numbers(word, text.substr(dots + 2)).front();
   if (last < first) fail("--sweep {}: {} is less than {}", word, last, first);
   std::vector<std::int64_t> steps;
   for (std::int64_t step = first; step < last; step = std::max<std::int64_t>(1, step * 2)) {
@@ -347,12 +356,14 @@ int run(const SimOptions& options) {
   return 128 + g_interrupted;
 }
 
-void define_validation(Command command, const std::shared_ptr<SimOptions>& options) {
+void define_validation(Command command, Option collective,
+                       const std::shared_ptr<SimOptions>& options) {
   ValidateOptions* const validation = &options->validation;
   const Option validate =
       command.flag("--validate", options->validate,
                    "no simulation of its own: bcast, allreduce and alltoall are measured here, on "
                    "-n ranks, beside what -m (default: this machine, calibrated anew) predicts");
+  validate.excludes(collective);
   command.option("--sizes", validation->sizes, "bytes of their blocks")
       .needs(validate)
       .with_default();
@@ -411,7 +422,7 @@ Action define_sim(Command command) {
   command
       .option("--compute-scale", options->program.compute_scale,
               "computations of the program take so many times as long")
-      .finite_in_range(0.0, 1e6)
+      .in_range(0.0, 1e6)
       .needs(file);
   command
       .option("--progress", options->program.progress,
@@ -447,7 +458,7 @@ Action define_sim(Command command) {
               "ranks=2..4096 (doubling) or ranks=3,5,7, and, of a call, the same with bytes=")
       .values(1, 2);
   command.option("--skew", options->skew_us, "ranks begin at random within so many microseconds")
-      .finite_in_range(0.0, 1e9);
+      .in_range(0.0, 1e9);
   command.option("--seed", options->seed, "of those times").with_default();
   const Option starts = command.option(
       "--starts", options->starts, "ranks begin as this file says: so many microseconds for each");
@@ -457,7 +468,7 @@ Action define_sim(Command command) {
   const Option path = command.flag("--path", options->path, "print the critical path");
   const Option json = command.flag("--json", options->json, "print JSON");
   command.flag("--csv", options->csv, "print comma-separated values").excludes(path).excludes(json);
-  define_validation(command, options);
+  define_validation(command, collective, options);
   for (Option of_calls : {bytes, root}) of_calls.excludes(file);
   return [options](const Arguments&) { return run(*options); };
 }

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "support/failure.h"
@@ -164,7 +166,7 @@ void SimOutput::print_text() const {
 }
 
 Timeline::Timeline(const std::string& path) : path_(path), file_(path) {
-  if (!file_) fail("cannot write {}", path);
+  if (!file_) fail("cannot write {}: {}; choose another file", path, std::strerror(errno));
   file_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
 }
 

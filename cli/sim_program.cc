@@ -170,12 +170,18 @@ void print_csv_head() {
       "message_bytes,wall_s\n");
 }
 
+std::string in_csv(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
 void print_csv(const Done& done) {
   const ReplayReport& report = done.report;
   const Sums sum = sum_of(report);
   std::printf(
       "%s\n",
-      fmt::format("\"{}\",{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{:.3f}", done.program.source,
+      fmt::format("{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{},{:.3f}", in_csv(done.program.source),
                   done.request.machine.name, done.program.ranks, done.nodes, us(report.total_ps),
                   done.share(sum.compute_ps), done.share(sum.call_ps), done.share(sum.other_ps),
                   report.messages, report.bytes, done.wall_s)

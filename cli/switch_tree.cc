@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -59,11 +60,13 @@ constexpr double kPsPerNs = 1e3;
 
 template <class T>
 T named(const char* what, const std::string& name, T last) {
+  std::string known;
   for (int i = 0; i <= static_cast<int>(last); ++i) {
     const T value = static_cast<T>(i);
     if (aggregate::name_of(value) == name) return value;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", aggregate::name_of(value));
   }
-  fail("switches have no {} {}", what, name);
+  fail("switches have no {} {}; there are {}", what, name, known);
 }
 
 tree::Message message_of(const SwitchTreeOptions& options, std::int64_t bytes) {
@@ -94,7 +97,12 @@ machine::Machine machine_of(const SwitchTreeOptions& options) {
   }
   if (s.cycle_ps <= 0) fail("--cycle-ns is more than 0");
   if (options.ports > 0) s.ports = options.ports;
-  if (options.window > 0) s.window = options.window;
+  if (options.window > 0) {
+    if (!std::has_single_bit(static_cast<unsigned>(options.window))) {
+      fail("--window {} is no power of two", options.window);
+    }
+    s.window = options.window;
+  }
   return machine;
 }
 

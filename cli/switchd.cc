@@ -58,7 +58,9 @@ void write_key(const std::string& file) {
     fail("the system gives no random bytes: {}", std::strerror(errno));
   }
   const UniqueFd out(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!out.valid()) fail("{} cannot be made: {}", file, std::strerror(errno));
+  if (!out.valid()) {
+    fail("{} cannot be made: {}; choose another file", file, std::strerror(errno));
+  }
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   text += '\n';

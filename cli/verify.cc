@@ -36,6 +36,7 @@ const Limits kRealSlots{};
 struct VerifyOptions {
   std::vector<std::string> ids;
   std::string ranks = "1-16";
+  bool ranks_given = false;
   std::string nodes;
   std::string roots = "some";
   int jobs = 1;
@@ -247,6 +248,10 @@ int run(const VerifyOptions& options) {
   RankRange range = parse_ranks(options.ranks, kMostRanksProven);
   if (!options.nodes.empty()) {
     const Rank ranks = parse_nodes(options.nodes, kMostRanksProven).ranks();
+    if (ranks > 0 && options.ranks_given && (range.first != ranks || range.last != ranks)) {
+      fail("--nodes {} has {} ranks, --ranks says {}; leave one out", options.nodes, ranks,
+           options.ranks);
+    }
     if (ranks > 0) range = {ranks, ranks};
   }
   std::vector<Part> parts;
@@ -281,7 +286,9 @@ Action define_verify(Command command) {
   command.option(
       "ID", options->ids,
       "algorithms, e.g. bcast.chain allreduce.degree_k:k=4, or collectives; default: all");
-  command.option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100").with_default();
+  const Option ranks =
+      command.option("--ranks", options->ranks, "sizes of the team, e.g. 1-24 or 100");
+  ranks.with_default();
   command.option(
       "--nodes", options->nodes,
       "which ranks share a node: 3,1,2 (so many on each) or rr:2 (round robin over two); "
@@ -296,7 +303,10 @@ Action define_verify(Command command) {
       .in_range(1, kMaxJobs)
       .with_default();
   command.flag("--json", options->json, "print JSON");
-  return [options](const Arguments&) { return run(*options); };
+  return [options, ranks](const Arguments&) {
+    options->ranks_given = ranks.given();
+    return run(*options);
+  };
 }
 
 }  // namespace carillon::cli

@@ -8,7 +8,7 @@
 namespace carillon::cli {
 namespace {
 
-// nan is in every range.
+// nan is in every range of CLI11.
 CLI::Validator is_number() {
   return {[](const std::string& text) {
             return text.find_first_of("nN") == std::string::npos ? "" : text + " is no number";
@@ -35,10 +35,6 @@ Option Option::in_range(std::int64_t least, std::int64_t most) const {
 }
 
 Option Option::in_range(double least, double most) const {
-  return Option(option_->check(CLI::Range(least, most)));
-}
-
-Option Option::finite_in_range(double least, double most) const {
   return Option(option_->check(CLI::Range(least, most) & is_number()));
 }
 

@@ -32,9 +32,7 @@ class Option {
   Option in_range(int least, int most) const;
   Option in_range(unsigned least, unsigned most) const;
   Option in_range(std::int64_t least, std::int64_t most) const;
-  Option in_range(double least, double most) const;
-  /// nan, which is in every range, is not in this one.
-  Option finite_in_range(double least, double most) const;
+  Option in_range(double least, double most) const;  // nan is in none
   Option one_of(std::initializer_list<const char*> values) const;
   /// A number may have a unit: 64K.
   Option with_unit() const;

@@ -101,7 +101,9 @@ class Json::Writer {
   void operator()(std::int64_t number) { text_ += std::to_string(number); }
   void operator()(std::uint64_t number) { text_ += std::to_string(number); }
   void operator()(double number) { text_ += Parsed(number).dump(); }
-  void operator()(const std::string& text) { text_ += Parsed(text).dump(); }
+  void operator()(const std::string& text) {  // a file's name need not be UTF-8
+    text_ += Parsed(text).dump(-1, ' ', false, Parsed::error_handler_t::replace);
+  }
   void operator()(const Array& array) {
     write_list('[', array, ']', [this](const Json& item) { write(item); });
   }

@@ -154,7 +154,7 @@ CRL_API int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int r
  * the context is destroyed. */
 CRL_API void* crl_alloc(crl_context_h context, size_t bytes);
 /* CRL_ERR_INVALID_ARGUMENT: a collective that is not complete uses it, and the message names that;
- * the memory is not freed. */
+ * the memory is not freed. What crl_alloc did not give is left as it is. */
 CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
 
 /* Memory that the node's processes have mapped already, each at addresses of its own, such as a
@@ -342,8 +342,8 @@ CRL_API crl_status_t crl_iscan(crl_team_h team, const void* in, void* out, size_
 CRL_API crl_status_t crl_iexscan(crl_team_h team, const void* in, void* out, size_t count,
                                  crl_dtype_t dtype, crl_op_t op, crl_request_h* request_p);
 
-/* CRL_IN_PROGRESS, or the collective's status; the request is then gone and *request_p NULL.
- * Makes progress. */
+/* CRL_IN_PROGRESS, or the collective's status; the request is then gone and *request_p NULL. CRL_OK
+ * if it is NULL already. Makes progress. */
 CRL_API crl_status_t crl_request_test(crl_request_h* request_p);
 /* Blocks until then. */
 CRL_API crl_status_t crl_request_wait(crl_request_h* request_p);

@@ -69,7 +69,7 @@ std::string library_path() {
 
 // Whether the host has the ABI this file was compiled for: its handles would crash another's. Null,
 // or what to say.
-#define kRemedy "carillon run and carillon exec choose the right one"
+#define kRemedy "carillon run and carillon exec choose the right one, without --mpi"
 const char* find_misfit() {
   char version[1 << 14] = "";  // the other ABI's text may be longer than this one allows
   int length = 0;

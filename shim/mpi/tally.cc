@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -46,6 +47,30 @@ Tallies& tallies() {
   return all;
 }
 
+// How many bytes the first character of a text in UTF-8 has; 0 if it is none.
+std::size_t bytes_of_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool too_long = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool too_large = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
+  return too_long || too_large ? 0 : bytes;
+}
+
+// Names may be in another encoding, or cut within a character; JSON is UTF-8.
+void make_utf8(std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = bytes_of_character(std::string_view(text).substr(at));
+    if (bytes == 0) text[at] = '?';
+    at += std::max<std::size_t>(bytes, 1);
+  }
+}
+
 // As the program calls it now, on one line.
 Named ask_name(MPI_Comm comm, const Communicator& communicator) {
   Named named{.ranks = communicator.size};
@@ -57,6 +82,7 @@ Named ask_name(MPI_Comm comm, const Communicator& communicator) {
   std::replace_if(
       named.name.begin(), named.name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; },
       ' ');
+  make_utf8(named.name);
   named.anonymous = named.name.empty();
   return named;
 }

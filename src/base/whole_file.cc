@@ -18,9 +18,11 @@ Result<std::string> read_whole_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return cannot(std::system_category().message(errno));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return cannot("reading failed");
-  return text;
+  try {
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  } catch (const std::ios_base::failure& failure) {  // the system refuses to read it
+    return cannot(failure.code().message());
+  }
 }
 
 }  // namespace carillon

@@ -171,7 +171,11 @@ class Parser {
         {"end", {1, 1, &Parser::take_end, true, "end"}},
     };
     const auto row = kRows.find(words[0]);
-    if (row == kRows.end()) return fail("there is no " + quoted(words[0]));
+    if (row == kRows.end()) {
+      return fail("there is no " + quoted(words[0]) +
+                  "; a line begins with ranks, team, teams, call, rank, compute, do, start, wait, "
+                  "other, repeat or end");
+    }
     const Row& rule = row->second;
     if (words.size() < rule.min_words || words.size() > rule.max_words) {
       return fail("the line is " + quoted(rule.form));
@@ -276,7 +280,8 @@ class Parser {
     } else if (word == "in_place") {
       call->in_place = true;
     } else {
-      fail("a call has no " + quoted(word));
+      fail("a call has no " + quoted(word) +
+           "; it may have team=, root=, count=, element=, send=, recv=, ordered and in_place");
     }
   }
 

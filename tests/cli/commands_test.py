@@ -29,6 +29,7 @@ class Help(CliTest):
         self.fails("which program", "run", status=2)
         self.fails("which program", "exec", "--stats", "--", status=2)
         self.fails("--frob", "run", "--frob", "true", status=2)
+        self.fails("no command cluster frobnicate", "cluster", "frobnicate", status=2)
 
 
 class List(CliTest):
@@ -74,6 +75,7 @@ class Show(CliTest):
     def test_json(self):
         row = self.ok("show", "alltoallv.pairwise", "--ranks", 3, "--json").json
         self.assertEqual((row["algorithm"], row["ranks"]), ("alltoallv.pairwise", 3))
+        self.assertEqual(self.ok("show", "bcast.flat", "--bytes", "4K", "--json").json["bytes"], 4096)
 
     def test_errors(self):
         self.fails("no algorithm \"bcast.fast\"; there are bcast.flat", "show", "bcast.fast")
@@ -118,6 +120,7 @@ class Verify(CliTest):
 
     def test_errors(self):
         self.fails("which ranks share a node", "verify", "--nodes", "0,1")
+        self.fails("4 ranks, --ranks says 5; leave one out", "verify", "--nodes", "3,1", "--ranks", 5)
         self.fails("no algorithm \"nothing\"", "verify", "nothing")
         self.fails("not a range", "verify", "--ranks", "9-2")
         self.fails("not a range", "verify", "--ranks", "many")
@@ -174,9 +177,18 @@ class Model(CliTest):
                       "-b", 4, "-m", "clan_via", "--json").json["rows"][0]
         self.assertRegex(row["algorithm"], r"k=\d+,transfer=sendrecv")
         self.assertEqual(row["latency_us"], row["latency_ps"] / 1e6)
+        self.assertEqual(self.ok("model", "bcast", "-b", "4K", "--json").json["bytes"], 4096)
+
+    def test_json_is_utf8_whatever_files_are_called(self):
+        path = self.folder / os.fsdecode(b"m\xe9.toml")
+        path.write_bytes((Path(__file__).parents[2] / "machines" / "edr.toml").read_bytes())
+        said = self.ok("model", "bcast", "-m", path, "--json").json
+        self.assertIn("m\ufffd.toml", said["machine"])
 
     def test_errors(self):
         self.fails("which collective", "model", status=2)
+        self.fails("there is no collective \"nix\"", "model", "nix")
+        self.fails("cannot read /proc/self/mem: ", "model", "bcast", "-m", "/proc/self/mem")
         self.fails("there is no machine \"nix\"", "model", "bcast", "-m", "nix")
         self.fails("no algorithm \"bcast.nix\"", "model", "bcast", "-a", "nix")
         self.fails("there is no closed form of bcast.multicast", "model", "bcast", "-a", "multicast")
@@ -287,7 +299,7 @@ class Calibrate(CliTest):
         self.assertEqual({**printed, "machine": "mine"}, read)
 
     def test_errors(self):
-        self.fails("cannot write /nowhere/mine.toml", "calibrate", "-o", "/nowhere/mine.toml")
+        self.fails("cannot write /nowhere/mine.toml: No such file .*choose another", "calibrate", "-o", "/nowhere/mine.toml")
         self.fails("--title", "calibrate", "--title", 'my "desk"')
 
 
@@ -327,12 +339,27 @@ class Info(CliTest):
         self.assertRegex(out, r"CARILLON_SPIN_US +7 ")
         self.assertRegex(self.ok("info").out, r"^carillon ")
 
+    def test_settings_that_cannot_be(self):
+        done = run("info", CARILLON_SLOT_BYTES="many")
+        self.assertEqual(done.status, 0)
+        self.assertRegex(done.err, r"^carillon: warning: CARILLON_SLOT_BYTES=many is not .*\n$")
+        self.assertIn("between nodes: see the settings\n", done.out)
+        self.assertIsNone(run("info", "--json", CARILLON_SLOT_BYTES="many").json["network_memory"])
+
 
 class Bench(CliTest):
     def test_errors(self):
         self.fails("no collective \"allgatherall\"", "bench", "allgatherall")
         self.fails("not a size", "bench", "--sizes", "8x")
         self.fails("not a size", "bench", "--sizes", "4096M")
+        self.fails("nan is no number", "bench", "--seconds", "nan", status=2)
+        for nodes in (-1, 0, 1048576):
+            self.fails("--nodes", "bench", "--nodes", nodes, status=2)
+        self.fails("bogus is none of verbs", "bench", "alltoallv", "--surveys", "--nodes", 2,
+                   "--network", "bogus")
+        self.fails("\"k=x\"", "bench", "alltoall", "--breakdown", "-a", "alltoall.bruck_inplace:k=x")
+        self.fails("not a rate", "bench", "bcast", "--overlap", "--nodes", 2, "--rate", "fast")
+        self.fails("too many", "bench", "bcast", "--overlap", "--nodes", 65)
         self.fails("no sizes", "bench", "--sizes", "")
         self.fails("--ranks", "bench", "-n", 0, status=2)
         self.fails("--ranks", "bench", "-n", 1000000, status=2)

@@ -308,6 +308,11 @@ class BadInput(CliTest):
         self.fails("root 16 is not in", "sim", "bcast", "-a", "binomial", "--root", 16)
         self.fails("sweep ranks or bytes", "sim", "bcast", "--sweep", "nodes=2..4")
         self.fails("4 is less than 8", "sim", "bcast", "--sweep", "ranks=8..4")
+        for sweep in ("ranks=many", "ranks=2..many", "bytes=", "ranks=..4"):
+            self.fails(f"--sweep {sweep}: .*is no list of numbers", "sim", "bcast", "--sweep", sweep)
+        self.fails("excludes", "sim", "bcast", "--validate", status=2)
+        self.fails("cannot write /nowhere/t: No such file .*choose another", "sim", "bcast",
+                   "--timeline", "/nowhere/t")
         self.fails("0 ranks", "sim", "bcast", "--sweep", "ranks=0..4")
         self.fails("8 ranks, not 6", "sim", "bcast", "-n", 6, "--nodes", "4,4")
         self.fails("cores", "sim", "bcast", "-n", 999999, "--ppn", 999999)

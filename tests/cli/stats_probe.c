@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
     MPI_Comm copy, in_place;
     use_world();
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-    MPI_Comm_set_name(copy, "the \"copy\" \\ of\nit");
+    MPI_Comm_set_name(copy, "the \"copy\" \\ of\nit, \xc3\xa9t\xe9");
     use_blocks(copy);
     use_lists(copy);
     MPI_Comm_dup(MPI_COMM_WORLD, &in_place);

@@ -13,7 +13,7 @@ from support import CliTest, main, run, yielding
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 RANKS = 3
 INT = 4
-COPY = 'the "copy" \\ of it'  # control characters are blanks
+COPY = 'the "copy" \\ of it, \u00e9t?'  # control characters are blanks, what is no UTF-8 is "?"
 INTER = "intercommunicator"
 
 

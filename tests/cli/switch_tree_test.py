@@ -61,7 +61,10 @@ class SwitchTree(CliTest):
         self.fails("4097", "switch-tree", "-n", 4097, status=2)
         self.fails("12 bytes are no number of elements of int64", "switch-tree", "-b", 12)
         self.fails("no xor of float64", "switch-tree", "--op", "xor", "--type", "float64")
-        self.fails("no operation product", "switch-tree", "--op", "product")
+        self.fails("no operation product; there are sum, min, ", "switch-tree", "--op", "product")
+        self.fails("no type int16; there are int32, ", "switch-tree", "--type", "int16")
+        self.fails("--window 3 is no power of two", "switch-tree", "--window", 3)
+        self.fails("nan is no number", "switch-tree", "-n", 2, "--link-ns", "nan", status=2)
         self.fails("machine edr has no switches that reduce", "switch-tree", "-m", "edr")
         self.fails("hosts reduce integers here", "switch-tree", "-n", 2, "--type", "float64",
                    "--against", "writes")

@@ -40,7 +40,7 @@ class SwitchdTest(CliTest):
         self.assertRegex(path.read_text(), r"\A[0-9a-f]{32}\n\Z")
         self.ok("switchd", "--new-key", self.folder / "other.key")
         self.assertNotEqual((self.folder / "other.key").read_text(), path.read_text())
-        self.fails("cannot be made: File exists", "switchd", "--new-key", path)
+        self.fails("cannot be made: File exists; choose another", "switchd", "--new-key", path)
 
     def test_it_does_not_start_without_a_key_that_is_one(self):
         self.fails("--key-file is needed.*--new-key", "switchd")
@@ -58,8 +58,8 @@ class SwitchdTest(CliTest):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
             taken.bind(("127.0.0.1", 0))
             port = taken.getsockname()[1]
-            self.fails(f"cannot listen on 127.0.0.1:{port}", "switchd", "--key-file", self.key(),
-                       "--listen", f"127.0.0.1:{port}")
+            self.fails(f"cannot listen on 127.0.0.1:{port}: .*port that is free", "switchd",
+                       "--key-file", self.key(), "--listen", f"127.0.0.1:{port}")
 
     def test_strangers_are_counted_and_refused(self):
         for engine in ("reference", "rtl") if has_rtl() else ("reference",):

@@ -33,8 +33,8 @@ Endpoint endpoint_of(const sockaddr_in& name) {
   return {ntohl(name.sin_addr.s_addr), ntohs(name.sin_port)};
 }
 
-Status failure(const std::string& what) {
-  return {Code::kSystem, "aggregate: " + what + ": " + std::strerror(errno)};
+Status failure(const std::string& what, const std::string& remedy = "") {
+  return {Code::kSystem, "aggregate: " + what + ": " + std::strerror(errno) + remedy};
 }
 
 // Past the system's limit, for who may.
@@ -133,7 +133,8 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const Endpoint& at) {
   auto* const generic = reinterpret_cast<sockaddr*>(&name);
   if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole) != 0 ||
       bind(fd, generic, bytes) != 0 || getsockname(fd, generic, &bytes) != 0) {
-    return failure("cannot listen on " + text(at));
+    return failure("cannot listen on " + text(at),
+                   "; take an address of this machine and a port that is free");
   }
   port->at_ = endpoint_of(name);
   return port;
