@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/fabric_environment.h"
+#include "base/kept_signals.h"
 #include "base/log.h"
 
 namespace carillon::fabric {
@@ -37,6 +38,7 @@ void prepare_environment() {
 
 Result<Library> open() {
   prepare_environment();
+  const KeptSignals kept;
   void* const handle = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return Status(Code::kUnsupported, std::string("libfabric is not there (") + dlerror() +

@@ -12,6 +12,8 @@
 #include <set>
 #include <string_view>
 
+#include "base/kept_signals.h"
+
 namespace carillon::fabric {
 namespace {
 
@@ -162,6 +164,7 @@ Result<Info> choose_provider(const Library& library, const Options& options) {
   const Info hints = wishes(library);
   if (hints == nullptr) return Status(Code::kNoMemory, "out of memory for libfabric");
   fi_info* found = nullptr;
+  const KeptSignals kept;  // the first call loads further libraries
   const int error = library.getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), nullptr,
                                     nullptr, 0, hints.get(), &found);
   if (error != 0 && error != -FI_ENODATA) {
