@@ -22,6 +22,7 @@
  *  - A process that dies breaks the teams it is in: the others' calls on them end with
  *    CRL_ERR_PEER_DEAD within crl_context_config_t.dead_peer_ms, or within five seconds if a
  *    whole node has gone.
+ *  - A child of fork may use nothing of its parent's; to destroy it there does nothing.
  *  - Progress is made by calls into carillon, or by CARILLON_SERVLET's thread (docs/servlet.md).
  */
 #ifndef CARILLON_CARILLON_H
@@ -162,7 +163,8 @@ CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
  * crl_alloc. parts[i] is where this process has what oob's member i calls its part, of bytes[i]
  * bytes, the same on all members; any process may use any of them in a collective. Collective over
  * oob; blocks. CRL_ERR_UNSUPPORTED, on all members: these are not all processes of one node, or a
- * part is longer than a TiB; then it is as other memory. */
+ * part is longer than a TiB; then it is as other memory. CRL_ERR_PEER_DEAD: a process of the node
+ * died meanwhile. */
 CRL_API crl_status_t crl_window_create(crl_context_h context, const crl_oob_t* oob,
                                        void* const* parts, const size_t* bytes,
                                        crl_window_h* window_p);

@@ -9,6 +9,9 @@
 
 namespace carillon {
 
+/// All blocks of a call together have no more.
+inline constexpr std::uint64_t kMaxBytes = UINT64_C(1) << 46;
+
 struct Buffers {
   const void* in = nullptr;
   void* out = nullptr;

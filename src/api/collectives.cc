@@ -17,7 +17,6 @@
 namespace carillon {
 namespace {
 
-constexpr std::uint64_t kMaxBytes = UINT64_C(1) << 46;
 constexpr std::int64_t kKeptScratchBytes = 512;  // per kind of call, as long as the team lives
 
 // What all ranks must give alike, mixed into a few bits. Types may differ where bytes do not, and
@@ -279,8 +278,8 @@ bool is_served(const crl_team& team, const CallKey& key, const Buffers& buffers)
   } else {
     const std::size_t element =
         has_reduction(key.collective) ? crl_dtype_bytes(key.dtype) : std::size_t{1};
-    call.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, kMaxBytes)) *
-                 static_cast<std::int64_t>(element);
+    const std::uint64_t most = kMaxBytes / std::max<std::size_t>(element, 1);  // else it is refused
+    call.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(key.count, most) * element);
   }
   return moved_bytes(call) >= served_from_bytes(key.collective);
 }

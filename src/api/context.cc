@@ -112,6 +112,11 @@ crl_status_t create_context(const crl_context_config_t& config, crl_context_h* c
 crl_status_t create_team(crl_context& context, const crl_oob_t& oob, crl_team_h* team_p) {
   Engine& engine = *context.engine;
   const Engine::Lock lock(engine);
+  // Once the exchange has begun, others count on the team.
+  engine.make_room_for_team();
+  if (context.teams.size() == context.teams.capacity()) {
+    context.teams.reserve(2 * context.teams.size() + 8);
+  }
   auto team = std::make_unique<crl_team>();
   team->context = &context;
   team->team = std::make_unique<carillon::Team>(engine, oob);
@@ -139,7 +144,9 @@ crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_
   return carillon::guarded([&] { return create_context(*config, context_p); });
 }
 
-void crl_context_destroy(crl_context_h context) { delete context; }
+void crl_context_destroy(crl_context_h context) {
+  if (context != nullptr && !context->is_inherited()) delete context;
+}
 
 size_t crl_network_bytes(int ranks, int neighbours) {
   const auto settings = carillon::read_config();
@@ -181,7 +188,7 @@ crl_status_t crl_team_test(crl_team_h team) {
 }
 
 void crl_team_destroy(crl_team_h team) {
-  if (team == nullptr) return;
+  if (team == nullptr || team->context->is_inherited()) return;
   Engine& engine = *team->context->engine;
   const Engine::Lock lock(engine);
   std::erase(team->context->teams, team);

@@ -3,6 +3,8 @@
 // What the handles of carillon.h point to.
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <exception>
 #include <memory>
@@ -56,6 +58,7 @@ inline bool is_no_operator(crl_op_t op) { return op >= CRL_OPS && op < 4096; }
 }  // namespace carillon
 
 struct crl_context : carillon::StageSource {
+  pid_t process = getpid();
   std::unique_ptr<carillon::Engine> engine;
   std::unique_ptr<carillon::PlanCache> plans;
   std::vector<crl_request_h> spare_requests;
@@ -77,6 +80,8 @@ struct crl_context : carillon::StageSource {
   }
   /// If the request has ended with an error that crl_context_progress has not told yet.
   void note_error(crl_request& request);
+  /// A copy of it by fork: what it shares with others is the parent's.
+  [[nodiscard]] bool is_inherited() const { return getpid() != process; }
   ~crl_context() override;
 };
 

@@ -47,8 +47,11 @@ struct OwnTables {
 // Empty if the lists are as they must be.
 std::string complaint(const BlockList& blocks, int size) {
   if (blocks.bytes == nullptr || blocks.offsets == nullptr) return "an array is NULL";
+  std::uint64_t sum = 0;
   for (int i = 0; i < size; ++i) {
     if (blocks.bytes[i] < 0) return "a negative byte count for rank " + std::to_string(i);
+    sum += static_cast<std::uint64_t>(blocks.bytes[i]);
+    if (sum > kMaxBytes) return "the blocks are beyond all bounds";
   }
   return {};
 }
@@ -97,6 +100,9 @@ crl_status_t one_sided_list(crl_team_h team, Collective collective, Block own,
     } else {
       own.in = static_cast<std::byte*>(own.out) + list.offsets[self];
     }
+  } else if (own.bytes > kMaxBytes) {
+    return report(
+        invalid(asked, "the size " + std::to_string(own.bytes) + " is beyond all bounds"));
   } else if (has_list && static_cast<std::int64_t>(own.bytes) != list.bytes[self]) {
     return report(invalid(asked, "this rank's block is of two lengths"));
   }
@@ -136,7 +142,8 @@ crl_status_t reduce_scatter(crl_team_h team, const void* in, void* out, const st
     for (std::size_t i = 0; i < tables.send_bytes.size(); ++i) {
       tables.send_offsets[i] = offset;
       if (__builtin_mul_overflow(counts[i], element, &tables.send_bytes[i]) ||
-          __builtin_add_overflow(offset, tables.send_bytes[i], &offset)) {
+          __builtin_add_overflow(offset, tables.send_bytes[i], &offset) ||
+          static_cast<std::uint64_t>(offset) > kMaxBytes) {
         return report(invalid(key, "the blocks are beyond all bounds"));
       }
     }

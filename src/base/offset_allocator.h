@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace carillon {
 
@@ -20,20 +21,21 @@ class OffsetAllocator {
   /// Offset of `bytes` free bytes, a multiple of the power of two `alignment`.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    for (const auto& [offset, size] : free_) {
+    for (auto range = free_.begin(); range != free_.end(); ++range) {
+      const auto& [offset, size] = *range;
       const std::uint64_t start = (offset + alignment - 1) / alignment * alignment;
-      if (start + bytes <= offset + size) return take(offset, start, bytes);
+      if (start + bytes <= offset + size) return take(range, start, bytes);
     }
     return std::nullopt;
   }
   /// The same, as far back as there is room.
   std::optional<std::uint64_t> allocate_last(std::uint64_t bytes, std::uint64_t alignment) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
-    for (auto range = free_.rbegin(); range != free_.rend(); ++range) {
-      const auto& [offset, size] = *range;
+    for (auto range = free_.end(); range != free_.begin();) {
+      const auto& [offset, size] = *--range;
       if (size < bytes) continue;
       const std::uint64_t start = (offset + size - bytes) / alignment * alignment;
-      if (start >= offset) return take(offset, start, bytes);
+      if (start >= offset) return take(range, start, bytes);
     }
     return std::nullopt;
   }
@@ -44,12 +46,12 @@ class OffsetAllocator {
     return found == used_.end() ? 0 : found->second;
   }
 
+  /// Needs no memory.
   void release(std::uint64_t offset) {
-    const auto found = used_.find(offset);
-    if (found == used_.end()) return;
-    std::uint64_t start = offset;
-    std::uint64_t bytes = found->second;
-    used_.erase(found);
+    auto range = used_.extract(offset);
+    if (range.empty()) return;
+    const std::uint64_t start = offset;
+    std::uint64_t& bytes = range.mapped();
     auto next = free_.lower_bound(start);
     if (next != free_.end() && next->first == start + bytes) {
       bytes += next->second;
@@ -62,22 +64,29 @@ class OffsetAllocator {
         return;
       }
     }
-    free_[start] = bytes;
+    free_.insert(std::move(range));
   }
 
  private:
-  // Bytes from start on, of the free range at offset.
-  std::uint64_t take(std::uint64_t offset, std::uint64_t start, std::uint64_t bytes) {
-    const auto range = free_.find(offset);
-    const std::uint64_t end = offset + range->second;
-    free_.erase(range);
-    if (start > offset) free_[offset] = start - offset;
-    if (end > start + bytes) free_[start + bytes] = end - start - bytes;
-    used_[start] = bytes;
+  using Ranges = std::map<std::uint64_t, std::uint64_t>;  // offset -> bytes
+
+  // Bytes from start on, of a free range.
+  std::uint64_t take(Ranges::iterator range, std::uint64_t start, std::uint64_t bytes) {
+    const auto [offset, size] = *range;
+    // All that needs memory comes first: if there is none, nothing has changed.
+    Ranges used = {{start, bytes}}, rest;
+    if (offset + size > start + bytes) rest[start + bytes] = offset + size - start - bytes;
+    if (start > offset) {
+      range->second = start - offset;
+    } else {
+      free_.erase(range);
+    }
+    free_.merge(rest);
+    used_.merge(used);
     return start;
   }
 
-  std::map<std::uint64_t, std::uint64_t> free_, used_;  // offset -> bytes
+  Ranges free_, used_;
 };
 
 }  // namespace carillon

@@ -126,6 +126,14 @@ Engine::~Engine() {
   if (!heap_blocks_.empty()) keep_for_ever(segment_);
 }
 
+void Engine::make_room_for_team() {
+  for (std::vector<Team*>* const list : {&teams_, &agreeing_}) {
+    if (list->size() == list->capacity()) list->reserve(2 * list->size() + 8);
+  }
+  const std::size_t most = retired_.size() + teams_.size() + 1;
+  if (retired_.capacity() < most) retired_.reserve(2 * most);
+}
+
 void Engine::add_team(Team& team) {
   teams_.push_back(&team);
   agreeing_.push_back(&team);
@@ -313,14 +321,19 @@ void Engine::join_multicast(Team& team, const crl_oob_t& oob) {
   });
 }
 
-// Who the members of a team in the making are is not known yet: any process that died may be one.
-Status Engine::find_death() {
+Status Engine::find_death_on_node(const char* what) const {
   for (int i = 0; i < segment_->ranks(); ++i) {
     if (!segment_->died(i)) continue;
     return {Code::kPeerDead, "a process of this node (pid " +
-                                 std::to_string(segment_->state(i).pid.load()) +
-                                 ") died while a team was being made"};
+                                 std::to_string(segment_->state(i).pid.load()) + ") died while " +
+                                 what + " was being made"};
   }
+  return {};
+}
+
+// Who the members of a team in the making are is not known yet: any process that died may be one.
+Status Engine::find_death() {
+  if (Status death = find_death_on_node("a team"); !death.ok()) return death;
   const auto processes = static_cast<int>(lifelines_.size());
   for (int i = 1; i < std::min(processes, kMostWatched); ++i) {
     const int process = (process_ + i) % processes;

@@ -211,6 +211,8 @@ class Engine {
   };
 
   // All of these with the Lock held.
+  /// Before a team is made: add_team and retire_team need no memory.
+  void make_room_for_team();
   void add_team(Team& team);
   /// The team is no longer used by the caller; destroyed when no peer needs its area any more.
   void retire_team(std::unique_ptr<Team> team);
@@ -325,6 +327,8 @@ class Engine {
   bool move_on(Run& run, int polls);
   template <typename Done>
   void wait_until(Done done);
+  /// An error if a process of this node has died, so that `what` is perhaps never made.
+  [[nodiscard]] Status find_death_on_node(const char* what) const;
   /// An error if a process has died that may be a member of any team.
   Status find_death();
   /// Fails what can never end because a process has died.

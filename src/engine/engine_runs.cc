@@ -70,7 +70,7 @@ void Engine::start(Run& run) {
   if (team.state() == Team::State::kFailed) {
     run.fail(team.status());
   } else if (team.may_begin()) {
-    begin(run);
+    if (!begin(run)) forget_ended();  // the others of its team
   } else {
     team.defer(run);
     ++deferred_;

@@ -5,6 +5,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -76,18 +78,27 @@ std::uint32_t key_of(std::span<const WindowHello> all) {
 // Whoever is late may wait for a collective of this process first.
 template <typename T>
 Result<std::vector<T>> Engine::tell_all(const crl_oob_t& oob, const T& mine) {
-  Gather<T> gather;
-  if (Status status = gather.post(oob, mine); !status.ok()) return status;
-  for (Code code = gather.test(); code != Code::kOk; code = gather.test()) {
+  auto gather = std::make_unique<Gather<T>>();
+  if (Status status = gather->post(oob, mine); !status.ok()) return status;
+  const std::chrono::milliseconds between_looks(settings_.dead_peer_ms / 4);
+  auto next_look = std::chrono::steady_clock::now() + between_looks;
+  for (Code code = gather->test(); code != Code::kOk; code = gather->test()) {
     if (code != Code::kInProgress) return Status(code, "the caller's bootstrap allgather failed");
     {
       const Lock lock(*this);
       progress_and_watch();
     }
     if (idle_ != nullptr) idle_(idle_arg_);
+    if (joined() && std::chrono::steady_clock::now() > next_look) {
+      if (Status death = find_death_on_node("a window"); !death.ok()) {
+        (void)gather.release();  // not done: left alone for ever
+        return death;
+      }
+      next_look = std::chrono::steady_clock::now() + between_looks;
+    }
     sched_yield();
   }
-  const auto all = gather.all();
+  const auto all = gather->all();
   return std::vector<T>(all.begin(), all.end());
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -94,6 +95,14 @@ shm::AreaLayout Team::area_layout() const {
 
 void Team::progress_agreement() {
   if (state() != State::kAgreeing) return;
+  try {
+    move_agreement_on();
+  } catch (const std::bad_alloc&) {
+    if (state() == State::kAgreeing) fail(Status(Code::kNoMemory, "out of memory for a team"));
+  }
+}
+
+void Team::move_agreement_on() {
   if (aggregation_) {
     if (set_up_aggregation()) become_ready();
     return;
@@ -116,14 +125,14 @@ void Team::agree() {
   const auto gather = std::move(gather_);
   const auto hellos = gather->all();
   if (Status status = check_hellos(hellos); !status.ok()) {
-    fail(std::move(status));
+    refuse(std::move(status));
     return;
   }
   agree_limits(hellos);
   if (limits_.nodes && engine_.network() == nullptr) {
-    fail(Status(Code::kUnsupported, "the team's members are on " +
-                                        std::to_string(limits_.nodes->count()) + " nodes, and " +
-                                        std::string(engine_.network_status().message())));
+    refuse(Status(Code::kUnsupported, "the team's members are on " +
+                                          std::to_string(limits_.nodes->count()) + " nodes, and " +
+                                          std::string(engine_.network_status().message())));
     return;
   }
   connect(hellos);
@@ -133,6 +142,16 @@ void Team::agree() {
                          return hello.in_switch != 0;
                        });
   if (!begin_multicast(oob_, offers)) begin_aggregation();
+}
+
+// As all members do, at which nobody comes to write to areas.
+void Team::refuse(Status why) {
+  if (area_)
+    engine_.control_memory().release_area(*std::exchange(area_, std::nullopt), area_layout());
+  if (reception_) {
+    engine_.control_memory().release(*std::exchange(reception_, std::nullopt), reception_bytes());
+  }
+  fail(std::move(why));
 }
 
 void Team::become_ready() {

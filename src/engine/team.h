@@ -138,7 +138,9 @@ class Team {
   [[nodiscard]] std::uint64_t reception_bytes() const {
     return Reception::bytes(static_cast<std::size_t>(size()));
   }
+  void move_agreement_on();
   void agree();
+  void refuse(Status why);
   Status check_hellos(std::span<const Hello> hellos) const;
   void agree_limits(std::span<const Hello> hellos);
   static std::shared_ptr<const Nodes> agree_domains(std::span<const Hello> hellos,

@@ -18,7 +18,11 @@ namespace carillon {
 
 void Team::fail(Status why) {
   tell_why(why);
-  if (pair_ids_ && !links_) engine_.network()->end_making(*pair_ids_);
+  if (pair_ids_ && state() == State::kAgreeing) engine_.network()->end_making(*pair_ids_);
+  // Members may know of the area already, and take the team for made.
+  if (area_ && !endpoint_) {
+    shm::Endpoint::give_up_area(engine_.segment(), area_->area, -static_cast<int>(why.code()));
+  }
   // Members that have not seen it fail may write to its area: it is not used again.
   area_.reset();
   reception_.reset();

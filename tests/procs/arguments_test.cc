@@ -106,6 +106,21 @@ TEST(WrongArguments, AreRefusedAndDoNoHarm) {
     expect_invalid(crl_allgather(team, in.data(), out.data(), SIZE_MAX), "bounds");
     expect_invalid(crl_allreduce(team, in.data(), out.data(), SIZE_MAX / 8, CRL_INT64, CRL_SUM),
                    "bounds");
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    for (const std::int64_t most : {std::int64_t{1} << 46, kMost}) {
+      const std::vector<std::int64_t> huge(3, most);
+      const auto* const long_ones = huge.data();
+      expect_invalid(crl_alltoallv(team, in.data(), long_ones, eight, out.data(), long_ones, eight),
+                     "bounds");
+      expect_invalid(crl_allgatherv(team, in.data(), 8, out.data(), long_ones, eight), "bounds");
+      expect_invalid(crl_reduce_scatter(team, in.data(), out.data(), long_ones, CRL_INT8, CRL_SUM),
+                     "bounds");
+    }
+    // Where a rank says only what it has itself.
+    for (const std::size_t size : {SIZE_MAX, SIZE_MAX - 7, std::size_t{1} << 62}) {
+      expect_invalid(crl_gatherv(team, in.data(), size, out.data(), eight, eight, 0), "bounds");
+      expect_invalid(crl_scatterv(team, in.data(), eight, eight, out.data(), size, 0), "bounds");
+    }
     EXPECT_EQ(request, nullptr);
     EXPECT_EQ(crl_request_test(&request), CRL_OK);
     EXPECT_EQ(crl_request_wait(&request), CRL_OK);

@@ -194,6 +194,31 @@ TEST_F(Failure, KilledWhileATeamIsMade) {
   }
 }
 
+// A team without the dead rank. Who waits for the others meanwhile cannot know that; who comes late
+// finds all that they have told, and takes the team for made.
+TEST_F(Failure, NobodyWaitsForWhoHasGivenUpWhileATeamWasMade) {
+  constexpr int kRanks = 3;
+  Meeting world(kRanks), living(kRanks - 1);
+  expect_killed(run_processes(
+                    kRanks,
+                    [&](int rank) {
+                      crl_context_h context = make_context(world, rank, false, 200);
+                      world.barrier(rank);
+                      if (rank == 2) raise(SIGKILL);
+                      if (rank == 0) usleep(1000000);
+                      crl_team_h team = make_team(context, living.oob(rank));
+                      const Stopwatch watch;
+                      EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);
+                      EXPECT_LT(watch.seconds(), bound());
+                      // Between nodes it is the network that tells, and this process moves it on.
+                      while (rank == 1 && watch.seconds() < 4) (void)crl_context_progress(context);
+                      crl_team_destroy(team);
+                      crl_context_destroy(context);
+                    },
+                    20),
+                2);
+}
+
 // Requests started before the team is ready end, too.
 TEST_F(Failure, KilledWhileCollectivesWaitForTheirTeam) {
   Meeting world(2), meeting(2);
@@ -323,6 +348,35 @@ TEST_F(Failure, AMemberThatGivesUpFailsTheTeamForAll) {
         },
         20);
   }
+}
+
+// As it does where it ends by exit, and objects of static lifetime are destroyed.
+TEST_F(Failure, AForkedChildHarmsNobody) {
+  Meeting world(2), meeting(2);
+  expect_processes_ok(
+      2,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 200);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        expect_ok(crl_barrier(team));
+        if (rank == 0) {
+          const pid_t child = fork();
+          if (child == 0) {
+            crl_team_destroy(team);
+            crl_context_destroy(context);
+            _exit(0);
+          }
+          int status = -1;
+          ASSERT_EQ(waitpid(child, &status, 0), child);
+          EXPECT_EQ(status, 0);
+          usleep(600000);
+        }
+        expect_ok(crl_barrier(team));
+        expect_ok(crl_barrier(team));
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      20);
 }
 
 TEST_F(Failure, StoppingARankChangesNothingButTime) {

@@ -3,6 +3,7 @@
 // Windows of the C API: memory that the node's processes have mapped themselves, at other addresses
 // in each, is read in place; who is not of one mind about it, or of one node, has other memory.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -176,6 +177,29 @@ TEST(SharedWindow, OfWhichOneRankKnowsNothingAnyMore) {
       EXPECT_EQ(crl_barrier(own.team), CRL_ERR_INVALID_ARGUMENT);
     }
   });
+}
+
+TEST(SharedWindow, IsNotMadeWhereAProcessHasDied) {
+  constexpr int kRanks = 3;
+  const Mapped mapped(kRanks);
+  Meeting world(kRanks), of_all(kRanks);
+  const std::vector<int> exits = run_processes(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 200);
+        world.barrier(rank);
+        if (rank == 2) raise(SIGKILL);
+        const auto parts = mapped.parts(rank, false);
+        const std::vector<std::size_t> bytes(kRanks, kPart);
+        const crl_oob_t oob = of_all.oob(rank);
+        crl_window_h window = nullptr;
+        EXPECT_EQ(crl_window_create(context, &oob, parts.data(), bytes.data(), &window),
+                  CRL_ERR_PEER_DEAD);
+        EXPECT_EQ(window, nullptr);
+        crl_context_destroy(context);
+      },
+      10);
+  EXPECT_EQ(exits, (std::vector<int>{0, 0, -9}));
 }
 
 TEST(SharedWindow, IsOfAllWhoAgree) {

@@ -157,6 +157,27 @@ TEST_P(TeamOfMany, BesideTeamsOfOne) {
 INSTANTIATE_TEST_SUITE_P(Ranks, TeamOfMany, testing::Values(16, 64));
 
 // Destroyed before it was ever ready, at some or all members; the context goes on.
+// Of processes that were not started together. What was set aside for them is there for others.
+TEST(Team, RefusedOnesTakeNoRoom) {
+  Meeting one(1), other(1), both(2), alone(1);
+  crl_context_h context = make_context(one, 0);
+  crl_context_h stranger = make_context(other, 0);
+  for (int i = 0; i < 70000; ++i) {  // 64 MiB, if each took 1 KiB
+    crl_team_h team = make_team(context, both.oob(0));
+    crl_team_h its = make_team(stranger, both.oob(1));
+    ASSERT_EQ(settle(team), CRL_ERR_UNSUPPORTED);
+    ASSERT_EQ(settle(its), CRL_ERR_UNSUPPORTED);
+    crl_team_destroy(team);
+    crl_team_destroy(its);
+  }
+  crl_team_h team = make_team(context, alone.oob(0));
+  expect_ok(settle(team));
+  expect_ok(crl_barrier(team));
+  crl_team_destroy(team);
+  crl_context_destroy(stranger);
+  crl_context_destroy(context);
+}
+
 TEST(Team, DestroyedUnused) {
   constexpr int kRanks = 3;
   Meeting world(kRanks), all(kRanks);

@@ -113,8 +113,8 @@ void run_rank(const Algorithm& algorithm, Meeting& world, Meeting& members, int 
 
 class Alignment : public testing::TestWithParam<const char*> {};
 
-TEST_P(Alignment, OfWhatAnOperatorIsGiven) {
-  setenv("CARILLON_NODE_RANKS", GetParam(), 1);
+void try_all(const char* nodes) {
+  setenv("CARILLON_NODE_RANKS", nodes, 1);
   int tried = 0;
   for (const Algorithm& algorithm : algorithms()) {
     const bool known =
@@ -124,11 +124,19 @@ TEST_P(Alignment, OfWhatAnOperatorIsGiven) {
     setenv("CARILLON_ALGORITHM", std::string(algorithm.id).c_str(), 1);
     Meeting world(kRanks), members(kRanks);
     expect_processes_ok(kRanks, [&](int rank) { run_rank(algorithm, world, members, rank); });
-    if (HasFailure()) break;
+    if (testing::Test::HasFailure()) break;
   }
   EXPECT_GT(tried, 10);
   unsetenv("CARILLON_ALGORITHM");
   unsetenv("CARILLON_NODE_RANKS");
+}
+
+TEST_P(Alignment, OfWhatAnOperatorIsGiven) { try_all(GetParam()); }
+
+TEST_P(Alignment, InSlotsOfAnyLength) {
+  setenv("CARILLON_SLOT_BYTES", "10001", 1);
+  try_all(GetParam());
+  unsetenv("CARILLON_SLOT_BYTES");
 }
 
 INSTANTIATE_TEST_SUITE_P(Nodes, Alignment, testing::Values("", "2,2,1"));

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -37,15 +38,20 @@ class ControlMemory {
   std::optional<AreaPlace> allocate_area(const AreaLayout& layout) {
     const auto area = allocate(layout.bytes(), layout.bytes());
     if (!area) return std::nullopt;
-    const auto lines = pop(spare_lines_, layout.pair_bytes(), layout.pair_bytes());
-    const auto place = lines ? lines : ranges_.allocate_last(layout.pair_bytes(), kCacheLine);
-    if (place) return AreaPlace{.area = *area, .pair_lines = *place};
+    try {
+      if (const auto lines = allocate_lines(layout.pair_bytes())) {
+        return AreaPlace{.area = *area, .pair_lines = *lines};
+      }
+    } catch (...) {
+      release(*area, layout.bytes());
+      throw;
+    }
     release(*area, layout.bytes());
     return std::nullopt;
   }
-  void release_area(const AreaPlace& place, const AreaLayout& layout) {
+  void release_area(const AreaPlace& place, const AreaLayout& layout) noexcept {
     release(place.area, layout.bytes());
-    spare_lines_[layout.pair_bytes()].push_back(place.pair_lines);
+    keep(spare_lines_, place.pair_lines, layout.pair_bytes());
   }
 
   /// Of which the first `cleared_bytes` are 0.
@@ -53,10 +59,23 @@ class ControlMemory {
     const auto spare = pop(spare_, bytes, cleared_bytes);
     return spare ? spare : ranges_.allocate(bytes, kCacheLine);
   }
-  void release(std::uint64_t offset, std::uint64_t bytes) { spare_[bytes].push_back(offset); }
+  void release(std::uint64_t offset, std::uint64_t bytes) noexcept { keep(spare_, offset, bytes); }
 
  private:
   using Spare = std::map<std::uint64_t, std::vector<std::uint64_t>>;  // size -> offsets
+
+  std::optional<std::uint64_t> allocate_lines(std::uint64_t bytes) {
+    const auto spare = pop(spare_lines_, bytes, bytes);
+    return spare ? spare : ranges_.allocate_last(bytes, kCacheLine);
+  }
+
+  // If there is no memory to note it in, it is lost.
+  static void keep(Spare& spare, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    try {
+      spare[bytes].push_back(offset);
+    } catch (const std::bad_alloc&) {
+    }
+  }
 
   std::optional<std::uint64_t> pop(Spare& spare, std::uint64_t bytes,
                                    std::uint64_t cleared_bytes) const {

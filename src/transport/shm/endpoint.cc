@@ -26,6 +26,14 @@ void Endpoint::open_area(Segment& segment, std::uint64_t offset, std::uint64_t g
   area->done.store(generation << kDoneBits, std::memory_order_release);
 }
 
+void Endpoint::give_up_area(Segment& segment, std::uint64_t offset, int error) {
+  auto* const area = reinterpret_cast<Progress*>(segment.base() + offset + AreaLayout::progress());
+  const std::uint64_t word = area->done.load(std::memory_order_relaxed);
+  // partner: refresh_done
+  area->done.store((word & ~kDoneMask) | (kDoneMask - static_cast<std::uint64_t>(error)),
+                   std::memory_order_release);
+}
+
 Endpoint::Endpoint(Segment& segment, const std::vector<Member>& members, int rank,
                    const AreaLayout& layout)
     : peers_(members.size()), rank_(rank) {
@@ -113,7 +121,7 @@ bool Endpoint::shared_released(Audience audience, std::uint64_t number, std::uin
 
 bool Endpoint::everybody_done(std::uint64_t collectives) {
   return std::all_of(peers_.begin(), peers_.end(), [&](Peer& peer) {
-    if (peer.remote != nullptr) return true;
+    if (peer.node_rank < 0) return true;
     if (peer.known_done < collectives) refresh_done(peer);
     return peer.known_done >= collectives;
   });

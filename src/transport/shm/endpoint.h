@@ -101,6 +101,8 @@ class Endpoint {
            const AreaLayout& layout);
   /// Makes a new area, all zero, this rank's; before any other member is told of it.
   static void open_area(Segment& segment, std::uint64_t offset, std::uint64_t generation);
+  /// So tells who has that area, and never comes to have an endpoint there, that it has given up.
+  static void give_up_area(Segment& segment, std::uint64_t offset, int error);
 
   [[nodiscard]] int size() const { return static_cast<int>(peers_.size()); }
   [[nodiscard]] int rank() const { return rank_; }

@@ -24,7 +24,9 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
     }
   };
   fill(small_, kSmallBytes, bytes / kSmallShare);
-  fill(large_, chunk_bytes, bytes - bytes / kSmallShare);
+  // Users' operators and kernels read elements there: they are aligned.
+  const std::uint64_t whole_lines = (chunk_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  fill(large_, whole_lines, bytes - bytes / kSmallShare);
 }
 
 bool Pool::busy(Chunk& chunk) {
