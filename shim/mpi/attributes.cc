@@ -58,6 +58,12 @@ CARILLON_EXPORT int MPI_Comm_create_keyval(MPI_Comm_copy_attr_function* copy,
   return create_keyval({copy, drop, extra}, keyval);
 }
 
+// By its name in MPI-1.
+CARILLON_EXPORT int MPI_Keyval_create(MPI_Copy_function* copy, MPI_Delete_function* drop,
+                                      int* keyval, void* extra) {
+  return MPI_Comm_create_keyval(copy, drop, keyval, extra);
+}
+
 }  // extern "C"
 
 #endif

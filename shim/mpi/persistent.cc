@@ -153,6 +153,16 @@ Flight* find_persistent(MPI_Request handle) {
   return flight != nullptr && flight->persistent ? flight : nullptr;
 }
 
+// One of carillon's that has not ended, or is persistent. Null: a request of the host's.
+Flight* find_any(const MPI_Request* request) {
+  const bool none = request == nullptr || !(any_flights() || any_persistent());
+  return none ? nullptr : find_flight(*request);
+}
+
+// What MPI forbids on a non-blocking collective. The host, for which that is a generalized request,
+// would do it: MPICH gives that back while the collective is on its way.
+int refuse() { return raise_error(comm_of_errors(), MPI_ERR_REQUEST); }
+
 int start(MPI_Request* request) {
   Flight* const flight = request == nullptr ? nullptr : find_persistent(*request);
   if (flight == nullptr) return host().Start(request);
@@ -284,8 +294,9 @@ CARILLON_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
 }
 
 CARILLON_EXPORT int MPI_Request_free(MPI_Request* request) {
-  Flight* const flight = request == nullptr ? nullptr : carillon::shim::find_persistent(*request);
+  Flight* const flight = carillon::shim::find_any(request);
   if (flight == nullptr) return host().Request_free(request);
+  if (!flight->persistent) return carillon::shim::refuse();
   carillon::shim::free_persistent(flight);
   *request = carillon::shim::g_host.request_null;
   return MPI_SUCCESS;
@@ -293,8 +304,9 @@ CARILLON_EXPORT int MPI_Request_free(MPI_Request* request) {
 
 // A collective cannot be cancelled: its handle's receive must not be.
 CARILLON_EXPORT int MPI_Cancel(MPI_Request* request) {
-  Flight* const flight = request == nullptr ? nullptr : carillon::shim::find_persistent(*request);
+  Flight* const flight = carillon::shim::find_any(request);
   if (flight == nullptr) return host().Cancel(request);
+  if (!flight->persistent) return carillon::shim::refuse();
   return carillon::shim::raise_error(flight->communicator->handle, MPI_ERR_REQUEST);
 }
 

@@ -4,6 +4,7 @@
 // call the host's. Otherwise a blocking one becomes its testing form, asked again and again, with
 // progress of everything in flight in between: the host knows of each request in the array when
 // it has ended, whoever it is of. Persistent collectives are shown to it first (persistent.h).
+#include <cstddef>
 #include <vector>
 
 #include "errors.h"
@@ -67,6 +68,27 @@ bool clear(int* answer, int nothing = 0) {
 bool any_request(int count, const MPI_Request* requests) {
   return count > 0 && requests != nullptr;
 }
+
+// Where the host tells the states of all requests, though the program wants none. MPICH 4.0 looks
+// at 64 at a time (MPIR_CVAR_REQUEST_BATCH_SIZE); MPI_Testall without states then takes all of them
+// for messages if the last of these are, and ends the process: MPI_Waitall, as which it is called
+// here, does not.
+class States {
+ public:
+  States([[maybe_unused]] int count, MPI_Status* wanted) : all_(wanted) {
+#ifndef OPEN_MPI
+    constexpr int kAtOnce = 64;
+    if (wanted != MPI_STATUSES_IGNORE || count <= kAtOnce) return;
+    own_.resize(static_cast<std::size_t>(count));
+    all_ = own_.data();
+#endif
+  }
+  [[nodiscard]] MPI_Status* all() const { return all_; }
+
+ private:
+  std::vector<MPI_Status> own_;
+  MPI_Status* all_;
+};
 
 // The requests that the host is asked about, and carillon's among them. Persistent collectives are
 // shown to it before, and ended here when it says that they have. Errors of collectives are told
@@ -204,6 +226,7 @@ using carillon::shim::Ending;
 using carillon::shim::Flight;
 using carillon::shim::host;
 using carillon::shim::poll_until;
+using carillon::shim::States;
 
 extern "C" {
 
@@ -234,10 +257,11 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
   }
   int done = 0;
   Among among(count, requests);
+  const States states(count, statuses);
   const int code = poll_until(&done, [&] {
-    return among.ask([&] { return host().Testall(count, requests, &done, statuses); });
+    return among.ask([&] { return host().Testall(count, requests, &done, states.all()); });
   });
-  return among.of_all(code, statuses);
+  return among.of_all(code, states.all());
 }
 
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
@@ -280,8 +304,9 @@ CARILLON_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* done,
   if (!clear(done)) return host().Testall(count, requests, done, statuses);
   advance_flights();
   Among among(count, requests);
-  const int code = among.ask([&] { return host().Testall(count, requests, done, statuses); });
-  return code == MPI_SUCCESS && *done == 0 ? code : among.of_all(code, statuses);
+  const States states(count, statuses);
+  const int code = among.ask([&] { return host().Testall(count, requests, done, states.all()); });
+  return code == MPI_SUCCESS && *done == 0 ? code : among.of_all(code, states.all());
 }
 
 CARILLON_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* done,

@@ -219,12 +219,15 @@ int count_end(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* extra) {
   return MPI_SUCCESS;
 }
 
+using CreateKeyval = int (*)(MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*,
+                             void*);
+
 // Where nobody asks for a copy, a function that refuses it is not asked. Copies of the program's
 // have what they had without carillon.
-void test_attributes() {
+void test_attributes(CreateKeyval create) {
   int ends = 0, step = 10, copied = 0, *found = nullptr, is_there = 0;
   int refusing = MPI_KEYVAL_INVALID, copying = MPI_KEYVAL_INVALID;
-  MPI_Comm_create_keyval(refuse_copy, count_end, &refusing, &step);
+  create(refuse_copy, count_end, &refusing, &step);
   MPI_Comm_create_keyval(MPI_COMM_DUP_FN, count_end, &copying, &step);
   MPI_Comm comm = MPI_COMM_NULL, copy = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, 0, world_rank(), &comm);
@@ -312,7 +315,11 @@ int main(int argc, char** argv) {
   mpi_test::test_many();
   mpi_test::test_collectives_at_the_end();
 #ifdef OPEN_MPI
-  mpi_test::test_attributes();
+  mpi_test::test_attributes(MPI_Comm_create_keyval);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  mpi_test::test_attributes(MPI_Keyval_create);
+#pragma GCC diagnostic pop
 #endif
   mpi_test::test_alternating();
   mpi_test::test_memory();

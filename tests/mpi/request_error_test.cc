@@ -210,6 +210,21 @@ void free_in_use() {
   check(MPI_Free_mem(memory) == MPI_SUCCESS, "freed when the request is complete");
 }
 
+// A non-blocking collective is neither freed nor cancelled; it goes on.
+void forbidden() {
+  int number = world_rank(), sum = 0, error_class = MPI_SUCCESS;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&number, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  g_handled = 0;
+  MPI_Error_class(MPI_Request_free(&request), &error_class);
+  check(error_class == MPI_ERR_REQUEST, "a collective is not freed");
+  MPI_Error_class(MPI_Cancel(&request), &error_class);
+  check(error_class == MPI_ERR_REQUEST && g_handled == 2, "a collective is not cancelled");
+  check(request != MPI_REQUEST_NULL, "its handle stays");
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(sum == world_size() * (world_size() - 1) / 2, "its result");
+}
+
 void run() {
   MPI_Errhandler handler{};
   MPI_Comm_create_errhandler(handle, &handler);
@@ -220,6 +235,7 @@ void run() {
     try_way(way, false, true);
   }
   free_in_use();
+  forbidden();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);

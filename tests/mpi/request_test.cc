@@ -312,6 +312,54 @@ void freed_meanwhile(int count) {
   }
 }
 
+// More messages than MPICH 4.0 looks at in one go, the first ones persistent; nobody asks for their
+// states.
+void many_messages() {
+  constexpr int kMessages = 50;
+  const int before = (world_rank() + world_size() - 1) % world_size();
+  const int behind = (world_rank() + 1) % world_size();
+  std::vector<int> in(kMessages, -1), out(kMessages, world_rank());
+  std::vector<MPI_Request> requests(std::size_t{2} * kMessages, MPI_REQUEST_NULL);
+  MPI_Recv_init(&in[0], 1, MPI_INT, before, kTag, MPI_COMM_WORLD, &requests[0]);
+  MPI_Send_init(&out[0], 1, MPI_INT, behind, kTag, MPI_COMM_WORLD, &requests[1]);
+  for (const bool waits : {true, false}) {
+    std::fill(in.begin(), in.end(), -1);
+    MPI_Startall(2, requests.data());
+    for (std::size_t i = 1; i < kMessages; ++i) {
+      MPI_Irecv(&in[i], 1, MPI_INT, before, kTag, MPI_COMM_WORLD, &requests[2 * i]);
+      MPI_Isend(&out[i], 1, MPI_INT, behind, kTag, MPI_COMM_WORLD, &requests[2 * i + 1]);
+    }
+    MPI_Request barrier = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+    int done = 0;
+    if (waits) MPI_Waitall(2 * kMessages, requests.data(), MPI_STATUSES_IGNORE);
+    while (!waits && done == 0) {
+      MPI_Testall(2 * kMessages, requests.data(), &done, MPI_STATUSES_IGNORE);
+    }
+    MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+    check(in == std::vector<int>(kMessages, before), "many messages beside a collective");
+  }
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+}
+
+void from_nobody() {
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+  int in = -1, out = 1;
+  MPI_Status states[3];
+  MPI_Recv(&in, 1, MPI_INT, MPI_PROC_NULL, kTag, MPI_COMM_WORLD, &states[0]);
+  MPI_Sendrecv(&out, 1, MPI_INT, MPI_PROC_NULL, kTag, &in, 1, MPI_INT, MPI_PROC_NULL, kTag,
+               MPI_COMM_WORLD, &states[1]);
+  MPI_Sendrecv_replace(&in, 1, MPI_INT, MPI_PROC_NULL, kTag, MPI_PROC_NULL, kTag, MPI_COMM_WORLD,
+                       &states[2]);
+  MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+  for (const MPI_Status& state : states) {
+    check(in == -1 && state.MPI_SOURCE == MPI_PROC_NULL && state.MPI_TAG == MPI_ANY_TAG,
+          "what is received from nobody");
+  }
+}
+
 void run() {
   std::vector<MPI_Comm> comms = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_COMM_NULL};
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[2]);
@@ -324,6 +372,8 @@ void run() {
   }
   for (int round = 0; round < 20; ++round) several_in_the_making();
   for (int round = 0; round < 20; ++round) freed_at_once();
+  many_messages();
+  from_nobody();
   for (int round = 0; round < 5; ++round) {
     opposite_orders({comms[0], comms[2]});
     for (const Wait how : kWaits) {
