@@ -179,6 +179,9 @@ std::vector<std::int64_t> parse_numbers(const std::string& word, const std::stri
 std::vector<std::int64_t> parse_steps(const std::string& word, const std::string& text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos) return parse_numbers(word, text);
+  if (text.find(',') != std::string::npos) {
+    fail("--sweep {}: \"{}\" is a list of numbers or a range, not both", word, text);
+  }
   const std::int64_t first = parse_numbers(word, text.substr(0, dots)).front();
   const std::int64_t last = parse_numbers(word, text.substr(dots + 2)).front();
   if (last < first) fail("--sweep {}: {} is less than {}", word, last, first);

@@ -122,7 +122,8 @@ CRL_API crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob
  * member gets this answer; destroy the team and use something else. Makes progress. */
 CRL_API crl_status_t crl_team_test(crl_team_h team);
 /* Local; returns at once. The other members may still be finishing earlier collectives. All of
- * this process's requests on the team must be complete. */
+ * this process's requests on the team must be complete. Of one that is not ready yet, what it has
+ * (some KiB) is kept until the context is destroyed: its exchange may still be under way. */
 CRL_API void crl_team_destroy(crl_team_h team);
 /* For a caller that cannot take part in the team's next collective (no memory for its buffer, say):
  * ends everything on the team with `status`, an error, for good. All further calls on it return
@@ -164,7 +165,7 @@ CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
  * bytes, the same on all members; any process may use any of them in a collective. Collective over
  * oob; blocks. CRL_ERR_UNSUPPORTED, on all members: these are not all processes of one node, or a
  * part is longer than a TiB; then it is as other memory. CRL_ERR_PEER_DEAD: a process of the node
- * died meanwhile. */
+ * has died. */
 CRL_API crl_status_t crl_window_create(crl_context_h context, const crl_oob_t* oob,
                                        void* const* parts, const size_t* bytes,
                                        crl_window_h* window_p);

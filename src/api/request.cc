@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ends of requests of the C API.
+#include <string>
+
 #include "api/call.h"
 
 namespace carillon {
@@ -26,7 +28,19 @@ crl_status_t finish_done(crl_request_h* request_p) {
 
 }  // namespace carillon
 
+namespace {
+
+crl_status_t no_place(const char* function) {
+  return carillon::report(
+      carillon::Status(carillon::Code::kInvalidArgument,
+                       std::string(function) + ": the place of the request is NULL"));
+}
+
+}  // namespace
+
 crl_status_t crl_request_test(crl_request_h* request_p) {
+  if (request_p == nullptr) [[unlikely]]
+    return no_place("crl_request_test");
   if (*request_p == nullptr) return CRL_OK;
   return carillon::guarded([&] {
     crl_request& request = **request_p;
@@ -40,6 +54,8 @@ crl_status_t crl_request_test(crl_request_h* request_p) {
 }
 
 crl_status_t crl_request_wait(crl_request_h* request_p) {
+  if (request_p == nullptr) [[unlikely]]
+    return no_place("crl_request_wait");
   if (*request_p == nullptr) return CRL_OK;
   return carillon::guarded([&] {
     crl_request& request = **request_p;

@@ -57,7 +57,7 @@ void crl_window_abandon(crl_window_h window) {
 }
 
 void crl_window_destroy(crl_window_h window) {
-  if (window == nullptr) return;
+  if (window == nullptr || window->context->is_inherited()) return;
   Engine& engine = *window->context->engine;
   const Engine::Lock lock(engine);
   engine.forget_window(window->shared);

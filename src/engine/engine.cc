@@ -7,8 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
-#include <exception>
-#include <new>
 #include <string>
 
 #include "base/lent_messages.h"

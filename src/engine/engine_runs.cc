@@ -9,7 +9,6 @@
 
 #include "engine/engine.h"
 #include "engine/team.h"
-#include "engine/waiter.h"
 
 namespace carillon {
 namespace {

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/pieces.h"
 #include "engine/run.h"
+#include "engine/team.h"
 
 namespace carillon {
 

@@ -84,6 +84,8 @@ TEST(WrongArguments, AreRefusedAndDoNoHarm) {
                      "two lengths");
     }
     const auto* const eight = table.data();
+    expect_invalid(crl_request_test(nullptr), "NULL");
+    expect_invalid(crl_request_wait(nullptr), "NULL");
     expect_invalid(crl_allgatherv(team, in.data(), 8, out.data(), negative.data(), eight),
                    "negative");
     expect_invalid(crl_allgatherv(team, in.data(), 16, out.data(), eight, eight), "two lengths");

@@ -156,7 +156,6 @@ TEST_P(TeamOfMany, BesideTeamsOfOne) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, TeamOfMany, testing::Values(16, 64));
 
-// Destroyed before it was ever ready, at some or all members; the context goes on.
 // Of processes that were not started together. What was set aside for them is there for others.
 TEST(Team, RefusedOnesTakeNoRoom) {
   Meeting one(1), other(1), both(2), alone(1);
@@ -178,6 +177,7 @@ TEST(Team, RefusedOnesTakeNoRoom) {
   crl_context_destroy(context);
 }
 
+// Destroyed before it was ever ready, at some or all members; the context goes on.
 TEST(Team, DestroyedUnused) {
   constexpr int kRanks = 3;
   Meeting world(kRanks), all(kRanks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Model of a team's area from its making to its reuse: Engine::allocate_area, Endpoint::open_area,
+ * Model of a team's area from its making to its reuse: ControlMemory::allocate_area, Endpoint::open_area,
  * refresh_done, Team::quiet, Pool::busy on a chunk of an earlier team.
  *
  * Two ranks make TEAMS teams one after the other; on each, rank 0 sends LAST messages to rank 1,
