@@ -307,10 +307,9 @@ class BadInput(CliTest):
         self.fails("no machine \"abacus\"", "sim", "bcast", "--machine", "abacus")
         self.fails("root 16 is not in", "sim", "bcast", "-a", "binomial", "--root", 16)
         self.fails("sweep ranks or bytes", "sim", "bcast", "--sweep", "nodes=2..4")
-        for sweep, why in (("ranks=2..4,8", "a list of numbers or a range"), ("ranks=8..4", "4 is less than 8")):
-            self.fails(why, "sim", "bcast", "--sweep", sweep)
-        for sweep in ("ranks=many", "ranks=2..many", "bytes=", "ranks=..4"):
-            self.fails(f"--sweep {sweep}: .*is no list of numbers", "sim", "bcast", "--sweep", sweep)
+        self.fails("4 is less than 8", "sim", "bcast", "--sweep", "ranks=8..4")
+        for sweep in ("ranks=many", "ranks=2..many", "bytes=", "ranks=..4", "ranks=2..4,8"):
+            self.fails(f"--sweep {sweep}: .* list of numbers", "sim", "bcast", "--sweep", sweep)
         self.fails("excludes", "sim", "bcast", "--validate", status=2)
         self.fails("cannot write /nowhere/t: No such file .*choose another", "sim", "bcast",
                    "--timeline", "/nowhere/t")
