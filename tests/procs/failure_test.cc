@@ -198,15 +198,19 @@ TEST_F(Failure, KilledWhileATeamIsMade) {
 // finds all that they have told, and takes the team for made.
 TEST_F(Failure, NobodyWaitsForWhoHasGivenUpWhileATeamWasMade) {
   constexpr int kRanks = 3;
-  Meeting world(kRanks), living(kRanks - 1);
+  Meeting world(kRanks), living(kRanks - 1), failed(kRanks - 1);
   expect_killed(run_processes(
                     kRanks,
                     [&](int rank) {
                       crl_context_h context = make_context(world, rank, false, 200);
                       world.barrier(rank);
                       if (rank == 2) raise(SIGKILL);
-                      if (rank == 0) usleep(1000000);
+                      if (rank == 0) failed.barrier(rank);
                       crl_team_h team = make_team(context, living.oob(rank));
+                      if (rank == 1) {
+                        EXPECT_EQ(settle(team), CRL_ERR_PEER_DEAD);
+                        failed.barrier(rank);
+                      }
                       const Stopwatch watch;
                       EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);
                       EXPECT_LT(watch.seconds(), bound());
