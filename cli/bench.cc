@@ -50,6 +50,7 @@ struct BenchOptions {
   std::string format = "table";
   std::string buffer = "private";
   std::string clock = "wtime";
+  std::string start = "barrier";
   bool json = false;
 };
 
@@ -110,10 +111,11 @@ void print_table(const BenchOptions& options, const OwnProgram& program,
     }
     table.add(cells);
   }
-  std::printf("%d rank%s, %s, %s buffers%s; time of a call on the slowest rank, medians\n%s",
+  std::printf("%d rank%s, %s, %s buffers%s; time of a call%s on the slowest rank, medians\n%s",
               options.job.ranks, options.job.ranks == 1 ? "" : "s",
               program.launcher.version.c_str(), options.buffer.c_str(),
-              options.job.fresh ? " written anew before each call" : "", table.text().c_str());
+              options.job.fresh ? " written anew before each call" : "",
+              options.job.together ? " from an agreed beginning" : "", table.text().c_str());
 }
 
 // "Allreduce", "Reduce_scatter_block".
@@ -191,6 +193,7 @@ void complete(BenchJob& job, const BenchOptions& options) {
   job.sizes = parse_sizes(options.sizes);
   job.counter = options.clock == "tsc";
   job.shared = options.buffer == "shared";
+  job.together = options.start == "together";
   for (const std::string& name : job.collectives) {
     Collective collective{};
     if (!is_of_mpi(name) && !collective_from_name(name, &collective)) {
@@ -205,6 +208,9 @@ int run_of_overlap(BenchOptions options) {
   if (!between_nodes.compare.empty() || between_nodes.one_machine ||
       !between_nodes.network.empty()) {
     throw Failure("--overlap goes with --nodes, --ppn and --rate only", kWrongUse);
+  }
+  if (options.start != "barrier") {
+    throw Failure("--start says how blocking calls begin, --overlap measures others", kWrongUse);
   }
   if (!options.rate.empty()) parse_rate(options.rate);
   if (between_nodes.nodes > 0) require_nodes(between_nodes);
@@ -246,6 +252,12 @@ int run(BenchOptions options) {
   complete(options.job, options);
   const OwnProgram program = choose_program(options);
   const Floor before = measure_floor();
+  if (options.job.together && options.job.ranks > before.cores) {
+    fail(
+        "{} ranks cannot begin together on {} cores: who waits for the time takes another's core; "
+        "leave --start out, or take -n {}",
+        options.job.ranks, before.cores, before.cores);
+  }
   const std::vector<BenchRow> rows = run_bench(options.job, program, show_progress);
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
   const Floor after = measure_floor();
@@ -256,6 +268,7 @@ int run(BenchOptions options) {
     machine["afterwards"] = to_json(after);
     const Json answer = {
         {"results", rows},
+        {"start", options.start},
         {"machine", machine},
         {"mpi", {{"name", names_of(program.abi).name}, {"version", program.launcher.version}}}};
     std::printf("%s\n", answer.dump(2).c_str());
@@ -354,6 +367,12 @@ Action define_bench(Command command) {
       .option("--clock", options->clock,
               "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
       .one_of({"wtime", "tsc"})
+      .with_default();
+  command
+      .option("--start", options->start,
+              "barrier: a call begins when a barrier lets its rank go, as in the public suites; "
+              "together: at a time agreed on, on all ranks")
+      .one_of({"barrier", "together"})
       .with_default();
   command.option("--seconds", options->job.seconds, "to spend on each row, about")
       .in_range(0.001, 3600.0)

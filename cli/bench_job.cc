@@ -59,6 +59,7 @@ Arguments arguments_of(const BenchJob& job) {
   if (job.counter) arguments.emplace_back("--counter");
   if (job.shared) arguments.emplace_back("--shared");
   if (job.fresh) arguments.emplace_back("--fresh");
+  if (job.together) arguments.emplace_back("--together");
   return arguments;
 }
 

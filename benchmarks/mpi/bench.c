@@ -4,7 +4,7 @@
  * carillon's interposer. Rank 0 prints one JSON object a line per collective and size.
  *
  *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter]
- *                      [--seconds S] [--iterations N] [--overlap [--tests N]]
+ *                      [--together] [--seconds S] [--iterations N] [--overlap [--tests N]]
  *
  * If carillon did not take the calls, or gave another answer than the MPI, there is nothing to
  * compare: then it prints {"error": why} and ends. (With status 0: launchers add paragraphs of
@@ -19,6 +19,7 @@
 #include "cases.h"
 #include "measure.h"
 #include "overlap.h"
+#include "together.h"
 
 struct options {
   char *collectives, *sizes;
@@ -54,6 +55,8 @@ static int parse(int argc, char** argv, struct options* options) {
       options->shared = 1;
     } else if (strcmp(argv[i], "--fresh") == 0) {
       options->effort.fresh = 1;
+    } else if (strcmp(argv[i], "--together") == 0) {
+      options->effort.together = 1;
     } else if (strcmp(argv[i], "--counter") == 0) {
       options->counter = 1;
     } else if (strcmp(argv[i], "--overlap") == 0) {
@@ -138,7 +141,9 @@ static void bench_call(const struct collective* collective, const struct call* c
                        const struct options* options) {
   struct figures figures;
   const unsigned long long before = taken_calls(collective->name);
-  measure(collective, call, &options->effort, &figures);
+  if (!measure(collective, call, &options->effort, &figures)) {
+    stop(call->rank, collective->name, "some rank was never in time; does something else run?");
+  }
   check_taken(call, collective->name, taken_calls(collective->name) - before,
               figures.carillon_calls);
   collective->run(call, CARILLON);
@@ -190,11 +195,15 @@ int main(int argc, char** argv) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (!parse(argc, argv, &options)) {
     stop(rank, argv[0],
-         "use --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter] "
+         "use --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter] [--together] "
          "[--seconds S] [--iterations N] [--overlap [--tests N]]");
   }
   find_interposer(rank);
   if (options.counter) measure_with_counter();
+  if (options.effort.together && !can_begin_together()) {
+    stop(rank, "ranks cannot begin together",
+         "they need the clock of one machine, and a core each; leave --together out");
+  }
   bench_all(&options, rank);
   MPI_Finalize();
   return 0;

@@ -2,8 +2,11 @@
 #include "measure.h"
 
 #include <stdlib.h>
+#include <time.h>
 
-enum { WARM_UP_CALLS = 3, MIN_BATCHES = 7, MAX_BATCHES = 201, MAX_BATCH_CALLS = 1000 };
+#include "together.h"
+
+enum { WARM_UP_CALLS = 3, MIN_BATCHES = 7, MAX_BATCHES = 201 };
 static const double kBatchSeconds = 0.002;
 
 static int use_counter = 0;
@@ -21,10 +24,18 @@ void measure_with_counter(void) {
   while (PMPI_Wtime() - start < 0.02) {
   }
   us_per_tick = (PMPI_Wtime() - start) * 1e6 / (ticks() - first);
+  PMPI_Bcast(&us_per_tick, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   use_counter = 1;
 }
 
 double now_us(void) { return use_counter ? ticks() * us_per_tick : PMPI_Wtime() * 1e6; }
+
+double clock_us(void) {
+  if (use_counter) return ticks() * us_per_tick;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
 
 void bench_barrier(enum side side) {
   if (side == NATIVE) {
@@ -34,13 +45,18 @@ void bench_barrier(enum side side) {
   }
 }
 
-/* The mean time of `calls` calls on this rank, in microseconds. */
-static double run_batch(const struct collective* collective, const struct call* call,
-                        enum side side, int calls, int fresh) {
+static void warm_up(const struct collective* collective, const struct call* call, enum side side,
+                    int calls) {
   for (int i = 0; i < WARM_UP_CALLS && i < calls; ++i) {
     bench_barrier(side);
     collective->run(call, side);
   }
+}
+
+/* The mean time of `calls` calls on this rank, in microseconds. */
+static double run_batch(const struct collective* collective, const struct call* call,
+                        enum side side, int calls, int fresh) {
+  warm_up(collective, call, side, calls);
   double sum_us = 0;
   for (int i = 0; i < calls; ++i) {
     if (fresh) call_rewrite_input(collective, call, i);
@@ -95,12 +111,15 @@ static void summarise(double* native, double* carillon, int batches, struct figu
   figures->carillon_us = quantile(carillon, batches, 0.5);
 }
 
-/* Batches for both sides: what fits into the effort, the same on all ranks. */
+/* Batches for both sides: what fits into the effort, the same on all ranks. pitch_us: how far
+ * apart calls may begin, of which each has ended before the next. */
 static int plan(const struct collective* collective, const struct call* call,
-                const struct effort* effort, int calls[2]) {
+                const struct effort* effort, int calls[2], double pitch_us[2]) {
   double seconds[2];
   for (int side = NATIVE; side <= CARILLON; ++side) {
     calls[side] = plan_batch(collective, call, (enum side)side, effort->fresh, &seconds[side]);
+    pitch_us[side] = 1 + 1.5e6 * seconds[side] / calls[side];
+    if (effort->together) seconds[side] = pitch_us[side] * 1e-6 * calls[side];
   }
   int batches = (int)(effort->seconds / (seconds[NATIVE] + seconds[CARILLON]));
   if (batches < MIN_BATCHES) batches = MIN_BATCHES;
@@ -112,16 +131,23 @@ static int plan(const struct collective* collective, const struct call* call,
   return batches;
 }
 
-void measure(const struct collective* collective, const struct call* call,
-             const struct effort* effort, struct figures* figures) {
-  double mine[2][MAX_BATCHES], slowest[2][MAX_BATCHES];
+int measure(const struct collective* collective, const struct call* call,
+            const struct effort* effort, struct figures* figures) {
+  double mine[2][MAX_BATCHES], slowest[2][MAX_BATCHES], pitch_us[2];
   int calls[2];
-  const int batches = plan(collective, call, effort, calls);
+  const int batches = plan(collective, call, effort, calls, pitch_us);
   for (int i = 0; i < batches; ++i) {
     for (int turn = 0; turn < 2; ++turn) {
       /* native carillon, carillon native, ...: a drift of the machine cancels out */
       const enum side side = (turn + i) % 2 == 0 ? NATIVE : CARILLON;
-      mine[side][i] = run_batch(collective, call, side, calls[side], effort->fresh);
+      if (!effort->together) {
+        mine[side][i] = run_batch(collective, call, side, calls[side], effort->fresh);
+        continue;
+      }
+      warm_up(collective, call, side, calls[side]);
+      mine[side][i] =
+          run_together(collective, call, side, calls[side], effort->fresh, &pitch_us[side]);
+      if (mine[side][i] < 0) return 0;
     }
   }
   for (int side = NATIVE; side <= CARILLON; ++side) {
@@ -129,4 +155,5 @@ void measure(const struct collective* collective, const struct call* call,
   }
   figures->carillon_calls = (long)batches * calls[CARILLON];
   summarise(slowest[NATIVE], slowest[CARILLON], batches, figures);
+  return 1;
 }

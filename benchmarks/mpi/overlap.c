@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WARM_UP_CALLS = 2, MIN_BATCHES = 7, MAX_BATCHES = 201, MAX_BATCH_CALLS = 1000 };
+enum { WARM_UP_CALLS = 2, MIN_BATCHES = 7, MAX_BATCHES = 201 };
 static const double kBatchSeconds = 0.005;
 
 static double rounds_per_us = 0;

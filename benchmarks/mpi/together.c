@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "together.h"
+
+#include <float.h>
+#include <sched.h>
+
+#include "measure.h"
+
+enum { MOST_TRIES = 12 };
+/* From what rank 0 says until the first call: all hear of it before. */
+static const double kLeadUs = 100;
+
+int can_begin_together(void) {
+  MPI_Comm near;
+  int ranks = 0, near_ranks = 0;
+  cpu_set_t cores;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
+  PMPI_Comm_size(near, &near_ranks);
+  PMPI_Comm_free(&near);
+  /* A launcher that binds ranks gives each a core of its own, or says that it cannot. */
+  const int bound = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  const int here = near_ranks == ranks && (bound == 1 || bound >= ranks);
+  int all = 0;
+  PMPI_Allreduce(&here, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  return all;
+}
+
+/* took_us[i]: from call i's beginning to its end on this rank; DBL_MAX if this rank came too late.
+ */
+static void run_on_time(const struct collective* collective, const struct call* call,
+                        enum side side, int calls, int fresh, double pitch_us, double* took_us) {
+  double first_us = clock_us() + kLeadUs;
+  PMPI_Bcast(&first_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  for (int i = 0; i < calls; ++i) {
+    if (fresh) call_rewrite_input(collective, call, i);
+    const double begin_us = first_us + i * pitch_us;
+    const int late = clock_us() >= begin_us;
+    while (clock_us() < begin_us) {
+    }
+    collective->run(call, side);
+    took_us[i] = late ? DBL_MAX : clock_us() - begin_us;
+  }
+}
+
+double run_together(const struct collective* collective, const struct call* call, enum side side,
+                    int calls, int fresh, double* pitch_us) {
+  static double mine[MAX_BATCH_CALLS], slowest[MAX_BATCH_CALLS];
+  for (int tries = 0; tries < MOST_TRIES; ++tries) {
+    run_on_time(collective, call, side, calls, fresh, *pitch_us, mine);
+    PMPI_Allreduce(mine, slowest, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    int in_time = 0;
+    for (int i = 0; i < calls; ++i) {
+      if (slowest[i] < DBL_MAX) slowest[in_time++] = slowest[i];
+    }
+    if (in_time > 0 && in_time >= calls / 2) return quantile(slowest, in_time, 0.5);
+    *pitch_us *= 2;
+  }
+  return -1;
+}
