@@ -170,8 +170,12 @@ void Engine::run_to_end(Run& run) {
   {
     const Lock lock(*this);
     if (active_.empty() && agreeing_.empty() && run.team().may_begin()) {
-      if (!begin(run) || move_on(run, oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls))
+      const int polls = oversubscribed_ ? kFirstPollsOversubscribed : kFirstPolls;
+      if (run.is_brief() && !measured_ && run.team().has_room_for_one()) [[likely]] {
+        if (run.team().run_briefly(run, polls)) return;
+      } else if (!begin(run) || move_on(run, polls)) {
         return;
+      }
       active_.push_back(&run);
     } else {
       start(run);

@@ -482,7 +482,9 @@ class Lowering {
 }  // namespace
 
 Result<Plan> lower(const Schedule& schedule, const Call& call) {
-  return Lowering(schedule, call).run();
+  Result<Plan> plan = Lowering(schedule, call).run();
+  if (plan.ok()) plan.value().brief = is_brief(plan.value());
+  return plan;
 }
 
 }  // namespace carillon

@@ -103,6 +103,11 @@ constexpr bool is_shared_out(Flow flow) {
   return flow == Flow::kOutAll || flow == Flow::kOutDomain;
 }
 constexpr bool is_shared_in(Flow flow) { return flow == Flow::kInAll || flow == Flow::kInDomain; }
+/// Between ranks of one node, or of one and others: as the ranks are.
+constexpr bool stays_on_node(Flow flow) {
+  return flow == Flow::kOutPair || flow == Flow::kInPair || is_shared_out(flow) ||
+         is_shared_in(flow);
+}
 constexpr shm::Audience audience_of(Flow flow) {
   const bool all = flow == Flow::kOutAll || flow == Flow::kInAll;
   return all ? shm::Audience::kNode : shm::Audience::kDomain;
@@ -142,7 +147,13 @@ struct Plan {
   /// Tables give the lengths of all its messages.
   bool by_tables = false;
   Range learned;  ///< not empty: another stage follows
+  /// is_brief() of it.
+  bool brief = false;
 };
+
+/// Is it one strand without loops, whose messages all fit their lines? Then it may go the short way
+/// where all are on one node (run_brief.cc).
+bool is_brief(const Plan& plan);
 
 /// Lowers a schedule. `element_bytes` is that of the call (for reduce).
 Result<Plan> lower(const Schedule& schedule, const Call& call);

@@ -10,6 +10,7 @@
 #include "base/pause_core.h"
 #include "engine/engine.h"
 #include "engine/pieces.h"
+#include "engine/publish-inl.h"
 #include "engine/team.h"
 #include "engine/wake.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 using shm::kInlineBytes;
 
-constexpr int kTightPolls = 64;                 // polls before a pause goes between them
 constexpr std::int64_t kReferenceBytes = 4096;  // shorter data is cheaper copied than waited for
 
 inline void prefetch_for_write(const void* memory) {
@@ -27,12 +27,6 @@ inline void prefetch_for_write(const void* memory) {
 #else
   __builtin_prefetch(memory, 1);
 #endif
-}
-
-// As wake_readers and the pool know them.
-int reader_of(const ChannelUse& channel) {
-  if (channel.flow == Flow::kOutDomain) return shm::Pool::kToDomain;
-  return channel.flow == Flow::kOutAll ? shm::Pool::kToAll : channel.peer;
 }
 
 }  // namespace
@@ -55,6 +49,11 @@ std::byte* Run::at(const Operand& operand, const Strand& strand) const {
 }
 
 void Run::begin(std::uint64_t collective) {
+  reset(collective);
+  take_numbers();
+}
+
+void Run::reset(std::uint64_t collective) {
   collective_ = collective;
   copied_bytes_ = 0;
   sent_copied_bytes_ = 0;
@@ -64,7 +63,6 @@ void Run::begin(std::uint64_t collective) {
   breakdown_ = team_->engine().breakdown();
   if (breakdown_ != nullptr) [[unlikely]]
     begin_measuring();
-  take_numbers();
 }
 
 bool Run::progress(int polls) {
@@ -186,22 +184,6 @@ bool Run::advance(Strand& strand, int polls, Clock& clock) {
   }
 }
 
-// Has the message come, or does it within so many polls? Then its header is there.
-inline bool Run::comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number,
-                       int polls, std::uint64_t* header) {
-  const auto tag = static_cast<std::uint32_t>(number + 1);
-  // partner: the release store in write_message of the peer, or in Pair::on_message
-  *header = line.header.load(std::memory_order_acquire);
-  if (shm::header_tag(*header) == tag) return true;
-  if (peer.remote != nullptr) return false;  // nothing comes unless the network makes progress
-  for (int i = 0; i < polls; ++i) {
-    if (i >= kTightPolls) pause_core();
-    *header = line.header.load(std::memory_order_acquire);
-    if (shm::header_tag(*header) == tag) return true;
-  }
-  return false;
-}
-
 // What waits for a message that fits its line, and finds it, is most of the waiting there is.
 inline bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   const std::uint64_t number = number_of(in, strand);
@@ -210,11 +192,8 @@ inline bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   const shm::Line& line = incoming_line(channel, number);
   std::uint64_t header = 0;
   if (!comes(line, peer, number, polls, &header)) return false;
-  const std::uint8_t kind = shm::header_kind(header);
-  if (kind > kInlineBytes || kind < in.length || shm::header_signature(header) != signature())
-      [[unlikely]] {
+  if (!suits(in, header)) [[unlikely]]
     return take_message(in, strand, number);
-  }
   shm::Endpoint::note_lag(peer, header, collective_);
   landed_[in.dst.base - kBaseSlots] = 0;
   bases_[in.dst.base] = const_cast<std::byte*>(line.payload);
@@ -259,17 +238,14 @@ bool Run::write_message(const Instruction& in, Strand& strand, const Part& part,
   shm::Endpoint& endpoint = team_->endpoint();
   const ChannelUse& channel = plan_->uses[in.use];
   const bool to_several = is_shared_out(channel.flow);
-  const shm::Audience audience = audience_of(channel.flow);
   shm::Peer& peer = endpoint.peer(channel.peer);
   if (!to_several && peer.remote != nullptr) {
     return write_remote(in, strand, peer, part, clock);
   }
-  if (to_several ? !endpoint.shared_line_free(audience, number)
-                 : !endpoint.pair_line_free(peer, number)) {
-    return false;
-  }
+  if (!line_is_free(endpoint, channel, peer, number)) return false;
   // A pointer of its own: GCC 12 drops the index of (a ? b : c)[i] under -fsanitize=undefined.
-  shm::Line* const lines = to_several ? endpoint.shared_lines(audience) : peer.out_lines;
+  shm::Line* const lines =
+      to_several ? endpoint.shared_lines(audience_of(channel.flow)) : peer.out_lines;
   shm::Line& line = lines[number % shm::kWindow];
   auto kind = static_cast<std::uint8_t>(length);
   if (length <= static_cast<std::int64_t>(kInlineBytes)) {
@@ -284,19 +260,10 @@ bool Run::write_message(const Instruction& in, Strand& strand, const Part& part,
     return false;
   }
   if (reads_in_place_ && !sources_stand()) return false;
-  // partner: the acquire load in poll() of each reader
-  line.header.store(shm::make_header(static_cast<std::uint32_t>(number), endpoint.lag(collective_),
-                                     kind, signature()),
-                    std::memory_order_release);
+  publish(channel, peer, line, number, kind);
   next_line_ = &lines[(number + 1) % shm::kWindow];
-  if (to_several) {
-    endpoint.use_shared_line(audience, number, collective_);
-  } else {
-    shm::Endpoint::use_pair_line(peer, number, collective_);
-  }
   if (kind != shm::kReference && kind != shm::kLent)
     copied_bytes_ += static_cast<std::uint64_t>(length);
-  wake_readers(*team_, reader_of(channel));
   return true;
 }
 

@@ -101,6 +101,11 @@ class Run {
   void set_note(std::int64_t note) { table_storage_.back() = note; }
   /// Takes the run's message numbers. Must happen in the same order on all ranks of a team.
   void begin(std::uint64_t collective);
+  /// May run_briefly be called instead, if nothing is measured?
+  [[nodiscard]] bool is_brief() const { return brief_; }
+  /// begin(), then progress() by a shorter way, to the end if all comes within so many polls of it.
+  /// True: it has; no state says so yet. False: the run has begun and goes on like any other.
+  bool run_briefly(std::uint64_t collective, int polls);
   /// Goes on with the plan of the next stage; scratch stays. Only the team's oldest may: it tells
   /// that it has released all of this stage, whose channels the next one may use again.
   void next_stage(const std::shared_ptr<const Plan>& plan);
@@ -198,7 +203,23 @@ class Run {
     const std::byte* announcement = nullptr;  // the data are sent when they are awaited
   };
 
+  struct BriefUse {  // of run_briefly: where the channel's numbers and lines are
+    shm::Peer* peer = nullptr;
+    std::uint64_t count = 0;
+    std::uint64_t* next = nullptr;
+    shm::Line* out_lines = nullptr;
+    const shm::Line* in_lines = nullptr;
+  };
+
   void set_buffers();
+  void reset(std::uint64_t collective);
+  void find_brief_uses();
+  bool put_briefly(const Instruction& in, const std::byte* from);
+  bool wait_briefly(const Instruction& in, int polls);
+  bool leave_brief(const Instruction& in);
+  void publish(const ChannelUse& channel, shm::Peer& peer, shm::Line& line, std::uint64_t number,
+               std::uint8_t kind);
+  [[nodiscard]] bool suits(const Instruction& in, std::uint64_t header) const;
   void prefetch_next_writes();
   // The bytes [offset, offset + length) of an instruction's list, as message `number`.
   struct Part {
@@ -385,6 +406,8 @@ class Run {
   shm::ChunkRef next_chunk_ = {};         // of the pool, if a chunk was written
   std::vector<std::byte*> bases_;
   std::vector<Use> uses_;
+  std::vector<BriefUse> brief_uses_;  // one for each of uses_, if the run is brief
+  bool brief_ = false;
   std::vector<Strand> strands_;
   std::chrono::steady_clock::time_point flushing_since_;  // none: it is not
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does

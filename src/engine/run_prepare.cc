@@ -41,6 +41,7 @@ void Run::set_plan(const std::shared_ptr<const Plan>& whole) {
   landed_.resize(plan_->slot_bases);
   strands_.resize(plan_->strand_starts.size());
   bases_[kBaseScratch] = reserve_scratch(static_cast<std::size_t>(plan_->scratch_bytes));
+  find_brief_uses();
   set_buffers();
 }
 

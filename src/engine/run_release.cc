@@ -59,7 +59,10 @@ std::uint64_t Run::take_numbers_of_several(const ChannelUse& channel, std::uint6
       return std::exchange(next, next + numbers);
     }
     case Flow::kOutAll:
-    case Flow::kOutDomain: return endpoint.take_shared_numbers(audience_of(channel.flow), numbers);
+    case Flow::kOutDomain: {
+      std::uint64_t& next = endpoint.next_shared_number(audience_of(channel.flow));
+      return std::exchange(next, next + numbers);
+    }
     case Flow::kOutTeam:
     case Flow::kOutNodes:
     case Flow::kOutLeaders: return team_->streams(channel.flow).take_out(numbers);

@@ -92,6 +92,11 @@ class Team {
     return state() == State::kReady && waiting_.empty() && !staged_;
   }
   void begin(Run& run);
+  /// Begins it and, if it can be done at once, completes it; true: it is done. Only a brief run,
+  /// and if nothing is in flight.
+  bool run_briefly(Run& run, int polls);
+  /// Has there been a run? Then one can be noted without memory that might not be had.
+  [[nodiscard]] bool has_room_for_one() const { return in_flight_.capacity() > 0; }
   void defer(Run& run) {
     waiting_.push_back(&run);
     run.set_state(Run::State::kDeferred);

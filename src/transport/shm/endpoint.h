@@ -108,10 +108,9 @@ class Endpoint {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] Line* shared_lines(Audience audience) { return shared_[audience].lines; }
-  [[nodiscard]] std::uint64_t take_shared_numbers(Audience audience, std::uint64_t count) {
-    const std::uint64_t first = shared_[audience].next;
-    shared_[audience].next += count;
-    return first;
+  /// Of the next message to them, for collectives yet to start.
+  [[nodiscard]] std::uint64_t& next_shared_number(Audience audience) {
+    return shared_[audience].next;
   }
 
   /// Collectives completed here, all earlier ones included.
