@@ -9,8 +9,8 @@
 #include "base/copy.h"
 #include "base/pause_core.h"
 #include "engine/engine.h"
+#include "engine/lines-inl.h"
 #include "engine/pieces.h"
-#include "engine/publish-inl.h"
 #include "engine/team.h"
 #include "engine/wake.h"
 
@@ -191,7 +191,7 @@ inline bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
   const shm::Line& line = incoming_line(channel, number);
   std::uint64_t header = 0;
-  if (!comes(line, peer, number, polls, &header)) return false;
+  if (!comes(line, peer, number, polls, &header, uses_[in.use].patience)) return false;
   if (!suits(in, header)) [[unlikely]]
     return take_message(in, strand, number);
   shm::Endpoint::note_lag(peer, header, collective_);
@@ -326,7 +326,7 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   shm::Peer& peer = team_->endpoint().peer(channel.peer);
   const shm::Line& line = incoming_line(channel, number);
   std::uint64_t header = 0;
-  if (!comes(line, peer, number, polls, &header)) return false;
+  if (!comes(line, peer, number, polls, &header, uses_[use].patience)) return false;
   if (shm::header_signature(header) != signature()) [[unlikely]] {
     fail_mismatch(channel);
     return false;

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/lending.h"
+#include "engine/patience.h"
 #include "engine/plan.h"
 #include "engine/sparse_plan.h"
 #include "reduce/kernels.h"
@@ -174,6 +175,7 @@ class Run {
     bool awaited = false;        // the writer waits to hear of it: it exposed some
     bool in_place = false;       // some were in the writer's heap
     std::uint64_t told = 0;      // how many it has heard of
+    Patience patience;           // from call to call
 
     void begin_at(std::uint64_t number, std::int64_t messages) {  // as Strand's
       first = number;
@@ -334,7 +336,7 @@ class Run {
   bool write_large(const Instruction& in, Strand& strand, shm::Line& line, const Part& part,
                    std::uint8_t* kind, Clock& clock);
   static bool comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number, int polls,
-                    std::uint64_t* header);
+                    std::uint64_t* header, Patience& patience);
   bool take_message(const Instruction& in, Strand& strand, std::uint64_t number);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
   void fail_unreachable(int rank, const Status& why);

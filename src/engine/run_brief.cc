@@ -6,7 +6,7 @@
 // does not come in time, or is not such a one, the run goes on from there like any other.
 #include "base/copy.h"
 #include "engine/engine.h"
-#include "engine/publish-inl.h"
+#include "engine/lines-inl.h"
 #include "engine/run.h"
 #include "engine/team.h"
 
@@ -85,7 +85,8 @@ inline bool Run::wait_briefly(const Instruction& in, int polls) {
   const std::uint64_t number = uses_[in.use].first + static_cast<std::uint64_t>(in.index);
   const shm::Line& line = use.in_lines[number % shm::kWindow];
   std::uint64_t header = 0;
-  if (!comes(line, *use.peer, number, polls, &header) || !suits(in, header)) return false;
+  if (!comes(line, *use.peer, number, polls, &header, uses_[in.use].patience) || !suits(in, header))
+    return false;
   shm::Endpoint::note_lag(*use.peer, header, collective_);
   landed_[in.dst.base - kBaseSlots] = 0;
   bases_[in.dst.base] = const_cast<std::byte*>(line.payload);

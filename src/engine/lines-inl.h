@@ -41,17 +41,25 @@ inline void Run::publish(const ChannelUse& channel, shm::Peer& peer, shm::Line& 
 
 // Has the message come, or does it within so many polls? Then its header is there.
 inline bool Run::comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number,
-                       int polls, std::uint64_t* header) {
+                       int polls, std::uint64_t* header, Patience& patience) {
   constexpr int kTightPolls = 64;  // before a pause goes between them
   const auto tag = static_cast<std::uint32_t>(number + 1);
+  const bool waits = polls > 0 && peer.remote == nullptr;
+  if (waits) patience.leave_alone();
   // partner: the release store in publish() of the peer, or in Pair::on_message
   *header = line.header.load(std::memory_order_acquire);
-  if (shm::header_tag(*header) == tag) return true;
-  if (peer.remote != nullptr) return false;  // nothing comes unless the network makes progress
+  if (shm::header_tag(*header) == tag) {
+    if (waits) patience.note_there();
+    return true;
+  }
+  if (!waits) return false;  // of the network, nothing comes unless it makes progress
   for (int i = 0; i < polls; ++i) {
     if (i >= kTightPolls) pause_core();
     *header = line.header.load(std::memory_order_acquire);
-    if (shm::header_tag(*header) == tag) return true;
+    if (shm::header_tag(*header) == tag) {
+      patience.note_looks(i);
+      return true;
+    }
   }
   return false;
 }
