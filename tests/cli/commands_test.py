@@ -364,6 +364,8 @@ class Bench(CliTest):
         self.fails("--ranks", "bench", "-n", 0, status=2)
         self.fails("--ranks", "bench", "-n", 1000000, status=2)
         self.fails("--format", "bench", "--format", "xml", status=2)
+        self.fails("--start", "bench", "--start", "never", status=2)
+        self.fails("--start says", "bench", "--overlap", "--start", "together", status=2)
         self.fails("no MPI \"lam\"", "bench", "--mpi", "lam")
 
     def test_errors_between_nodes(self):

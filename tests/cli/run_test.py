@@ -318,6 +318,20 @@ class Bench(CliTest):
             best = self.ok(*words, "--native-best", "--json").json["results"][0]
             self.assertLessEqual(best["native_us"], best["native_default_us"])
 
+    def test_agreed_beginnings(self):
+        cores = len(os.sched_getaffinity(0))
+        for mpi in MPIS if cores > 1 else []:
+            words = ["bench", "barrier", "reduce", "-n", 2, "--sizes", 8, "--mpi", mpi["name"],
+                     "--iterations", 20, "--start", "together"]
+            answer = self.ok(*words, "--json").json
+            self.assertEqual(answer["start"], "together")
+            self.assertEqual([row["collective"] for row in answer["results"]], ["barrier", "reduce"])
+            for row in answer["results"]:
+                self.assertGreater(row["latency_us"], 0)
+                self.assertGreater(row["native_us"], 0)
+            self.assertIn("from an agreed beginning", self.ok(*words, "--clock", "tsc", "--fresh").out)
+        self.fails("cannot begin together", "bench", "barrier", "-n", cores + 1, "--start", "together")
+
     def test_fails_if_carillon_does_not_take_the_calls(self):
         for mpi in MPIS:
             self.fails("nothing to compare", "bench", "allreduce", "--sizes", "8", "--mpi",
