@@ -12,11 +12,7 @@
 namespace carillon {
 
 void Run::fail_unreachable(int rank, const Status& why) {
-  fail(Status(why.code(), "rank " + std::to_string(team_->rank()) + " cannot reach rank " +
-                              std::to_string(rank) + " of a team of " +
-                              std::to_string(team_->size()) + " (its collective " +
-                              std::to_string(collective_) +
-                              " on the team): " + std::string(why.message())));
+  fail(team_->unreachable(rank, collective_, why));
 }
 
 void Run::fail_mismatch(const ChannelUse& channel) {

@@ -99,8 +99,8 @@ bool Run::begin_fetch(const Instruction& in, const Strand& strand, const Landing
 // posted. False: not so many bytes have landed yet.
 Result<bool> Run::fill(net::Pair& pair, net::Fetch& fetch, std::uint64_t bytes, bool more) {
   const wire::Capabilities& device = team_->engine().network()->wire().capabilities();
-  const auto most =
-      std::min(device.max_pieces, static_cast<std::size_t>(team_->limits().gather_entries));
+  const auto most = std::min({device.max_pieces, device.max_get_pieces,
+                              static_cast<std::size_t>(team_->limits().gather_entries)});
   for (;;) {
     while (more && fetch.may_post()) {
       const auto next = fetch.next(most, device.max_bytes);

@@ -355,8 +355,13 @@ void Team::check_member(int rank, const Run& oldest) {
   const net::Pair* const pair = links_ ? links_->pair(rank) : nullptr;
   // A member that completed the collective has done its part, whatever became of it.
   const bool needed = endpoint_->completed_by(rank) < collective || oldest.waits_for(rank);
+  // Who has given up has said why; that its connections then end says less.
+  if (endpoint_->gave_up(rank) != 0) {
+    fail(given_up_by(rank, collective));
+    return;
+  }
   if (pair != nullptr && !pair->status().ok() && needed) {
-    fail(pair->status());
+    fail(unreachable(rank, collective, pair->status()));
     return;
   }
   Status reason;
@@ -386,8 +391,6 @@ void Team::check_member(int rank, const Run& oldest) {
     } else if (endpoint_->call_differs(rank, collective, oldest.signature())) {
       fail_mismatch(rank, collective);
     }
-  } else if (endpoint_->gave_up(rank) != 0) {
-    fail(given_up_by(rank, collective));
   } else if (oldest.waits_in_vain(rank)) {
     // From another node, what is said of a message may come before it: one more look.
     in_vain_ = collective;

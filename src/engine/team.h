@@ -127,6 +127,7 @@ class Team {
   void fail(Status why);
   /// What the run of that collective fails with if the member gave the team up.
   [[nodiscard]] Status given_up_by(int rank, std::uint64_t collective);
+  [[nodiscard]] Status unreachable(int rank, std::uint64_t collective, const Status& why) const;
   /// Is the member, on another node, alive and connected as far as is known?
   [[nodiscard]] bool reaches(int rank);
 

@@ -145,6 +145,13 @@ bool Team::reaches(int rank) {
   return life != Lifeline::State::kDead && life != Lifeline::State::kLeft;
 }
 
+Status Team::unreachable(int rank, std::uint64_t collective, const Status& why) const {
+  return {why.code(), "rank " + std::to_string(this->rank()) + " cannot reach rank " +
+                          std::to_string(rank) + " of a team of " + std::to_string(size()) +
+                          " (its collective " + std::to_string(collective) +
+                          " on the team): " + std::string(why.message())};
+}
+
 Status Team::given_up_by(int rank, std::uint64_t collective) {
   const int error = endpoint_->gave_up(rank);
   return {error == 0 ? Code::kPeerDead : static_cast<Code>(-error),

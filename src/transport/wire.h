@@ -43,6 +43,8 @@ struct Capabilities {
   bool manual_progress = false;
   bool ordered = false;  ///< puts to one peer land in the order of posting
   bool sockets = false;  ///< each message goes through the kernel
+  /// Entries in the list of a get, where it takes fewer than others.
+  std::size_t max_get_pieces = SIZE_MAX;
 };
 
 /// Where others put to and get from. Plain data: a member tells it to the others as bytes.
@@ -125,6 +127,9 @@ using Peer = std::int32_t;
 /// So many sends to one peer may be ahead of their recvs, whatever their tags; more may be refused
 /// until it receives.
 inline constexpr int kEarlySends = 8;
+
+/// Tags have so many bits: that is all that some networks take (libfabric's cxi).
+inline constexpr int kTagBits = 48;
 
 /// Not thread-safe: one call at a time.
 class Wire {
@@ -211,6 +216,6 @@ inline std::size_t total_bytes(std::span<const Piece> pieces) {
 
 /// What every transport refuses: too many pieces, too many bytes, memory that is not registered.
 Status check_list(const Capabilities& capabilities, std::span<const Piece> pieces,
-                  std::size_t max_bytes);
+                  std::size_t max_bytes, std::size_t max_pieces = SIZE_MAX);
 
 }  // namespace carillon::wire

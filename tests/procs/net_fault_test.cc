@@ -54,6 +54,8 @@ void expect_all_told(int ranks, int faulty, const std::string& fault) {
         allreduce_until_error(team, rank, ranks, kMostRounds, &status);
         EXPECT_NE(status, CRL_OK) << "nothing broke";
         EXPECT_EQ(status, CRL_ERR_PEER_DEAD) << crl_last_error();
+        EXPECT_NE(std::string(crl_last_error()).find("rank "), std::string::npos)
+            << crl_last_error();
         crl_team_destroy(team);
         crl_context_destroy(context);
       },

@@ -93,6 +93,7 @@ class MemoryNet::End final : public wire::Wire {
   }
   Result<bool> send(Peer peer, std::span<const Piece> from, std::uint64_t tag,
                     Operation& operation) override {
+    if (tag >> wire::kTagBits != 0) return Status(Code::kInvalidArgument, "such a long tag");
     auto room = begin(peer, operation);
     if (!room.ok() || !room.value()) return room;
     net_.posted_.push_back(tag);

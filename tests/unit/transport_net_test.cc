@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -220,6 +221,26 @@ TEST_F(Net, ARefusedMessageIsNotCopiedAgain) {
   until([&] { return b().shows(1) && b().shows(2); });
   EXPECT_EQ(read(1), 1U);
   EXPECT_EQ(read(2), 2U);
+}
+
+// Of pairs with any names, and placed or not. Networks cut off what is too long, or refuse it.
+TEST_F(Net, TagsAreNotLongerThanNetworksTakeThem) {
+  constexpr std::uint32_t kLastId = (1U << net::Network::kIdBits) - 1;
+  std::set<std::uint64_t> tags;
+  for (const std::uint32_t id : {0U, 255U, 256U, kLastId}) {
+    for (const std::uint64_t generation : {std::uint64_t{1}, shm::kGenerations - 1}) {
+      for (unsigned line = 0; line < shm::kWindow; ++line) {
+        tags.insert(net::placed_tag(id, generation, line));
+      }
+    }
+  }
+  EXPECT_EQ(tags.size(), 4U * 2 * shm::kWindow);
+  EXPECT_EQ(*tags.rbegin() >> wire::kTagBits, 0U);
+  open("", 200);  // the last has the names 398 and 399
+  until([&] { return a().pairs.back()->prepare(0, 8, true) != nullptr; });
+  net::Buffer* buffer = nullptr;
+  EXPECT_TRUE(a().pairs.back()->send(0, shm::make_header(0, 0, 0, 0), &buffer));
+  EXPECT_TRUE(a().pairs.back()->status().ok()) << a().pairs.back()->status().to_string();
 }
 
 // Each receive that was posted for what will not come gets its end, though posts are refused.

@@ -290,7 +290,10 @@ Result<Peer> FabricWire::add_peer(std::span<const std::byte> address) {
   if (!cut_off_.ok()) return cut_off_;
   const int added =
       fi_av_insert(addresses_.get(), address.data() + sizeof(AddressHead), 1, &peer, 0, nullptr);
-  if (added != 1) return library_.failure("libfabric does not take a member's address", added);
+  if (added != 1) {  // it says how many, or what is wrong
+    return library_.failure("libfabric does not take a member's address",
+                            added < 0 ? added : -FI_EINVAL);
+  }
   peers_.push_back(peer);
   return static_cast<Peer>(peers_.size() - 1);
 }

@@ -13,11 +13,13 @@
 #include <string_view>
 
 #include "base/kept_signals.h"
+#include "transport/wire.h"
 
 namespace carillon::fabric {
 namespace {
 
 constexpr std::size_t kImmediateBytes = sizeof(std::uint32_t);
+constexpr std::uint64_t kTagsOfOneField = UINT64_C(0xAAAA'AAAA'AAAA'AAAA);  // FI_TAG_GENERIC
 
 // Within one node; superseded; and the datagram layers, whose one-sided operations are not to be
 // relied on (an atomic through them ends the process).
@@ -35,6 +37,7 @@ Info wishes(const Library& library) {
   hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->mem_tag_format = kTagsOfOneField >> (64 - wire::kTagBits);
   hints->domain_attr->mr_mode =
       FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;

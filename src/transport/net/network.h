@@ -29,7 +29,7 @@
 
 namespace carillon::net {
 
-inline constexpr std::uint32_t kVersion = 6;
+inline constexpr std::uint32_t kVersion = 7;
 
 /// What a process tells all others once. Plain data: it travels as bytes.
 struct Contact {

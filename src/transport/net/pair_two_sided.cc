@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kEndTries = 1000;
 constexpr int kLineBits = 3;
-constexpr int kGenerationBits = 64 - kLineBits - Network::kIdBits;
+constexpr int kGenerationBits = wire::kTagBits - kLineBits - Network::kIdBits;
 static_assert(shm::kWindow == 1 << kLineBits);
+static_assert(shm::kGenerations <= UINT64_C(1) << (kGenerationBits - 1));
 
 // The receiver's id of the pair names team, sender and direction; the generation, which of the
 // teams that have had this id. Its first bit is for what is placed.

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kResolveMs = 5000;
 constexpr std::uint8_t kRetries = 7;
-constexpr std::uint8_t kReadsUnderWay = 16;
 constexpr int kSignalEvery = kSendDepth / 4;  // of posts whose completion nobody waits for
 
 std::string text_of(const Address& address) {
@@ -31,18 +30,65 @@ sockaddr_in socket_address(const Address& address) {
   return to;
 }
 
-rdma_conn_param parameters(const void* data, std::size_t bytes) {
+rdma_conn_param parameters(const Device& device, const void* data, std::size_t bytes) {
   rdma_conn_param param = {};
+  const Device::Reads reads = device.reads();
   param.private_data = data;
   param.private_data_len = static_cast<std::uint8_t>(bytes);
-  param.responder_resources = kReadsUnderWay;
-  param.initiator_depth = kReadsUnderWay;
+  param.responder_resources = reads.peers;
+  param.initiator_depth = reads.own;
   param.retry_count = kRetries;
   param.rnr_retry_count = kRetries - 1;  // 7 would be for ever; credits see to it that none is used
   return param;
 }
 
+// A process that ends, or has ended, says nothing: its system refuses.
+Status refusal(const rdma_cm_event& event, const std::string& where) {
+  Refused refused;
+  const rdma_conn_param& param = event.param.conn;
+  if (param.private_data != nullptr && param.private_data_len >= sizeof refused) {
+    std::memcpy(&refused, param.private_data, sizeof refused);
+  }
+  if (refused.magic != kMagic) {
+    return {Code::kPeerDead, "nobody takes connections at " + where + " any more (reason " +
+                                 std::to_string(event.status) +
+                                 "): the process there has ended, or more call it at once than "
+                                 "its system lets wait"};
+  }
+  if (refused.why == Refusal::kNoRoom) {
+    return {Code::kUnsupported,
+            "the process at " + where +
+                " can take no more connections (its own message says why); choose algorithms in "
+                "which a process speaks to fewer others (CARILLON_ALGORITHM), or "
+                "CARILLON_NETWORK=fabric"};
+  }
+  return {Code::kUnsupported, "the process at " + where +
+                                  " refuses to be connected: it is of another job or runs another "
+                                  "version of carillon"};
+}
+
 }  // namespace
+
+void refuse(const Library& library, rdma_cm_id* id, Refusal why) {
+  const Refused refused{kMagic, why};
+  library.reject(id, &refused, sizeof refused);
+}
+
+bool next_event(const Device& device, Event* event) {
+  rdma_cm_event* happened = nullptr;
+  if (device.library().get_cm_event(device.events(), &happened) != 0) return false;
+  // Acknowledged first: an id that goes because of it waits for that.
+  event->what = *happened;
+  rdma_conn_param& param = event->what.param.conn;
+  const bool says_more =
+      happened->event == RDMA_CM_EVENT_CONNECT_REQUEST || happened->event == RDMA_CM_EVENT_REJECTED;
+  if (says_more && param.private_data != nullptr) {
+    std::memcpy(event->data.data(), param.private_data, param.private_data_len);
+    param.private_data = event->data.data();
+  }
+  device.library().ack_cm_event(happened);
+  return true;
+}
 
 Outgoing::~Outgoing() {
   if (id_ == nullptr) return;
@@ -78,7 +124,7 @@ Status Outgoing::connect() {
                         .credit_address = reinterpret_cast<std::uint64_t>(&shared_->taken_up),
                         .credit_key = memory_->remote().key,
                         .purpose = purpose_};
-  rdma_conn_param param = parameters(&request, sizeof request);
+  rdma_conn_param param = parameters(device_, &request, sizeof request);
   if (device_.library().connect(id_, &param) != 0) return failure("rdma_connect", errno);
   return {};
 }
@@ -95,10 +141,8 @@ void Outgoing::on_event(const rdma_cm_event& event) {
     case RDMA_CM_EVENT_ROUTE_RESOLVED: status = connect(); break;
     case RDMA_CM_EVENT_ESTABLISHED: state_ = State::kUp; break;
     case RDMA_CM_EVENT_REJECTED:
-      status = Status(Code::kUnsupported,
-                      device_.name() + ": the process at " + text_of(peer_) +
-                          " refuses to be connected: it is of another job or runs another version "
-                          "of carillon");
+      status = refusal(event, text_of(peer_));
+      status = Status(status.code(), device_.name() + ": " + std::string(status.message()));
       break;
     case RDMA_CM_EVENT_TIMEWAIT_EXIT: break;
     default:
@@ -161,14 +205,27 @@ Status Outgoing::post(ibv_send_wr& request, std::span<ibv_sge> pieces, const Mes
   return {};
 }
 
+// One more post, of nothing, has a completion, which tells of all before it.
+bool Outgoing::leave() {
+  if (state_ != State::kUp || posted_ == completed_) return true;
+  if (!last_posted_ && posted_ - completed_ < kSendDepth) {
+    ibv_send_wr request = {};
+    request.opcode = IBV_WR_RDMA_WRITE;
+    wire::Operation nobodys;
+    last_posted_ = post(request, {}, nullptr, false, false, nobodys).ok();
+  }
+  under_way_.fill(nullptr);
+  return false;
+}
+
 void Outgoing::on_completion(std::uint16_t number, ibv_wc_status status) {
   if (state_ == State::kBroken) return;
   if (status != IBV_WC_SUCCESS) {
-    // A peer that is gone does not answer; what it refuses, it answers.
+    // A process that ends takes its memory back before its device no longer answers.
     const bool answered = status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR;
-    break_off({answered ? Code::kInvalidArgument : Code::kPeerDead,
-               device_.name() + ": an operation at " + text_of(peer_) +
-                   " failed: " + device_.library().wc_status_str(status)});
+    break_off({Code::kPeerDead, device_.name() + ": an operation at " + text_of(peer_) +
+                                    " failed: " + device_.library().wc_status_str(status) +
+                                    (answered ? " (the memory there is no more)" : "")});
     return;
   }
   // Those before it have been completed, too: the connection keeps their order.
@@ -178,8 +235,12 @@ void Outgoing::on_completion(std::uint16_t number, ibv_wc_status status) {
 
 void Outgoing::break_off(Status why) {
   if (state_ == State::kBroken) return;
-  // The device must let go of the memory of what is under way.
-  if (state_ == State::kUp) device_.library().disconnect(id_);
+  // The device must let go of the memory of what is under way. A queue pair in its error state may
+  // not have: only one that is gone has.
+  if (state_ == State::kUp) {
+    device_.library().disconnect(id_);
+    device_.library().destroy_qp(id_);
+  }
   state_ = State::kBroken;
   why_ = std::move(why);
   while (completed_ < posted_) retire(why_);
@@ -206,7 +267,7 @@ Status Incoming::accept() {
   auto memory = device_.register_memory(word_.get(), sizeof *word_);
   if (!memory.ok()) return memory.status();
   memory_ = std::move(memory.value());
-  rdma_conn_param param = parameters(nullptr, 0);
+  rdma_conn_param param = parameters(device_, nullptr, 0);
   return device_.library().accept(id_, &param) == 0 ? Status() : failure("rdma_accept", errno);
 }
 
@@ -279,6 +340,7 @@ void Incoming::on_placed(const ibv_wc& completion) {
 void Incoming::end_placed(const Status& why) {
   if (!places() || std::exchange(broken_, true)) return;
   device_.library().disconnect(id_);
+  device_.library().destroy_qp(id_);
   while (ended_ < posted_) placed_[ended_++ % kPlacedDepth].operation->finish(why);
 }
 

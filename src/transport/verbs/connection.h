@@ -41,6 +41,22 @@ struct Request {
 };
 static_assert(sizeof(Request) <= 56);
 
+/// Why a request was refused, and what comes with the refusal.
+enum class Refusal : std::uint64_t { kStranger = 1, kNoRoom = 2 };
+struct Refused {
+  std::uint64_t magic = 0;
+  Refusal why = Refusal::kStranger;
+};
+void refuse(const Library& library, rdma_cm_id* id, Refusal why);
+
+/// What has happened to a connection, and what was said with it.
+struct Event {
+  rdma_cm_event what = {};
+  std::array<std::byte, 256> data = {};
+};
+/// False: nothing more, or errno says why not.
+bool next_event(const Device& device, Event* event);
+
 /// Opened by this end: what it posts to a peer.
 class Outgoing {
  public:
@@ -63,6 +79,8 @@ class Outgoing {
   /// Everything up to the post of that number has been completed, or it has failed.
   void on_completion(std::uint16_t number, ibv_wc_status status);
   void break_off(Status why);
+  /// Nobody waits for the posts under way any more. True: they have got there, or never will.
+  bool leave();
   /// Opens it. False: it is not open yet.
   Result<bool> is_up();
   [[nodiscard]] const Address& peer() const { return peer_; }
@@ -93,6 +111,7 @@ class Outgoing {
   std::array<wire::Operation*, kSendDepth> under_way_{};
   std::uint64_t posted_ = 0, completed_ = 0;
   int unsignaled_ = 0;
+  bool last_posted_ = false;
 };
 
 /// wr_id of what an Incoming posts; an Outgoing's has its index and the post's number.

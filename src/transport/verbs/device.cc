@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 constexpr int kMostQueueEntries = 16384;
+constexpr int kReadsUnderWay = 16;
 
 }  // namespace
 
@@ -94,6 +95,7 @@ Status Device::create_queues() {
   queue_entries_ = std::min(attributes_.max_cqe, kMostQueueEntries);
   // One piece is the head of a tagged message.
   max_pieces_ = std::clamp(std::min(attributes_.max_sge, kMostPieces) - 1, 1, kMostPieces - 1);
+  max_read_pieces_ = std::clamp(attributes_.max_sge_rd, 1, max_pieces_);
   domain_ = library_.alloc_pd(context);
   if (domain_ == nullptr) return failure("ibv_alloc_pd", errno);
   sent_ = library_.create_cq(context, queue_entries_, nullptr, nullptr, 0);
@@ -165,10 +167,19 @@ Status Device::create_placed_queue_pair(rdma_cm_id* id) {
   return failure(name() + ": no queue pair for placed messages", errno);
 }
 
+// The connection manager refuses more than the device has.
+Device::Reads Device::reads() const {
+  const auto most = [](int has) {
+    return static_cast<std::uint8_t>(std::clamp(has, 0, kReadsUnderWay));
+  };
+  return {.own = most(attributes_.max_qp_init_rd_atom), .peers = most(attributes_.max_qp_rd_atom)};
+}
+
 Status Device::reserve_receives(int count) {
   if (receives_reserved_ + count > queue_entries_) {
-    return {Code::kUnsupported, name() + " has no receive entries for more than " +
-                                    std::to_string(credits_.size()) + " peers"};
+    return {Code::kUnsupported, name() + " has no receive entries for more peers: " +
+                                    std::to_string(receives_reserved_) + " of its " +
+                                    std::to_string(queue_entries_) + " are others' already"};
   }
   receives_reserved_ += count;
   return {};

@@ -71,6 +71,13 @@ class Device {
   /// One that has receive entries of its own, kPlacedDepth lists.
   Status create_placed_queue_pair(rdma_cm_id* id);
   [[nodiscard]] int max_pieces() const { return max_pieces_; }
+  /// In the list of an RDMA read.
+  [[nodiscard]] int max_read_pieces() const { return max_read_pieces_; }
+  /// So many RDMA reads may be under way on one connection: this end's, and the peer's.
+  struct Reads {
+    std::uint8_t own = 0, peers = 0;
+  };
+  [[nodiscard]] Reads reads() const;
   [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
 
   /// Room for so many more receives among the completions yet to come.
@@ -106,6 +113,7 @@ class Device {
   int sends_under_way_ = 0;
   int receives_reserved_ = 0;
   int max_pieces_ = 1;
+  int max_read_pieces_ = 1;
   std::uint32_t inline_bytes_ = 0;
   std::vector<Credits> credits_;
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 
+#include "base/copy.h"
 #include "transport/verbs/device.h"
 
 namespace carillon::verbs {
@@ -24,5 +26,14 @@ struct List {
   std::array<ibv_sge, kMostPieces> entries;
   std::size_t count;
 };
+
+/// Into the places, one after another; there is room.
+inline void scatter(std::span<const std::byte> bytes, std::span<const wire::Piece> to) {
+  for (const wire::Piece& piece : to) {
+    const std::size_t part = std::min(piece.bytes, bytes.size());
+    copy_memory(piece.data, bytes.data(), part);
+    bytes = bytes.subspan(part);
+  }
+}
 
 }  // namespace carillon::verbs

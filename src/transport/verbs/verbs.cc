@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <list>
 #include <random>
 #include <unordered_map>
 
-#include "base/copy.h"
+#include "base/log.h"
 #include "transport/verbs/connection.h"
 #include "transport/verbs/list.h"
 
@@ -30,6 +31,7 @@ constexpr std::size_t kGatherFromBytes = 256;
 // the same peers need. Who sends further ahead than its receivers allow runs out of credits.
 constexpr std::size_t kMostEarly = 4096;
 constexpr std::uint32_t kPlacedIndex = 1U << 31;  // in the index of a connection for what is placed
+constexpr std::chrono::milliseconds kEndWithin(200);
 constexpr int kRoundsPerEvents = 64;  // how often the connection manager is asked: a system call
 
 // What tells a placed message from others.
@@ -99,7 +101,8 @@ class VerbsWire final : public wire::Wire {
   void on_request(const rdma_cm_event& event);
   [[nodiscard]] Status gone() const;
   [[nodiscard]] bool has_gone(std::uint64_t peer) const;
-  void end_recvs_of_gone();
+  void end_posts();
+  void give_up_gone();
   Status take_sent();
   Status take_received(wire::Listener& listener);
   void take_message(Incoming& connection, const ReceiveEntry& entry, std::uint32_t bytes);
@@ -115,6 +118,7 @@ class VerbsWire final : public wire::Wire {
   std::list<Early> early_;
   std::vector<std::uint64_t> gone_;  // peers that have closed their connection to here
   bool more_have_gone_ = false;
+  bool refusal_told_ = false;
   int rounds_ = 0;
 };
 
@@ -133,14 +137,24 @@ VerbsWire::VerbsWire(std::unique_ptr<Device> device) : device_(std::move(device)
                    .registers_local = true,
                    .get_from_bytes = kGetFromBytes,
                    .gather_from_bytes = kGatherFromBytes,
-                   .ordered = true};  // a reliable connection is
+                   .ordered = true,  // a reliable connection is
+                   .max_get_pieces = static_cast<std::size_t>(device_->max_read_pieces())};
 }
 
 VerbsWire::~VerbsWire() {
-  early_.clear();
+  end_posts();
   incoming_.clear();
   placed_.clear();
   peers_.clear();
+}
+
+// What was copied when it was posted is done, and may not have left yet.
+void VerbsWire::end_posts() {
+  const auto end = std::chrono::steady_clock::now() + kEndWithin;
+  const auto has_left = [](const auto& peer) { return peer->leave(); };
+  while (std::ranges::count_if(peers_, has_left) < std::ssize(peers_)) {
+    if (!take_sent().ok() || std::chrono::steady_clock::now() > end) return;
+  }
 }
 
 Result<Peer> VerbsWire::add_peer(std::span<const std::byte> address) {
@@ -178,12 +192,7 @@ void VerbsWire::deliver(std::span<const std::byte> bytes, std::span<const Piece>
                                            " were expected"});
     return;
   }
-  std::size_t offset = 0;
-  for (const Piece& piece : to) {
-    const std::size_t part = std::min(piece.bytes, bytes.size() - offset);
-    copy_memory(piece.data, bytes.data() + offset, part);
-    offset += part;
-  }
+  scatter(bytes, to);
   counters_.copied_bytes += bytes.size();
   operation.finish({}, bytes.size());
 }
@@ -218,7 +227,8 @@ Result<bool> VerbsWire::put(Peer peer, std::span<const Piece> from, RemoteMemory
 Result<bool> VerbsWire::get(Peer peer, RemoteMemory from, std::span<const Piece> to,
                             Operation& operation) {
   if (Status s = check_peer(peer); !s.ok()) return s;
-  if (Status s = check_list(capabilities_, to, capabilities_.max_bytes); !s.ok()) return s;
+  const wire::Capabilities& can = capabilities_;
+  if (Status s = check_list(can, to, can.max_bytes, can.max_get_pieces); !s.ok()) return s;
   Post what;
   what.request.opcode = IBV_WR_RDMA_READ;
   what.request.wr.rdma.remote_addr = from.address;
@@ -399,13 +409,14 @@ void VerbsWire::on_request(const rdma_cm_event& event) {
     std::memcpy(&request, param.private_data, sizeof request);
   }
   if (request.magic != kMagic || request.to != self_.id) {
-    device_->library().reject(event.id, nullptr, 0);
+    refuse(device_->library(), event.id, Refusal::kStranger);
     device_->library().destroy_id(event.id);
     return;
   }
   auto connection = std::make_unique<Incoming>(*device_, event.id, request);
-  if (!connection->accept().ok()) {
-    device_->library().reject(event.id, nullptr, 0);
+  if (Status status = connection->accept(); !status.ok()) {
+    if (!std::exchange(refusal_told_, true)) log(LogLevel::kWarning, status.to_string());
+    refuse(device_->library(), event.id, Refusal::kNoRoom);
     connection->close();
     return;
   }
@@ -415,7 +426,7 @@ void VerbsWire::on_request(const rdma_cm_event& event) {
 }
 
 Status VerbsWire::gone() const {
-  return {Code::kPeerDead, capabilities_.name + ": the peer of a recv has gone"};
+  return {Code::kPeerDead, capabilities_.name + ": the peer has closed its connection to here"};
 }
 
 bool VerbsWire::has_gone(std::uint64_t peer) const {
@@ -424,7 +435,7 @@ bool VerbsWire::has_gone(std::uint64_t peer) const {
 
 // What has not been received yet from there never will be. What had come is in the queue: first
 // that is taken.
-void VerbsWire::end_recvs_of_gone() {
+void VerbsWire::give_up_gone() {
   posted_.remove_if([&](const Posted& posted) {
     if (!has_gone(posted.from)) return false;
     posted.operation->finish(gone());
@@ -432,6 +443,10 @@ void VerbsWire::end_recvs_of_gone() {
   });
   for (auto& [number, connection] : incoming_) {
     if (has_gone(connection->from())) connection->end_placed(gone());
+  }
+  // Nor will puts come, and only a post that fails tells of that.
+  for (const auto& peer : peers_) {
+    if (has_gone(peer->peer().id)) peer->break_off(gone());
   }
   more_have_gone_ = false;
 }
@@ -451,19 +466,8 @@ void VerbsWire::on_event(const rdma_cm_event& event) {
 }
 
 Status VerbsWire::manage_connections() {
-  rdma_cm_event* event = nullptr;
-  while (device_->library().get_cm_event(device_->events(), &event) == 0) {
-    // Acknowledged first: an id that goes because of it waits for that.
-    const rdma_cm_event copy = *event;
-    std::array<std::byte, 256> data{};
-    rdma_cm_event kept = copy;
-    if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST && copy.param.conn.private_data != nullptr) {
-      std::memcpy(data.data(), copy.param.conn.private_data, copy.param.conn.private_data_len);
-      kept.param.conn.private_data = data.data();
-    }
-    device_->library().ack_cm_event(event);
-    on_event(kept);
-  }
+  Event event;
+  while (next_event(*device_, &event)) on_event(event.what);
   return errno == EAGAIN || errno == EINTR ? Status()
                                            : failure(capabilities_.name + ": events", errno);
 }
@@ -474,7 +478,7 @@ Status VerbsWire::progress(wire::Listener& listener) {
   }
   if (Status status = take_sent(); !status.ok()) return status;
   if (Status status = take_received(listener); !status.ok()) return status;
-  if (more_have_gone_) end_recvs_of_gone();
+  if (more_have_gone_) give_up_gone();
   if (rounds_ % kRoundsPerEvents != 0) return {};
   for (auto& [number, connection] : incoming_) connection->tell_rest();
   return {};
