@@ -177,7 +177,8 @@ int run(const ModelOptions& options) {
 
 Action define_model(Command command) {
   const auto options = std::make_shared<ModelOptions>();
-  command.option("COLLECTIVE", options->collective, "bcast, allreduce, ...");
+  const Option collective =
+      command.option("COLLECTIVE", options->collective, "bcast, allreduce, ...");
   command.option("--algorithm,-a", options->algorithm,
                  "one with its parameters, e.g. degree_k:k=4,transfer=sendrecv; default: all that "
                  "have a closed form");
@@ -195,8 +196,11 @@ Action define_model(Command command) {
               "largest piece of a message; default: what teams have")
       .in_range(std::int64_t{1}, std::int64_t{1} << 40);
   command.flag("--best-k", options->best_k, "with the k that takes the least time");
-  command.flag("--list", options->list, "list the machines");
-  command.flag("--numbers", options->numbers, "print the machine's numbers and their sources");
+  const Option list = command.flag("--list", options->list, "list the machines");
+  const Option numbers =
+      command.flag("--numbers", options->numbers, "print the machine's numbers and their sources");
+  list.excludes(collective).excludes(numbers).excludes("--machine");
+  numbers.excludes(collective);
   command.flag("--json", options->json, "print JSON");
   return [options](const Arguments&) { return run(*options); };
 }

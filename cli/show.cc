@@ -105,7 +105,7 @@ int run(const ShowOptions& options) {
   const Schedule schedule = value_or_fail(emit(algorithm, example.call(options, options.rank)));
   const std::string text = options.draw ? drawing(options, example) : to_text(schedule);
   if (!options.json) {
-    std::printf("# %.*s: %.*s\n%s", static_cast<int>(algorithm.id.size()), algorithm.id.data(),
+    std::printf("// %.*s: %.*s\n%s", static_cast<int>(algorithm.id.size()), algorithm.id.data(),
                 static_cast<int>(algorithm.description.size()), algorithm.description.data(),
                 text.c_str());
     return 0;

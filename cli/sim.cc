@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -197,6 +198,11 @@ std::vector<SimRow> rows_of(const SimOptions& options) {
   std::vector<std::int64_t> ranks{options.ranks};
   std::vector<std::int64_t> bytes{options.bytes};
   for (const std::string& word : options.sweep) {
+    const std::string what = word.substr(0, word.find('=') + 1);
+    if (std::count_if(options.sweep.begin(), options.sweep.end(),
+                      [&](const std::string& other) { return other.starts_with(what); }) > 1) {
+      fail("--sweep {}: {} is given twice; a list has several: bytes=8,64K", word, what);
+    }
     if (word.starts_with("ranks=")) {
       ranks = parse_steps(word, word.substr(6));
     } else if (word.starts_with("bytes=")) {

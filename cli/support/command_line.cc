@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace carillon::cli {
@@ -12,6 +13,18 @@ namespace {
 CLI::Validator is_number() {
   return {[](const std::string& text) {
             return text.find_first_of("nN") == std::string::npos ? "" : text + " is no number";
+          },
+          ""};
+}
+
+// CLI11 makes large numbers of negative ones, and the largest of those that are too large.
+CLI::Validator is_unsigned() {
+  return {[](const std::string& text) {
+            std::uint64_t value = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool whole = error == std::errc() && end == text.data() + text.size();
+            return whole ? "" : text + " is no number from 0 to " + std::to_string(UINT64_MAX);
           },
           ""};
 }
@@ -87,7 +100,7 @@ Option Command::option(const std::string& names, std::uint32_t& value,
 
 Option Command::option(const std::string& names, std::uint64_t& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return Option(app_->add_option(names, value, help)->check(is_unsigned()));
 }
 
 Option Command::option(const std::string& names, double& value, const std::string& help) const {

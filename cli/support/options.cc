@@ -28,6 +28,14 @@ bool parse_number(std::string_view text, Number* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// The words of a list; after its last comma there is one, too.
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream text(list + ',');
+  for (std::string word; std::getline(text, word, ',');) words.push_back(word);
+  return words;
+}
+
 }  // namespace
 
 Arguments cut_program(const Command& command, Arguments* arguments) {
@@ -92,8 +100,8 @@ void require_recording(const std::string& file) {
 
 std::vector<std::int64_t> parse_sizes(const std::string& text) {
   std::vector<std::int64_t> sizes;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
+  if (text.empty()) fail("no sizes given; give some, as in --sizes 8,4096,64K,1M");
+  for (const std::string& word : words_of(text)) {
     std::string_view digits = word;
     std::int64_t unit = 1;
     if (digits.ends_with('K') || digits.ends_with('k')) unit = 1024;
@@ -105,7 +113,6 @@ std::vector<std::int64_t> parse_sizes(const std::string& text) {
     }
     sizes.push_back(value * unit);
   }
-  if (sizes.empty()) fail("no sizes given; give some, as in --sizes 8,4096,64K,1M");
   return sizes;
 }
 
@@ -157,12 +164,10 @@ NodesOption parse_nodes(const std::string& text, int max) {
     option.round_robin = number(std::string_view(text).substr(3));
     return option;
   }
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
+  for (const std::string& word : words_of(text)) {
     option.sizes.push_back(number(word));
     if (option.ranks() > max) fail("{} ranks are too many here; at most {}", option.ranks(), max);
   }
-  if (option.sizes.empty()) number("");
   return option;
 }
 

@@ -121,6 +121,9 @@ class Lowering {
   }
 
   void count_stream(const Op& op, ChannelUse& use) {
+    if (op.message.index != streams_[&use - plan_.uses.data()]++) {
+      fail("sends or recvs of a channel that do not stand in the order of their numbers");
+    }
     stream_starts_.emplace(&op, static_cast<std::int32_t>(use.count));
     std::int64_t length = 0;
     for (const Buffer& buffer : data(op)) {
@@ -468,6 +471,7 @@ class Lowering {
   std::map<SlotKey, std::uint32_t> slots_;
   std::map<std::uint32_t, std::int64_t> needed_;
   std::map<const Op*, std::int32_t> stream_starts_;
+  std::map<std::ptrdiff_t, std::int32_t> streams_;  // so many, by use
   std::map<SlotKey, std::size_t> landings_;  // messages that may: the copies that would bring them
   std::map<const Op*, std::uint16_t> gathers_;                     // Instruction::gather
   std::map<std::size_t, std::vector<std::uint16_t>> overwritten_;  // by op: what it waits for

@@ -127,13 +127,16 @@ void Run::learn_taking(const Strand& strand, const std::byte* data,
 }
 
 // How many of the messages after this one land right behind it, as in a loop that does nothing but
-// take messages, so that nothing looks early; those of a recv are announced with its first.
+// take messages to there, so that nothing looks early, and nothing writes later what has landed;
+// those of a recv are announced with its first.
 std::int64_t Run::landing_behind(const Instruction& in, const Strand& strand,
                                  const Landing& to) const {
   const auto length = static_cast<std::int64_t>(to.bytes.size());
   if (strand.loop == 0 || in.index_stride != 1 || in.a.stride != length) return 0;
   for (const Instruction* i = &plan_->code[strand.loop]; i->action != Action::kEndRepeat; ++i) {
-    const bool takes = i->action == Action::kCopy || i->action == Action::kRelease || i == &in;
+    const bool lands = i->action == Action::kCopy && i->a.base == in.dst.base &&
+                       i->dst.base == in.a.base && i->dst.offset == in.a.offset;
+    const bool takes = lands || i->action == Action::kRelease || i == &in;
     if (!takes) return 0;
   }
   return strand.iterations - strand.iteration - 1;

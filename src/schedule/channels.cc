@@ -67,7 +67,11 @@ std::string Links::describe_leftover(const Link& link) const {
   }
   for (std::size_t i = 0; i < link.letters.size(); ++i) {
     const Letter& letter = link.letters[i];
-    if (!letter.present || letter.released) continue;
+    if (letter.released) continue;
+    if (!letter.present) {  // the next call's messages would have the numbers of this one's
+      return "message #" + std::to_string(link.first + static_cast<std::int64_t>(i)) + from +
+             " is never put, but later ones of its channel are";
+    }
     Rank reader = link.reader;
     if (has_readers(link.channel)) {
       reader = 0;

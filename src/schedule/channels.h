@@ -90,7 +90,7 @@ class Links {
   }
   /// Drops released letters from the front.
   static void advance(Link& link);
-  /// Says which message nobody waited for; empty if all were.
+  /// Says which message nobody waited for, or was left out; empty if there is none.
   [[nodiscard]] std::string leftover() const;
 
  private:

@@ -2,9 +2,11 @@
 #include "schedule/check.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
+#include "schedule/layout.h"
 #include "schedule/text.h"
 
 namespace carillon {
@@ -306,6 +308,7 @@ class Checker {
               "operands and result of different lengths");
       const std::int64_t element = aggregate_unit(call_.shared);
       require(src % element == 0 && dst % element == 0, "a part of an element");
+      if (op.dst_count + op.src_count == 2) check_apart(schedule_.dst(op)[0], schedule_.src(op)[0]);
     }
     if (op.kind == OpKind::kPut) require(src > 0, "a put of nothing (a signal is one)");
     if (op.kind == OpKind::kReduce) {
@@ -315,6 +318,17 @@ class Checker {
       require(dst % call_.shared.element_bytes == 0, "a part of an element");
       require(has_reduction(call_.shared.collective), "this collective has no operator");
     }
+  }
+
+  // A result comes piece by piece, the first ones while others of the operand are still to go.
+  void check_apart(const Buffer& result, const Buffer& operand) {
+    if (operand.space == Space::kSlot) return;
+    const Layout layout(call_.shared, call_.local, call_.rank);
+    const Place to = layout.place(result.space, result.range.offset);
+    const Place from = layout.place(operand.space, operand.range.offset);
+    const std::int64_t distance = std::abs(to.offset - from.offset);
+    require(to.region != from.region || distance == 0 || distance >= operand.range.length,
+            "the result overlaps the operand without being equal to it");
   }
 
   const Schedule& schedule_;

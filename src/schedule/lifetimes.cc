@@ -184,7 +184,8 @@ std::optional<std::size_t> Lifetimes::first_copy(std::size_t wait) const {
   const Message& message = schedule_.ops[wait].message;
   for (std::size_t i = wait + 1; i < schedule_.ops.size(); ++i) {
     const Op& op = schedule_.ops[i];
-    const bool moves_on = op.kind == OpKind::kWait || op.kind == OpKind::kRecv ||
+    // With a message it may hear that another strand has read what is about to be overwritten.
+    const bool moves_on = is_incoming(op.kind) || op.kind == OpKind::kAggregate ||
                           op.kind == OpKind::kRepeat || places_[i].loop != places_[wait].loop ||
                           places_[i].strand != places_[wait].strand;
     if (moves_on) return std::nullopt;

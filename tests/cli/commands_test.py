@@ -57,7 +57,7 @@ class List(CliTest):
 class Show(CliTest):
     def test_text(self):
         text = self.ok("show", "bcast.binomial", "--ranks", 4, "--rank", 3, "--bytes", 64).out
-        self.assertIn("schedule ranks 4 rank 3", text)
+        self.assertRegex(text, r"\A// bcast\.binomial: .*\nschedule ranks 4 rank 3")  # the text form
         self.assertIn("wait", text)
 
     def test_drawing(self):
@@ -69,7 +69,8 @@ class Show(CliTest):
         self.assertIn("schedule ranks 6 rank 5", text)
         drawing = self.ok("show", "bcast.hierarchical", "--nodes", "rr:2", "-n", 5, "--draw").out
         self.assertRegex(drawing, r"step 1 .*0->1")
-        self.fails("which ranks share a node", "show", "bcast.flat", "--nodes", "3,x")
+        for nodes in ("3,x", "3,", ","):
+            self.fails("which ranks share a node", "show", "bcast.flat", "--nodes", nodes)
         self.fails("leave one out", "show", "bcast.flat", "--nodes", "3,1", "--ranks", 5)
 
     def test_json(self):

@@ -113,6 +113,16 @@ class Model(CliTest):
         self.fails("no closed form of bcast.binomial says how long that takes: "
                    "4 nodes of a host share its 2 cores", *of(16))
 
+    def test_what_is_asked_for_is_not_passed_over(self):
+        self.fails("excludes", "model", "bcast", "--list", status=2)
+        self.fails("excludes", "model", "bcast", "--numbers", status=2)
+        self.fails("excludes", "model", "-m", "edr", "--list", status=2)
+        for seed in ("-1", "1.5", "18446744073709551616"):
+            self.fails("--seed.* is no number from 0", "sim", "bcast", "--seed", seed, status=2)
+        self.ok("sim", "bcast", "--skew", "1", "--seed", "18446744073709551615")
+        self.fails("no list of numbers", "sim", "bcast", "--sweep", "ranks=2,")
+        self.fails("bytes= is given twice", "sim", "bcast", "--sweep", "bytes=8", "bytes=9")
+
 
 class Multicast(CliTest):
     def test_needs_numbers_in_the_file(self):

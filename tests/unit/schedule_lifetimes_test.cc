@@ -149,6 +149,10 @@ TEST(Landing, NobodyLooksInBetween) {
   EXPECT_EQ(Case(wait + "put 2 #0 output[0+8]\n" + copy).landing(), -1);
   EXPECT_EQ(Case(wait + "copy output[4+8] = input[0+8]\n" + copy).landing(), -1);
   EXPECT_EQ(Case(wait + "wait 2 #0\n" + copy).landing(), -1);
+  // By what comes it hears that another strand has looked.
+  EXPECT_EQ(Case(wait + "recv 2 #0 scratch[0+8]\n" + copy).landing(), -1);
+  EXPECT_EQ(Case(wait + "receive 2 team #0 scratch[0+8]\n" + copy).landing(), -1);
+  EXPECT_EQ(Case(wait + "aggregate #0 scratch[0+8] = input[0+8]\n" + copy).landing(), -1);
 }
 
 TEST(Landing, NobodyChangesItWhileTheMessageIsInUse) {
