@@ -32,6 +32,7 @@ constexpr std::uint32_t kBurstWindow = 64;  // of packets of the usual length, o
 constexpr std::uint32_t kLeastWindow = 16;
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kTrialNs = 2 * kSecond;
+constexpr std::int64_t kLingerNs = kSecond / 20;  // several times what a host waits before it asks
 constexpr aggregate::ControlTimes kControlTimes = {.retry_ns = 50'000'000,
                                                    .give_up_ns = 2 * kSecond};
 constexpr aggregate::StreamTimes kStreamTimes = {.give_up_ns = kSecond};
@@ -121,8 +122,18 @@ TeamAggregation::~TeamAggregation() {
   if (step_ != Step::kOver) (void)exchanges_.release();
 }
 
+void TeamAggregation::abandon() {
+  member_.reset();
+  port_.reset();
+}
+
 // At the address that packets for the switch leave by.
 void TeamAggregation::open_port() {
+  // All members have said that they want it: what they say next is waited for.
+  if (wish_.path.empty()) {
+    mine_ = Status(Code::kUnsupported, "another team has found since that its switch is gone");
+    return;
+  }
   const auto route = aggregate::route_to(wish_.path.front());
   if (!route.ok()) {
     mine_ = route.status();
@@ -159,7 +170,10 @@ Result<bool> TeamAggregation::set_up() {
   if (!over.ok() || !over.value()) return over;
   step_ = Step::kOver;
   if (!status_.ok() && jobs_) (void)group_is_freed();  // one packet: the switch forgets it anyway
-  if (status_.ok() && member_) start_thread();
+  if (status_.ok() && member_ && port_) {
+    port_->allow_fragments();
+    start_thread();
+  }
   return true;
 }
 
@@ -406,14 +420,23 @@ std::optional<std::int64_t> TeamAggregation::due_ns() const {
   return member_->due_ns();
 }
 
-// Who has the result of an empty packet that all send when they have all else is needed by nobody.
+// Of two empty packets: who has the result of the first is needed by nobody, and who has that of
+// the second knows that so it is with all. Only then the switch is told: it may be asked once more.
 bool TeamAggregation::quiet() {
   if (!member_) return true;
   if (Status status = progress(); !status.ok()) return true;
   const std::lock_guard lock(mutex_);
-  if (!farewell_) farewell_ = member_->post({});
-  if (!farewell_ || !member_->done(*farewell_)) return false;
-  return oob_.rank != 0 || group_is_freed();
+  if (!has_said(farewell_)) return false;
+  if (said_farewell_ns_ == 0) said_farewell_ns_ = now_ns();
+  const bool alone = !member_->fall_back_reason().ok();
+  // Hosts that do the switch's work may be asked once more, too.
+  const bool over = alone ? now_ns() - said_farewell_ns_ >= kLingerNs : has_said(last_word_);
+  return over && (oob_.rank != 0 || group_is_freed());
+}
+
+bool TeamAggregation::has_said(std::optional<std::uint64_t>& word) {
+  if (!word) word = member_->post({});
+  return word && member_->done(*word);
 }
 
 // It takes no signals: those are the program's.

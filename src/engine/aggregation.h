@@ -48,6 +48,9 @@ class TeamAggregation final : private aggregate::DatagramListener {
   Result<bool> set_up();
   /// Not ok: the team has no switch, and why.
   [[nodiscard]] const Status& status() const { return status_; }
+  /// It will not be used any more: its socket goes. Its memory must stay if set_up() is not over,
+  /// since the exchange may still write there.
+  void abandon();
 
   /// Once it is set up; on leaders, in the order of numbers. False: it is not its turn, or as much
   /// is in flight as may be.
@@ -87,6 +90,7 @@ class TeamAggregation final : private aggregate::DatagramListener {
   Result<bool> end_trial();
   void try_shorter_packets();
   [[nodiscard]] bool group_is_freed();
+  bool has_said(std::optional<std::uint64_t>& word);
   void start_thread();
   void stop_thread();
   void look_after();
@@ -114,7 +118,7 @@ class TeamAggregation final : private aggregate::DatagramListener {
   std::uint64_t nonce_ = 0;
   bool removing_ = false;
   std::unique_ptr<aggregate::Member> member_;
-  std::optional<std::uint64_t> trial_, farewell_;
+  std::optional<std::uint64_t> trial_, farewell_, last_word_;
   std::vector<std::byte> trial_data_;
   std::int64_t trial_ends_ns_ = 0;
   std::uint64_t next_number_ = 0;  // to be taken,
@@ -122,7 +126,8 @@ class TeamAggregation final : private aggregate::DatagramListener {
   bool told_ = false;              // that it does without the switch
   mutable std::mutex mutex_;       // of all of it, once it is set up
   std::int64_t moved_ns_ = 0;      // when the program has last made progress
-  UniqueFd end_;                   // of the thread
+  std::int64_t said_farewell_ns_ = 0;
+  UniqueFd end_;  // of the thread
   std::thread thread_;
 };
 

@@ -310,7 +310,7 @@ void TeamMulticast::conclude() {
     return;
   }
   reception_ = std::make_unique<Reception>(
-      place_, *nodes_, crowded_ ? Reception::kPatienceCrowded : Reception::kPatience);
+      place_, *nodes_, crowded_ ? Reception::kPatienceCrowded : Reception::kPatience, now);
 }
 
 // That of nodes makes progress with its reception.

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/multicast.h"
-
 namespace carillon {
 namespace {
 
@@ -73,7 +71,7 @@ Result<const std::byte*> Reception::message(Rank writer, std::uint64_t number, s
   }
   // partner: publish() of the owner
   if (head().published.value.load(std::memory_order_acquire) <= number) {
-    const multicast::Nanoseconds now = TeamMulticast::now();
+    const multicast::Nanoseconds now = clock_();
     Status status = begin(writer, number, bytes, now);
     if (status.ok() && receives_) status = progress(now);
     if (!status.ok()) return status;
@@ -133,7 +131,8 @@ bool Reception::lock(std::uint64_t number, multicast::Nanoseconds now) {
   // Stale, it only costs or saves a wait. partner: message() of the owner
   const bool away =
       word != 0 && asked(process_of(word)).value.load(std::memory_order_relaxed) <= number;
-  const multicast::Nanoseconds patience = away ? std::min(patience_away_, patience_) : patience_;
+  const multicast::Nanoseconds patience =
+      away ? std::min(patience_away_, patience_) : patience_come_;
   const bool idle = (word & kLocked) == 0 && now - seen_since_ >= patience;
   if (word != 0 && !idle) return false;
   const std::uint64_t own = next_word(word, place_.own);
@@ -182,6 +181,8 @@ void Reception::look() {
   const std::uint64_t word = head().owner.value.load(std::memory_order_relaxed);
   if (word == 0 || word == own_word_ || word == (own_word_ | kLocked)) return;
   own_word_ = 0;
+  // What it had of a message comes to the other again.
+  if (receives_) patience_come_ = std::min(2 * patience_come_, kPatienceMost);
   receives_ = in_step_ = false;
   if (!std::exchange(stood_back_, true)) streams_.group().stand_back();
 }
@@ -217,6 +218,7 @@ Status Reception::publish() {
   ++has.message;
   streams_.group().confirm(source, has);
   learn(number);
+  patience_come_ = std::max(patience_, patience_come_ / 2);
   head().lengths[number % kRing] = bytes;
   // partner: message() of each process of the node
   head().published.value.store(number + 1, std::memory_order_release);

@@ -50,6 +50,10 @@ class Reception {
   /// come first in turn do not go on doing so; who was right, the shorter time again.
   static constexpr multicast::Nanoseconds kPatience = 200 * multicast::kMicrosecond;
   static constexpr multicast::Nanoseconds kPatienceCrowded = 4 * multicast::kMillisecond;
+  /// Who loses what it had of a message to another that takes over waits twice as long, too, up to
+  /// this: else processes that look in turn only, each for a short time, would take it from each
+  /// other for ever. Half as long after each message that it publishes.
+  static constexpr multicast::Nanoseconds kPatienceMost = 256 * multicast::kMillisecond;
   /// At least Limits::window. How far others get ahead of a rank that is late: 2 MiB.
   static constexpr std::uint64_t kRing = 32;
   static constexpr std::size_t kMessageBytes = 65536;
@@ -60,8 +64,15 @@ class Reception {
   }
   static std::size_t head_bytes(std::size_t members);
 
-  Reception(const ReceptionPlace& place, GroupStreams& streams, multicast::Nanoseconds patience)
-      : place_(place), streams_(streams), patience_(patience), patience_away_(kPatience) {}
+  using Clock = multicast::Nanoseconds (*)();
+  Reception(const ReceptionPlace& place, GroupStreams& streams, multicast::Nanoseconds patience,
+            Clock clock)
+      : place_(place),
+        streams_(streams),
+        clock_(clock),
+        patience_(patience),
+        patience_come_(patience),
+        patience_away_(kPatience) {}
 
   /// Numbers for messages that a collective will read.
   std::uint64_t take(std::uint64_t count) { return std::exchange(taken_, taken_ + count); }
@@ -100,7 +111,9 @@ class Reception {
 
   ReceptionPlace place_;
   GroupStreams& streams_;
-  multicast::Nanoseconds patience_, patience_away_;
+  Clock clock_;
+  multicast::Nanoseconds patience_;  // with an owner at the least
+  multicast::Nanoseconds patience_come_, patience_away_;
   std::uint64_t away_ = 0;  // the word of the owner that was away as this process took over
   std::uint64_t taken_ = 0, next_ = 0, asked_ = 0;
   // Ownership as this process last saw or left it.

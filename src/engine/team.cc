@@ -78,7 +78,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
 Team::~Team() {
   (void)gather_.release();  // not done: left alone for ever
   if (state() == State::kAgreeing && multicast_) multicast_.release()->abandon();
-  if (state() == State::kAgreeing) (void)aggregation_.release();
+  if (state() == State::kAgreeing && aggregation_) aggregation_.release()->abandon();
   if (endpoint_ && engine_.joined()) engine_.pool().forget(&*endpoint_);
   if (area_) engine_.control_memory().release_area(*area_, area_layout());
   if (reception_) engine_.control_memory().release(*reception_, reception_bytes());

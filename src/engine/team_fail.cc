@@ -28,7 +28,7 @@ void Team::fail(Status why) {
   reception_.reset();
   // While it is set up, the caller may write into it.
   if (state() == State::kAgreeing && multicast_) multicast_.release()->abandon();
-  if (state() == State::kAgreeing) (void)aggregation_.release();
+  if (state() == State::kAgreeing && aggregation_) aggregation_.release()->abandon();
   status_ = std::move(why);
   state_.store(State::kFailed, std::memory_order_release);
   std::vector<Run*> runs = std::exchange(in_flight_, {});

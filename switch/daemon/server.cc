@@ -29,6 +29,7 @@ Result<std::unique_ptr<Server>> Server::open(const ServerConfig& config,
                                              std::unique_ptr<Engine> engine) {
   auto port = UdpPort::open(config.at);
   if (!port.ok()) return port.status();
+  port.value()->allow_fragments();
   return std::unique_ptr<Server>(new Server(config, std::move(port.value()), std::move(engine)));
 }
 

@@ -156,8 +156,8 @@ class SwitchTest(CliTest):
                 switchd, at = self.switchd()
                 self.check(*self.start(mpi, "1,1,1", at, 3, CARILLON_REPRODUCIBLE="1"),
                            r"allreduce\.(?!switch).*")
-                # Each leader's trial and farewell.
-                self.assertEqual(self.statistics(switchd)["packets"]["operands"], 3 * 2)
+                # Each leader's trial and its two farewells.
+                self.assertEqual(self.statistics(switchd)["packets"]["operands"], 3 * 3)
 
     def test_it_goes_through_a_tree(self):
         for mpi in MPIS:

@@ -3,11 +3,16 @@
 // Hosts and switches in software over UDP on loopback, two jobs at once, with sockets that lose,
 // repeat and overtake: the right bits, and nothing for a third who has no key.
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <random>
@@ -319,6 +324,86 @@ TEST(SwitchUdp, TwoJobsReduceOnOneTreeAndAThirdGetsNothing) {
   EXPECT_GT(server.model().counters().resent_results, 0U);
   EXPECT_EQ(server.model().jobs(), 2U);
   EXPECT_EQ(server.model().groups(), 2U) << "each job's first";
+}
+
+void set_mtu_of_loopback(int mtu) {
+  const UniqueFd any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq lo = {};
+  std::strcpy(lo.ifr_name, "lo");
+  lo.ifr_flags = IFF_UP;
+  ASSERT_EQ(ioctl(any.get(), SIOCSIFFLAGS, &lo), 0);
+  lo.ifr_mtu = mtu;
+  ASSERT_EQ(ioctl(any.get(), SIOCSIFMTU, &lo), 0);
+}
+
+// In a network of the thread's own. When the MTU is lowered, what was sent before goes on coming if
+// fragments may, and what is longer does not.
+void lower_the_mtu(bool fragments) {
+  constexpr std::size_t kMany = 4000, kMore = 5000;
+  set_mtu_of_loopback(4200);
+  const auto from = UdpPort::open({kLoopback, 0}), to = UdpPort::open({kLoopback, 0});
+  ASSERT_TRUE(from.ok() && to.ok());
+  if (fragments) from.value()->allow_fragments();
+  struct Lengths final : DatagramListener {
+    std::vector<std::size_t> all;
+    void on_datagram(const Endpoint&, std::span<const std::byte> datagram) override {
+      EXPECT_EQ(datagram[0], std::byte(all.size())) << "in the order of their sending";
+      all.push_back(datagram.size());
+    }
+  } heard;
+  std::byte number{};
+  std::vector<std::size_t> expected;
+  const auto send = [&](std::size_t bytes, bool arrives) {
+    const Endpoint there = to.value()->at();
+    from.value()->send({&there, 1}, std::vector<std::byte>(bytes, number));
+    from.value()->flush();
+    ASSERT_TRUE(to.value()->receive(heard).ok());  // on loopback it is there, or will never be
+    if (arrives) number = std::byte(std::to_integer<int>(number) + 1);
+    if (arrives) expected.push_back(bytes);
+    ASSERT_EQ(heard.all, expected);
+  };
+  send(kMany, true);
+  send(kMore, false);
+  set_mtu_of_loopback(1500);
+  send(kMore, false);
+  send(kMany, fragments);
+  send(100, true);
+  send(kMany, fragments);
+  EXPECT_EQ(from.value()->counts().unsent, fragments ? 2U : 4U);
+}
+
+TEST(SwitchUdp, WhereAnMtuIsLoweredLongPacketsGoInFragments) {
+  bool may = true;
+  std::thread([&] {
+    may = unshare(CLONE_NEWNET) == 0;
+    for (const bool fragments : {false, true}) {
+      if (may) lower_the_mtu(fragments);
+    }
+  }).join();
+  if (!may) GTEST_SKIP() << "needs CAP_SYS_ADMIN for a network of its own";
+}
+
+std::int64_t resident_kib() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+// Each communicator of a program has one of each.
+TEST(SwitchUdp, WhatIsNotUsedTakesNoMemory) {
+  constexpr std::int64_t kPorts = 20, kMostKib = 200;
+  std::vector<std::unique_ptr<UdpPort>> ports;
+  std::vector<std::unique_ptr<Stream>> streams;
+  const std::int64_t before = resident_kib();
+  for (std::int64_t i = 0; i < kPorts; ++i) {
+    auto port = UdpPort::open({kLoopback, 0});
+    ASSERT_TRUE(port.ok()) << port.status().to_string();
+    ports.push_back(std::move(port.value()));
+    streams.push_back(std::make_unique<Stream>(StreamConfig{
+        .window = 64, .operand_bytes = kBurstOperandBytes, .path = {ports.back()->at()}}));
+  }
+  EXPECT_LT(resident_kib() - before, kPorts * kMostKib);
 }
 
 TEST(SwitchUdp, APortThatIsTakenIsAnErrorWithItsAddress) {

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/log.h"
 #include "transport/aggregate/text.h"
 
 namespace carillon::aggregate {
@@ -103,7 +104,10 @@ Result<std::uint16_t> operand_bytes_at(std::uint32_t ip) {
 }
 
 UdpPort::Batch::Batch(std::size_t datagrams)
-    : memory(datagrams * kDatagramBytes), names(datagrams), places(datagrams), messages(datagrams) {
+    : memory(std::make_unique_for_overwrite<std::byte[]>(datagrams * kDatagramBytes)),
+      names(datagrams),
+      places(datagrams),
+      messages(datagrams) {
   for (std::size_t i = 0; i < datagrams; ++i) {
     const auto bytes = datagram(i);
     places[i] = {bytes.data(), bytes.size()};
@@ -115,7 +119,7 @@ UdpPort::Batch::Batch(std::size_t datagrams)
 }
 
 std::span<std::byte> UdpPort::Batch::datagram(std::size_t i) {
-  return std::span(memory).subspan(i * kDatagramBytes, kDatagramBytes);
+  return {memory.get() + i * kDatagramBytes, kDatagramBytes};
 }
 
 UdpPort::UdpPort() : in_(kBatch), out_(kBatch) {}
@@ -154,6 +158,21 @@ void UdpPort::send(std::span<const Endpoint> to, std::span<const std::byte> data
   }
 }
 
+// Late and in several packets is better than never: nobody but the system knows that it is too
+// long, and the switch goes on answering what is short.
+bool UdpPort::begin_fragments(std::size_t bytes) {
+  const int cut = IP_PMTUDISC_DONT;
+  if (!may_fragment_ || fragments_ || bytes > taken_bytes_) return false;
+  fragments_ = setsockopt(socket_.get(), IPPROTO_IP, IP_MTU_DISCOVER, &cut, sizeof cut) == 0;
+  if (fragments_) {
+    log(LogLevel::kWarning, "aggregate: packets of " + std::to_string(bytes) + " bytes from " +
+                                text(at_) +
+                                " go in fragments now; has an MTU been lowered? A team that is "
+                                "made now sends shorter ones");
+  }
+  return fragments_;
+}
+
 void UdpPort::flush() {
   std::size_t done = 0;
   int waits = 0;
@@ -162,12 +181,15 @@ void UdpPort::flush() {
     const int sent = sendmmsg(socket_.get(), &out_.messages[done],
                               static_cast<unsigned>(out_.count - done), MSG_NOSIGNAL);
     if (sent > 0) {
-      done += static_cast<std::size_t>(sent);
+      for (const std::size_t end = done + static_cast<std::size_t>(sent); done < end; ++done) {
+        taken_bytes_ = std::max(taken_bytes_, out_.places[done].iov_len);
+      }
       counts_.sent += static_cast<std::uint64_t>(sent);
       waits = 0;
       continue;
     }
     if (errno == EINTR) continue;
+    if (errno == EMSGSIZE && begin_fragments(out_.places[done].iov_len)) continue;
     const bool full = errno == EAGAIN || errno == ENOBUFS;
     if (full && waits++ < kMostWaits) {
       pollfd room = {.fd = socket_.get(), .events = POLLOUT, .revents = 0};

@@ -54,6 +54,9 @@ class UdpPort final : public Output {
   /// Until flush(), or until there are many.
   void send(std::span<const Endpoint> to, std::span<const std::byte> datagram) override;
   void flush();
+  /// From now on what is too long, though as much was taken before, goes in fragments: an MTU has
+  /// been lowered, and those who are in a group cannot agree on another length. Else it is lost.
+  void allow_fragments() { may_fragment_ = true; }
   /// Hands on what has come, up to a few hundred datagrams.
   Status receive(DatagramListener& listener);
 
@@ -69,7 +72,7 @@ class UdpPort final : public Output {
  private:
   UdpPort();
   struct Batch {
-    std::vector<std::byte> memory;
+    std::unique_ptr<std::byte[]> memory;  // which the system gives when it is touched
     std::vector<sockaddr_in> names;
     std::vector<iovec> places;
     std::vector<mmsghdr> messages;
@@ -77,11 +80,15 @@ class UdpPort final : public Output {
     explicit Batch(std::size_t datagrams);
     std::span<std::byte> datagram(std::size_t i);
   };
+  bool begin_fragments(std::size_t bytes);
 
   UniqueFd socket_;
   Endpoint at_;
   Batch in_, out_;
-  std::size_t copies_ = 0;  // datagrams in out_'s memory
+  std::size_t copies_ = 0;       // datagrams in out_'s memory
+  std::size_t taken_bytes_ = 0;  // of the longest datagram that was sent
+  bool may_fragment_ = false;    // the kernel may be asked to cut datagrams into several,
+  bool fragments_ = false;       // and has been
   Counts counts_;
 };
 
