@@ -134,6 +134,7 @@ static int plan(const struct collective* collective, const struct call* call,
 int measure(const struct collective* collective, const struct call* call,
             const struct effort* effort, struct figures* figures) {
   double mine[2][MAX_BATCHES], slowest[2][MAX_BATCHES], pitch_us[2];
+  long made[2] = {0, 0};
   int calls[2];
   const int batches = plan(collective, call, effort, calls, pitch_us);
   for (int i = 0; i < batches; ++i) {
@@ -142,18 +143,19 @@ int measure(const struct collective* collective, const struct call* call,
       const enum side side = (turn + i) % 2 == 0 ? NATIVE : CARILLON;
       if (!effort->together) {
         mine[side][i] = run_batch(collective, call, side, calls[side], effort->fresh);
+        made[side] += calls[side];
         continue;
       }
       warm_up(collective, call, side, calls[side]);
-      mine[side][i] =
-          run_together(collective, call, side, calls[side], effort->fresh, &pitch_us[side]);
+      mine[side][i] = run_together(collective, call, side, calls[side], effort->fresh,
+                                   &pitch_us[side], &made[side]);
       if (mine[side][i] < 0) return 0;
     }
   }
   for (int side = NATIVE; side <= CARILLON; ++side) {
     PMPI_Allreduce(mine[side], slowest[side], batches, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   }
-  figures->carillon_calls = (long)batches * calls[CARILLON];
+  figures->carillon_calls = made[CARILLON];
   summarise(slowest[NATIVE], slowest[CARILLON], batches, figures);
   return 1;
 }

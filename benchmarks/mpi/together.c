@@ -10,6 +10,7 @@
 enum { MOST_TRIES = 12 };
 /* From what rank 0 says until the first call: all hear of it before. */
 static const double kLeadUs = 100;
+static const double kMostBatchUs = 50000;
 
 int can_begin_together(void) {
   MPI_Comm near;
@@ -45,16 +46,19 @@ static void run_on_time(const struct collective* collective, const struct call* 
 }
 
 double run_together(const struct collective* collective, const struct call* call, enum side side,
-                    int calls, int fresh, double* pitch_us) {
+                    int calls, int fresh, double* pitch_us, long* made) {
   static double mine[MAX_BATCH_CALLS], slowest[MAX_BATCH_CALLS];
   for (int tries = 0; tries < MOST_TRIES; ++tries) {
-    run_on_time(collective, call, side, calls, fresh, *pitch_us, mine);
-    PMPI_Allreduce(mine, slowest, calls, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    const double room = kMostBatchUs / *pitch_us;
+    const int now = calls < room ? calls : room < 1 ? 1 : (int)room;
+    run_on_time(collective, call, side, now, fresh, *pitch_us, mine);
+    *made += now;
+    PMPI_Allreduce(mine, slowest, now, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     int in_time = 0;
-    for (int i = 0; i < calls; ++i) {
+    for (int i = 0; i < now; ++i) {
       if (slowest[i] < DBL_MAX) slowest[in_time++] = slowest[i];
     }
-    if (in_time > 0 && in_time >= calls / 2) return quantile(slowest, in_time, 0.5);
+    if (in_time > 0 && in_time >= now / 2) return quantile(slowest, in_time, 0.5);
     *pitch_us *= 2;
   }
   return -1;
