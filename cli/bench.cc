@@ -312,6 +312,35 @@ void define_between_nodes(Command command, NodesBench& job) {
                "with --nodes: no cluster, ranks of this machine count as nodes");
 }
 
+// How calls are made and timed.
+void define_measuring(Command command, BenchOptions& options) {
+  command
+      .option("--buffer", options.buffer,
+              "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
+      .one_of({"private", "shared"})
+      .with_default();
+  command.flag("--fresh", options.job.fresh,
+               "write the input anew before every call, as programs do and benchmarks do not");
+  command
+      .option("--clock", options.clock,
+              "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
+      .one_of({"wtime", "tsc"})
+      .with_default();
+  command
+      .option("--start", options.start,
+              "barrier: a call begins when a barrier lets its rank go, as in the public suites; "
+              "together: at a time agreed on, on all ranks")
+      .one_of({"barrier", "together"})
+      .with_default();
+  command.option("--seconds", options.job.seconds, "to spend on each row, about")
+      .in_range(0.001, 3600.0)
+      .with_default();
+  command
+      .option("--iterations", options.job.iterations,
+              "calls per side instead of as many as fit into --seconds")
+      .in_range(1, 1000000);
+}
+
 }  // namespace
 
 Action define_bench(Command command) {
@@ -356,31 +385,7 @@ Action define_bench(Command command) {
   command.option("--mpi", options->mpi, "openmpi, mpich or mpiabi; default: the first found");
   command.option("--program", options->program,
                  "a carillon-bench built with another installation of an MPI");
-  command
-      .option("--buffer", options->buffer,
-              "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
-      .one_of({"private", "shared"})
-      .with_default();
-  command.flag("--fresh", options->job.fresh,
-               "write the input anew before every call, as programs do and benchmarks do not");
-  command
-      .option("--clock", options->clock,
-              "wtime: MPI_Wtime, as the public suites; tsc: the processor's counter")
-      .one_of({"wtime", "tsc"})
-      .with_default();
-  command
-      .option("--start", options->start,
-              "barrier: a call begins when a barrier lets its rank go, as in the public suites; "
-              "together: at a time agreed on, on all ranks")
-      .one_of({"barrier", "together"})
-      .with_default();
-  command.option("--seconds", options->job.seconds, "to spend on each row, about")
-      .in_range(0.001, 3600.0)
-      .with_default();
-  command
-      .option("--iterations", options->job.iterations,
-              "calls per side instead of as many as fit into --seconds")
-      .in_range(1, 1000000);
+  define_measuring(command, *options);
   command.option("--format", options->format, "table, or osu as the OSU micro-benchmarks print")
       .one_of({"table", "osu"})
       .with_default();

@@ -23,7 +23,7 @@ struct BenchJob {
   int iterations = 0;
   double seconds = 0.5;
   bool shared = false;
-  bool fresh = false;  ///< the input is written anew before every call
+  bool fresh = false;     ///< the input is written anew before every call
   bool together = false;  ///< ranks begin at an agreed time, not after a barrier
   bool counter = false;
   bool native_best = false;
