@@ -99,11 +99,8 @@ bool Run::leave_brief(const Instruction& in) {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     uses_[i].begin_at(uses_[i].first, plan_->uses[i].count);
   }
-  Strand& strand = strands_.front();
-  for (; &plan_->code[strand.at] != &in; ++strand.at) {
-    const Instruction& before = plan_->code[strand.at];
-    if (before.action == Action::kRelease) release(before.use, number_of(before, strand));
-  }
+  // What was released before needs no counting: the end of the collective tells of all.
+  strands_.front().at = static_cast<std::uint32_t>(&in - plan_->code.data());
   return false;
 }
 
