@@ -15,27 +15,26 @@ static const double kMostBatchUs = 50000;
 int can_begin_together(void) {
   MPI_Comm near;
   int ranks = 0, near_ranks = 0;
-  cpu_set_t cores;
+  cpu_set_t mine, all;
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
   PMPI_Comm_size(near, &near_ranks);
   PMPI_Comm_free(&near);
-  /* A launcher that binds ranks gives each a core of its own, or says that it cannot. */
-  const int bound = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  const int here = near_ranks == ranks && (bound == 1 || bound >= ranks);
-  int all = 0;
-  PMPI_Allreduce(&here, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-  return all;
+  if (sched_getaffinity(0, sizeof(mine), &mine) != 0) CPU_ZERO(&mine);
+  PMPI_Allreduce(&mine, &all, sizeof(mine), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+  return near_ranks == ranks && CPU_COUNT(&all) >= ranks;
 }
 
 /* took_us[i]: from call i's beginning to its end on this rank; DBL_MAX if this rank came too late.
  */
 static void run_on_time(const struct collective* collective, const struct call* call,
                         enum side side, int calls, int fresh, double pitch_us, double* took_us) {
+  if (fresh) call_rewrite_input(collective, call, 0);
+  PMPI_Barrier(MPI_COMM_WORLD);
   double first_us = clock_us() + kLeadUs;
   PMPI_Bcast(&first_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   for (int i = 0; i < calls; ++i) {
-    if (fresh) call_rewrite_input(collective, call, i);
+    if (fresh && i > 0) call_rewrite_input(collective, call, i);
     const double begin_us = first_us + i * pitch_us;
     const int late = clock_us() >= begin_us;
     while (clock_us() < begin_us) {
@@ -50,7 +49,8 @@ double run_together(const struct collective* collective, const struct call* call
   static double mine[MAX_BATCH_CALLS], slowest[MAX_BATCH_CALLS];
   for (int tries = 0; tries < MOST_TRIES; ++tries) {
     const double room = kMostBatchUs / *pitch_us;
-    const int now = calls < room ? calls : room < 1 ? 1 : (int)room;
+    const int most = calls < MAX_BATCH_CALLS ? calls : MAX_BATCH_CALLS;
+    const int now = most < room ? most : room < 1 ? 1 : (int)room;
     run_on_time(collective, call, side, now, fresh, *pitch_us, mine);
     *made += now;
     PMPI_Allreduce(mine, slowest, now, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);

@@ -16,7 +16,8 @@
 int can_begin_together(void);
 
 /* The time from the agreed beginning until the last rank is done, in microseconds: the median of
- * the calls for which all ranks were in time, of `calls` or, where that would take long, fewer.
+ * the calls for which all ranks were in time, of `calls` or, where that would be
+ * too many or take long, fewer.
  * They begin *pitch_us apart, which grows until at least half are in time; *made grows by how many
  * were made. Collective; the same on every rank. Negative: they never were in time. */
 double run_together(const struct collective* collective, const struct call* call, enum side side,

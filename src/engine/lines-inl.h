@@ -61,6 +61,7 @@ inline bool Run::comes(const shm::Line& line, const shm::Peer& peer, std::uint64
       return true;
     }
   }
+  patience.note_none();
   return false;
 }
 

@@ -14,16 +14,22 @@ namespace carillon {
 
 class Patience {
  public:
-  /// Before the first look.
+  /// Before the first look of a wait; not before those of one that has given up polling meanwhile.
   void leave_alone() const {
-    for (int turn = 0; turn < turns_; ++turn) asm volatile("" : : : "memory");
+    for (int turn = late_ ? turns_ : 0; turn < turns_; ++turn) asm volatile("" : : : "memory");
   }
   /// The message was there at the first look.
-  void note_there() { turns_ = std::max(turns_ - kShorter, 0); }
+  void note_there() {
+    if (!late_) turns_ = std::max(turns_ - kShorter, 0);
+    late_ = false;
+  }
   /// It came after so many more looks: the first one was too early, if that is not many.
   void note_looks(int looks) {
-    if (looks < kSoon) turns_ = std::min(turns_ + kLonger, kMostTurns);
+    if (!late_ && looks < kSoon) turns_ = std::min(turns_ + kLonger, kMostTurns);
+    late_ = false;
   }
+  /// It has not come; the wait goes on later.
+  void note_none() { late_ = true; }
   [[nodiscard]] int turns() const { return turns_; }
 
   /// A turn takes a cycle of the processor; the longest is about two flights between near cores.
@@ -35,6 +41,7 @@ class Patience {
   // One early look for four in time: waiting costs every time, an early look several times as much.
   static constexpr int kLonger = 8, kShorter = 2;
   int turns_ = 0;
+  bool late_ = false;  // the message now waited for did not come within the first polls
 };
 
 }  // namespace carillon

@@ -96,7 +96,7 @@ class Run {
   /// For the next call of the same plan and binding: only the buffers are others.
   void bind_again(const void* input, void* output);
   /// The plan comes when the run begins: the team is not ready yet, or calls before it decide.
-  void await_plan() { planned_ = false; }
+  void await_plan() { planned_ = brief_ = false; }
   [[nodiscard]] bool has_plan() const { return planned_; }
   /// TableFact::kNote of the call. Its tables were given to prepare.
   void set_note(std::int64_t note) { table_storage_.back() = note; }

@@ -330,6 +330,10 @@ class Bench(CliTest):
                 self.assertGreater(row["latency_us"], 0)
                 self.assertGreater(row["native_us"], 0)
             self.assertIn("from an agreed beginning", self.ok(*words, "--clock", "tsc", "--fresh").out)
+            # More calls than a batch may have, and input that takes longer to write than there is time.
+            self.ok(*words[:-4], "--iterations", 1000000, "--seconds", 0.001, *words[-2:])
+            self.ok("bench", "reduce", "-n", 2, "--sizes", "16M", "--iterations", 2, "--fresh", "--mpi",
+                    mpi["name"], *words[-2:])
         self.fails("cannot begin together", "bench", "barrier", "-n", cores + 1, "--start", "together")
 
     def test_fails_if_carillon_does_not_take_the_calls(self):

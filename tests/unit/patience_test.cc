@@ -48,6 +48,24 @@ TEST(Patience, IsNotForThoseWhoComeMuchLater) {
   EXPECT_EQ(patience.turns(), 0);
 }
 
+// A wait that polls, does something else and polls again looks many times in all.
+TEST(Patience, IsNotForLaterPollsOfAWait) {
+  Patience patience;
+  for (int i = 0; i < 100; ++i) {
+    patience.note_none();
+    patience.note_looks(0);
+  }
+  EXPECT_EQ(patience.turns(), 0);
+  patience.note_looks(0);
+  const int turns = patience.turns();
+  EXPECT_GT(turns, 0);
+  patience.note_none();
+  patience.note_there();
+  EXPECT_EQ(patience.turns(), turns);
+  patience.note_there();
+  EXPECT_LT(patience.turns(), turns);
+}
+
 TEST(Patience, HasAnEnd) {
   Patience patience;
   for (int i = 0; i < 1000; ++i) patience.note_looks(0);
