@@ -7,10 +7,11 @@
 
 #include "measure.h"
 
-enum { MOST_TRIES = 12 };
-/* From what rank 0 says until the first call: all hear of it before. */
+/* From what rank 0 says until the first call, and the pitch: all hear of it before. */
 static const double kLeadUs = 100;
 static const double kMostBatchUs = 50000;
+/* More than other processes keep a core for. */
+static const double kMostPitchUs = 100000;
 
 int can_begin_together(void) {
   MPI_Comm near;
@@ -31,7 +32,7 @@ static void run_on_time(const struct collective* collective, const struct call* 
                         enum side side, int calls, int fresh, double pitch_us, double* took_us) {
   if (fresh) call_rewrite_input(collective, call, 0);
   PMPI_Barrier(MPI_COMM_WORLD);
-  double first_us = clock_us() + kLeadUs;
+  double first_us = clock_us() + kLeadUs + pitch_us;
   PMPI_Bcast(&first_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   for (int i = 0; i < calls; ++i) {
     if (fresh && i > 0) call_rewrite_input(collective, call, i);
@@ -47,7 +48,8 @@ static void run_on_time(const struct collective* collective, const struct call* 
 double run_together(const struct collective* collective, const struct call* call, enum side side,
                     int calls, int fresh, double* pitch_us, long* made) {
   static double mine[MAX_BATCH_CALLS], slowest[MAX_BATCH_CALLS];
-  for (int tries = 0; tries < MOST_TRIES; ++tries) {
+  const double most_us = kMostPitchUs > 16 * *pitch_us ? kMostPitchUs : 16 * *pitch_us;
+  for (; *pitch_us <= most_us; *pitch_us *= 2) {
     const double room = kMostBatchUs / *pitch_us;
     const int most = calls < MAX_BATCH_CALLS ? calls : MAX_BATCH_CALLS;
     const int now = most < room ? most : room < 1 ? 1 : (int)room;
@@ -59,7 +61,6 @@ double run_together(const struct collective* collective, const struct call* call
       if (slowest[i] < DBL_MAX) slowest[in_time++] = slowest[i];
     }
     if (in_time > 0 && in_time >= now / 2) return quantile(slowest, in_time, 0.5);
-    *pitch_us *= 2;
   }
   return -1;
 }
