@@ -92,8 +92,8 @@ static void print_row(const struct collective* collective, const char* algorithm
                       size_t bytes, const struct figures* f) {
   printf(
       "{\"collective\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%d,\"bytes\":%zu,"
-      "\"latency_us\":%.4f,\"native_us\":%.4f,\"speedup\":%.3f,"
-      "\"speedup_quartiles\":[%.3f,%.3f],\"batches\":%d}\n",
+      "\"latency_us\":%.4f,\"native_us\":%.4f,\"speedup\":%.4g,"
+      "\"speedup_quartiles\":[%.4g,%.4g],\"batches\":%d}\n",
       collective->name, algorithm, ranks, bytes, f->carillon_us, f->native_us, f->speedup,
       f->speedup_low, f->speedup_high, f->batches);
   fflush(stdout);
