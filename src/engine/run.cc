@@ -7,12 +7,10 @@
 #include <cstring>
 
 #include "base/copy.h"
-#include "base/pause_core.h"
 #include "engine/engine.h"
 #include "engine/lines-inl.h"
 #include "engine/pieces.h"
 #include "engine/team.h"
-#include "engine/wake.h"
 
 namespace carillon {
 namespace {

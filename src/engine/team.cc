@@ -259,13 +259,18 @@ void Team::begin(Run& run) {
   if (run.plan().learned.length > 0) staged_ = true;
 }
 
+// The only one in flight is done.
+inline void Team::complete_only() {
+  in_flight_.clear();
+  endpoint_->set_done(endpoint_->done() + 1);
+  wake_readers(*this, shm::Pool::kToAll);
+}
+
 bool Team::run_briefly(Run& run, int polls) {
   in_flight_.push_back(&run);
   if (!run.run_briefly(++started_, polls)) return false;
   run.set_state(Run::State::kDone);
-  in_flight_.clear();
-  endpoint_->set_done(endpoint_->done() + 1);
-  wake_readers(*this, shm::Pool::kToAll);
+  complete_only();
   return true;
 }
 
@@ -281,9 +286,7 @@ void Team::complete(Run& run) {
   const std::uint64_t done = endpoint_->done();
   note_received(run);
   if (in_flight_.size() == 1) [[likely]] {
-    in_flight_.clear();
-    endpoint_->set_done(done + 1);
-    wake_readers(*this, shm::Pool::kToAll);
+    complete_only();
     if (links_) links_->report(endpoint_->done_word(), true);
     return;
   }

@@ -12,11 +12,11 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "support/calls.h"
+#include "support/sockets.h"
 
 namespace {
 
@@ -48,19 +48,6 @@ constexpr int kVictim = 2;  // leads the second node, and so joins all groups
 constexpr int kGroups = 3;
 constexpr int kDeadPeerMs = 100;
 constexpr double kBoundS = 20;  // far more than the documented five seconds, on a busy machine
-
-std::size_t udp_sockets() {
-  std::size_t count = 0;
-  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
-    int type = 0, domain = 0;
-    socklen_t bytes = sizeof type;
-    const int fd = std::stoi(each.path().filename().string());
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 || type != SOCK_DGRAM) continue;
-    bytes = sizeof domain;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_INET) ++count;
-  }
-  return count;
-}
 
 class MulticastDying : public testing::TestWithParam<int> {
  protected:

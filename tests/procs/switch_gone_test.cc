@@ -5,17 +5,16 @@
 // meanwhile no socket stays.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "support/calls.h"
+#include "support/sockets.h"
 
 namespace carillon::test {
 namespace {
@@ -23,19 +22,6 @@ namespace {
 constexpr int kRanks = 3;
 constexpr int kVictim = 2;
 constexpr int kDeadPeerMs = 100;
-
-std::size_t udp_sockets() {
-  std::size_t count = 0;
-  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
-    int type = 0, domain = 0;
-    socklen_t bytes = sizeof type;
-    const int fd = std::stoi(each.path().filename().string());
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 || type != SOCK_DGRAM) continue;
-    bytes = sizeof domain;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_INET) ++count;
-  }
-  return count;
-}
 
 class SwitchGone : public testing::Test {
  protected:
