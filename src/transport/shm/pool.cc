@@ -24,9 +24,7 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
     }
   };
   fill(small_, kSmallBytes, bytes / kSmallShare);
-  // Users' operators and kernels read elements there: they are aligned.
-  const std::uint64_t whole_lines = (chunk_bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-  fill(large_, whole_lines, bytes - bytes / kSmallShare);
+  fill(large_, whole_lines(chunk_bytes), bytes - bytes / kSmallShare);
 }
 
 bool Pool::busy(Chunk& chunk) {
@@ -80,7 +78,9 @@ std::uint64_t Pool::take(std::uint64_t bytes, const Letter& letter) {
   if (chunk == nullptr) chunk = grow(ring, letter);
   if (chunk == nullptr) return 0;
   chunk->letter = letter;
-  return chunk->offset;
+  const std::uint64_t offset = ring.place_in(*chunk, bytes);
+  chunk->used = offset - chunk->offset + whole_lines(bytes);
+  return offset;
 }
 
 void Pool::forget(const Endpoint* endpoint) {

@@ -3,7 +3,8 @@
 // A rank's pool of chunks: where messages too long for a line are put, read by any process of the
 // node. Chunks are used in turn, so that a chunk is written again only after the whole pool has
 // passed: a ring smaller than the readers' caches would make every write fetch the line back from
-// one of them (docs/performance.md has the measurement).
+// one of them (docs/performance.md has the measurement). A message that is shorter than its chunk
+// goes behind the one that was there before, so that this holds for short ones, too.
 //
 // A chunk is free when its message is released; nobody frees it. If others hold the whole pool, it
 // grows for the oldest collective of each team, so that none can starve another: by a chunk for
@@ -43,7 +44,7 @@ class Pool {
   /// Which chunk the next message of that length will probably take.
   [[nodiscard]] std::uint64_t next_offset(std::uint64_t bytes) const {
     const Ring& ring = is_small(bytes) ? small_ : large_;
-    return ring.chunks[ring.next].offset;
+    return ring.place_in(ring.chunks[ring.next], bytes);
   }
   /// The endpoint is about to go, and all its messages are released.
   void forget(const Endpoint* endpoint);
@@ -51,14 +52,24 @@ class Pool {
  private:
   struct Chunk {
     std::uint64_t offset = 0;
+    std::uint64_t used = 0;  // of its bytes, since it was last begun at its start
     Letter letter;
   };
   struct Ring {
+    // Where in a free chunk a message goes: behind the last one, if there is room, so that short
+    // messages, too, pass through the whole pool.
+    [[nodiscard]] std::uint64_t place_in(const Chunk& chunk, std::uint64_t length) const {
+      return chunk.offset + (chunk.used + length <= bytes ? chunk.used : 0);
+    }
     std::vector<Chunk> chunks;
     std::size_t next = 0;
     std::uint64_t bytes = 0;
   };
 
+  // Users' operators and kernels read elements there: they are aligned.
+  static constexpr std::uint64_t whole_lines(std::uint64_t bytes) {
+    return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+  }
   [[nodiscard]] bool is_small(std::uint64_t bytes) const {
     return bytes <= kSmallBytes && small_.bytes <= large_.bytes;
   }
