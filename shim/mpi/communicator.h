@@ -36,6 +36,7 @@ struct Communicator {
   std::uint16_t grid_orders = 0;  // all its ranks' (World::grid_orders)
   Bootstrap bootstrap;
   std::atomic<bool> agreeing = false;        // the team is in the making, and already used
+  int starting = 0;                          // calls that start one then (early.h), with its lock
   std::atomic<int> in_flight = 0;            // collectives that need this, though it be freed
   std::size_t place = 0;                     // in the list of all
   const Communicator* sibling_of = nullptr;  // it is one (make_sibling), while that one is there

@@ -7,7 +7,9 @@
 #include <mutex>
 #include <utility>
 
+#include "early.h"
 #include "errors.h"
+#include "flights.h"
 #include "heap_pins.h"
 #include "host_progress.h"
 #include "observe.h"
@@ -21,50 +23,11 @@ namespace carillon::shim {
 
 constinit std::atomic<int> g_flights = 0;
 constinit std::atomic<int> g_failed_flights = 0;
+constinit FlightsForEver g_all_flights;
 
 namespace {
 
-std::atomic<int> g_agreeing = 0;  // communicators whose team is in the making
-
-struct Flights {
-  std::mutex sweeping;             // one thread at a time moves everything on
-  std::mutex mutex;                // of what follows
-  RequestTable<Flight> by_handle;  // until the handle has been completed, though it fly no more
-  RequestTable<Flight> failed;     // the program was not yet told
-  std::vector<Flight*> flying;     // in the order in which they were started
-  std::size_t next = 0;            // of these, to look at
-  std::vector<Flight*> spare;
-  std::vector<Communicator*> agreeing;
-  std::atomic<Flight*> given_back = nullptr;  // by the host; taken in by take_back
-};
-
-// Never destroyed: the host may free requests while the process ends. There from the beginning:
-// nothing is to be looked at before it is used.
-union FlightsForEver {
-  Flights all;
-  constexpr FlightsForEver() noexcept : all() {}
-  FlightsForEver(const FlightsForEver&) = delete;
-  FlightsForEver& operator=(const FlightsForEver&) = delete;
-  ~FlightsForEver() {}
-};
-constinit FlightsForEver g_all_flights;
-inline Flights& flights() { return g_all_flights.all; }
-
-class Lock {
- public:
-  explicit Lock(std::mutex& mutex) : mutex_(mutex), needed_(process().threaded) {
-    if (needed_) mutex_.lock();
-  }
-  ~Lock() {
-    if (needed_) mutex_.unlock();
-  }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  std::mutex& mutex_;
-  bool needed_;
-};
+using Lock = FlightsLock;
 
 thread_local bool t_sweeping = false;
 
@@ -194,77 +157,6 @@ void conclude(Flight& flight) {
   release(flight);
 }
 
-// The team could not be made: the host does what was started meanwhile, in the same order on all
-// ranks, and on a communicator where nothing else happens.
-void give_to_host(Communicator& communicator, Flight& flight) {
-  if (flight.request != nullptr) (void)crl_request_wait(&flight.request);
-  if (communicator.broken != CRL_OK) {
-    flight.ended = communicator.broken;
-    return;
-  }
-  communicator.uncount(flight.counted);
-  count_left(flight.counted, communicator.reason);
-  flight.unpack = nullptr;
-  flight.by_host = true;
-  flight.left = communicator.reason;
-  flight.code = flight.host_call(communicator.bootstrap.comm(), &flight.host_request);
-}
-
-// The communicator's flights that the host has not been given. None: it agrees no more, and none
-// that is started later is early.
-std::vector<Flight*> early_ones(Communicator& communicator, bool end) {
-  std::vector<Flight*> early;
-  const Lock lock(flights().mutex);
-  const auto is_of = [&](const Flight* one) {
-    return (one->held & Flight::kEarly) != 0 && one->communicator == &communicator;
-  };
-  for (Flight* const flight : flights().flying) {
-    if (is_of(flight) && !flight->by_host && flight->ended == CRL_OK) early.push_back(flight);
-  }
-  if (!end && !early.empty()) return early;
-  for (Flight* const flight : flights().flying) {
-    if (is_of(flight)) flight->held &= static_cast<std::uint8_t>(~Flight::kEarly);
-  }
-  communicator.agreeing.store(false, std::memory_order_release);
-  return {};
-}
-
-// Looks whether the team is ready, or never will be.
-bool settle(Communicator& communicator) {
-  const crl_status_t status = crl_team_test(communicator.team);
-  if (status == CRL_IN_PROGRESS) return false;
-  if (status != CRL_OK) {
-    communicator.reason = Reason::kNotServed;
-    if (status != CRL_ERR_UNSUPPORTED) communicator.broken = status;
-    for (;;) {  // another thread may start one meanwhile
-      const std::vector<Flight*> early = early_ones(communicator, false);
-      if (early.empty()) break;
-      for (Flight* const flight : early) give_to_host(communicator, *flight);
-    }
-    crl_team_destroy(std::exchange(communicator.team, nullptr));
-  } else {
-    (void)early_ones(communicator, true);
-    communicator.bootstrap.release();
-  }
-  g_agreeing.fetch_sub(1, std::memory_order_relaxed);
-  add_to(g_flights, -1);
-  return true;
-}
-
-void settle_agreements() {
-  std::vector<Communicator*> agreeing;
-  {
-    const Lock lock(flights().mutex);
-    if (flights().agreeing.empty()) return;
-    agreeing = flights().agreeing;
-  }
-  for (Communicator* const communicator : agreeing) {
-    if (!settle(*communicator)) continue;
-    const Lock lock(flights().mutex);
-    std::erase(flights().agreeing, communicator);
-  }
-}
-
 // Which algorithm does it is known before it has ended; then carillon forgets.
 bool stays_held(Flight& flight) {
   if ((flight.held & Flight::kEarly) != 0) return true;
@@ -385,29 +277,6 @@ int launch_flight(Flight* flight, MPI_Request* handle) {
   *handle = flight->handle;
   return MPI_SUCCESS;
 }
-
-void watch_agreement(Communicator& communicator) {
-  g_agreeing.fetch_add(1, std::memory_order_relaxed);
-  add_to(g_flights, 1);
-  const Lock lock(flights().mutex);
-  flights().agreeing.push_back(&communicator);
-}
-
-void await_team(MPI_Comm comm) {
-  if (!settles_slowly() || t_sweeping || t_cache.depth > 0) return;
-  const auto is_agreeing = [comm] {
-    const Lock lock(flights().mutex);
-    const auto& agreeing = flights().agreeing;
-    return std::any_of(agreeing.begin(), agreeing.end(),
-                       [comm](const Communicator* one) { return one->handle == comm; });
-  };
-  while (is_agreeing()) {
-    advance_flights();
-    sched_yield();
-  }
-}
-
-bool settles_slowly() { return any_flights() && g_agreeing.load(std::memory_order_relaxed) > 0; }
 
 bool is_sweeping() { return t_sweeping; }
 

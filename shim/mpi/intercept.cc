@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "communicator.h"
+#include "early.h"
 #include "heap_pins.h"
 #include "observe.h"
 #include "persistent.h"
@@ -99,6 +100,7 @@ template <Collective kCollective, typename HostCall>
 Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
   Communicator& communicator = find_communicator(call.comm, MayWait::kNo);
+  const Starting starting(communicator);
   Reason reason = Reason::kSuspect;
   if (!is_served(communicator)) {
     reason = communicator.reason;
