@@ -59,6 +59,10 @@ constexpr std::array kRows = {
         "-1: "
         "as turns out to be faster.",
         nullptr, &Config::lend_bytes, -1, kMax},
+    Row{"CARILLON_UNCACHED_BYTES", "bytes, or -1",
+        "From this size on, a message that is copied to shared memory goes there past the caches; "
+        "0: none does; -1: as turns out to be faster.",
+        nullptr, &Config::uncached_bytes, -1, kMax},
     Row{"CARILLON_FETCH_BYTES", "bytes, or -1",
         "From this size on, messages between nodes are got from where they stand instead of copied "
         "there and here; 0: none is; -1: as suits the network.",

@@ -42,6 +42,21 @@ inline void copy_memory(void* to, const void* from, std::size_t bytes) {
   }
 }
 
+/// Whether this processor's stores can go past its caches.
+#if defined(__SSE2__)
+inline constexpr bool kCopiesPastCaches = true;
+#else
+inline constexpr bool kCopiesPastCaches = false;
+#endif
+
+/// As copy_memory, but what is written goes past the caches to memory, and is there, for who sees
+/// what this thread stores later with release: readers far from the writer's cache have it sooner
+/// from there.
+void copy_past_caches(void* to, const void* from, std::size_t bytes);
+
+/// As memcpy, of memory that does not overlap, by vectors whatever its length.
+void copy_by_vectors(void* to, const void* from, std::size_t bytes);
+
 /// The same for messages. Short copies are most of the traffic of small collectives: a call would
 /// cost as much again.
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {

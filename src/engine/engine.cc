@@ -106,7 +106,9 @@ void Engine::set_up_memory() {
   pool_ = std::make_unique<shm::Pool>(*segment_, node_rank_,
                                       static_cast<std::uint64_t>(settings_.slot_bytes),
                                       Limits().large_slots);
-  lending_ = Lending(segment_->ranks());
+  const shm::PoolSizes pool = segment_->pool_sizes();
+  message_ways_ = MessageWays(segment_->ranks(), static_cast<std::int64_t>(pool.small_bytes),
+                              static_cast<std::int64_t>(pool.large_bytes));
   if (settings_.lend_bytes != 0) {
     const bool learns = settings_.lend_bytes < 0;
     const std::int64_t from = std::max<std::int64_t>(settings_.lend_bytes, shm::kInlineBytes + 1);

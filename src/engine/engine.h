@@ -20,8 +20,9 @@
 #include "base/unique_fd.h"
 #include "carillon/carillon.h"
 #include "engine/aggregation.h"
-#include "engine/lending.h"
+#include "engine/copy_choice.h"
 #include "engine/list_terms.h"
+#include "engine/message_ways.h"
 #include "engine/multicast.h"
 #include "engine/posted_runs.h"
 #include "engine/run.h"
@@ -105,15 +106,12 @@ class Engine {
   [[nodiscard]] std::int64_t lend_from_bytes(bool one_way) const {
     return one_way ? lend_one_way_from_bytes_ : lend_from_bytes_;
   }
-  [[nodiscard]] Lending& lending() { return lending_; }
-  [[nodiscard]] const Lending& lending() const { return lending_; }
-  /// So long it took this process to copy a message of the node to shared memory, or to take one
-  /// from there, or from the sender's own, for such a use. Senders are told what taking costs.
-  void learn_written(bool streamed, Lending::Clock::duration took, std::int64_t bytes) {
-    lending_.note_written(streamed, took, bytes);
-  }
-  void learn_shared(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes);
-  void learn_private(shm::Taken taken, Lending::Clock::duration took, std::int64_t bytes);
+  [[nodiscard]] MessageWays& message_ways() { return message_ways_; }
+  [[nodiscard]] CopyChoice& copy_choice() { return copy_choice_; }
+  /// So long it took this process to take so a message of the node that came this way; its senders
+  /// are told. False: that says nothing yet.
+  bool learn_taking(shm::Taken taken, shm::Way way, MessageWays::Clock::duration took,
+                    std::int64_t bytes);
   /// What this process multicasts with, on teams that all want it.
   [[nodiscard]] const MulticastWish& multicast_wish() const { return multicast_; }
   /// It has not worked: no more teams try. `tells`: whether this process says so, if it was asked
@@ -288,7 +286,6 @@ class Engine {
     active_.reserve(16);
   }
   void set_up_memory();
-  void tell_costs(shm::Taken taken);
   void set_up_servlet(const NodePlace& place);
   void end_servlet();
   [[nodiscard]] bool servlet_has_work() const;
@@ -340,7 +337,8 @@ class Engine {
   Status network_status_;
   bool network_failure_said_ = false;
   std::int64_t lend_from_bytes_ = INT64_MAX, lend_one_way_from_bytes_ = INT64_MAX;
-  Lending lending_;
+  MessageWays message_ways_;
+  CopyChoice copy_choice_;
   MulticastWish multicast_;
   SwitchWish switch_;
   bool multicasts_ = false;

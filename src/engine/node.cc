@@ -196,7 +196,7 @@ std::uint64_t heap_room(std::span<const Introduction> all, std::uint64_t host, i
     room = std::min(room, other.room_bytes);
   }
   constexpr std::uint64_t kRest = UINT64_C(256) << 20;  // for what the programs take later
-  const std::uint64_t part = sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes +
+  const std::uint64_t part = sizes.control_bytes + sizes.pool.bytes() + sizes.reserve_bytes +
                              sizes.heap_bytes + longest + shm::kHugePageBytes;
   if (longest == 0 || room >= static_cast<std::uint64_t>(ranks) * part + kRest) return longest;
   log(LogLevel::kInfo,
@@ -274,7 +274,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   const auto all = met.value()->all();
   NodePlace place = find_place(all, oob.rank);
   shm::SegmentSizes own_sizes = sizes;
-  if (place.oversubscribed) own_sizes.pool_bytes = sizes.crowded_pool_bytes;
+  if (place.oversubscribed) own_sizes.pool = sizes.crowded_pool;
   own_sizes.program_bytes = heap_room(all, mine.host, place.size, own_sizes);
   Status opened = listener.ok() ? find_mute(all, mine.host) : listener.status();
   if (opened.ok()) {

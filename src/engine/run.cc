@@ -76,12 +76,15 @@ bool Run::progress(int polls) {
 template <typename Clock>
 bool Run::advance_all(int polls, Clock clock) {
   bool finished = true;
+  const bool waits = polls > 0;
   // A strand that polls keeps the others from what the peer may be polling for.
   if (strands_.size() > 1) polls = 0;
   for (Strand& strand : strands_) {
     if (!strand.finished && !advance(strand, polls, clock)) finished = false;
     if (done()) return true;  // it failed
   }
+  // What comes before the caller looks again may have been there for long.
+  if (!waits && !finished) taken_.collective = 0;
   return finished && end();
 }
 
@@ -193,7 +196,7 @@ inline bool Run::wait(const Instruction& in, Strand& strand, int polls) {
   if (!suits(in, header)) [[unlikely]]
     return take_message(in, strand, number);
   shm::Endpoint::note_lag(peer, header, collective_);
-  landed_[in.dst.base - kBaseSlots] = 0;
+  arrivals_[in.dst.base - kBaseSlots].came = Came::kSomehow;
   bases_[in.dst.base] = const_cast<std::byte*>(line.payload);
   return true;
 }
@@ -220,7 +223,9 @@ bool Run::take_message(const Instruction& in, Strand& strand, std::uint64_t numb
                                           : fetch(in, strand, number, landing, &received);
     if (!there) return false;
   }
-  landed_[in.dst.base - kBaseSlots] = received.landed ? 1 : 0;
+  Arrival& arrival = arrivals_[in.dst.base - kBaseSlots];
+  arrival = received.arrival;
+  if (received.landed) arrival.came = Came::kLanded;
   bases_[in.dst.base] = const_cast<std::byte*>(received.data);
   return true;
 }
@@ -272,44 +277,65 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
   Engine& engine = team_->engine();
   const ChannelUse& channel = plan_->uses[in.use];
   const auto bytes = static_cast<std::uint64_t>(length);
-  shm::ChunkRef ref{.offset = 0, .length = bytes};
+  shm::ChunkRef ref{.offset = 0, .length = bytes, .taken = how_taken(strand, length)};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
   const bool may_stay = lasts(in) && length >= kReferenceBytes;
-  const bool is_long = length >= engine.lend_from_bytes(plan_->one_way);
-  const bool could_lend = is_long && lasts(in);
   if (const auto shared = may_stay ? engine.shared_offset(source, bytes) : std::nullopt) {
     ref.offset = *shared;
     engine.traffic().in_place_bytes += bytes;
     *kind = shm::kReference;
     references_.push_back({in.use, number});
-  } else if (could_lend && lends(in, strand, channel, offset)) {
-    const shm::LentRef lent{reinterpret_cast<std::uint64_t>(source), bytes, bytes_behind(in, part)};
+    std::memcpy(line.payload, &ref, sizeof ref);
+    return true;
+  }
+  const WayChosen chosen = choose_way(in, strand, part);
+  if (chosen.way == shm::Way::kPrivate) {
+    const shm::LentRef lent{reinterpret_cast<std::uint64_t>(source), bytes, bytes_behind(in, part),
+                            ref.taken};
     *kind = shm::kLent;
     engine.traffic().lent_bytes += bytes;
     references_.push_back({in.use, number});
-    engine.lending().note_sent(node_rank_of_reader(channel), how_taken(strand));
     std::memcpy(line.payload, &lent, sizeof lent);
     return true;
-  } else {
-    ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
-                                            .peer = reader_of(channel),
-                                            .number = number,
-                                            .collective = collective_,
-                                            .strand = index_of(strand),
-                                            .acknowledged = uses_[in.use].count > shm::kWindow});
-    if (ref.offset == 0) return false;
-    const bool times = is_long && engine.lending().write_is_due(is_streamed(strand));
-    const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
-    pack(engine.segment().base() + ref.offset, in, strand, part, clock);
-    if (times) engine.learn_written(is_streamed(strand), Lending::Clock::now() - begin, length);
-    *kind = shm::kChunk;
-    engine.traffic().copied_bytes += bytes;
-    next_chunk_ = {engine.pool().next_offset(bytes), bytes};
   }
-  if (could_lend && *kind != shm::kReference)
-    engine.lending().note_sent(node_rank_of_reader(channel), how_taken(strand));
+  ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
+                                          .peer = reader_of(channel),
+                                          .number = number,
+                                          .collective = collective_,
+                                          .strand = index_of(strand),
+                                          .acknowledged = uses_[in.use].count > shm::kWindow});
+  if (ref.offset == 0) return false;
+  fill_chunk(engine.segment().base() + ref.offset, in, strand, part, chosen, clock);
+  *kind = chosen.way == shm::Way::kUncached ? shm::kUncachedChunk : shm::kChunk;
+  engine.traffic().copied_bytes += bytes;
+  if (chosen.way == shm::Way::kUncached) engine.traffic().uncached_bytes += bytes;
+  // Nor where one of before would have gone: this one may stand there, and be read from memory.
+  next_chunk_ = chosen.way == shm::Way::kCached
+                    ? shm::ChunkRef{engine.pool().next_offset(bytes), bytes}
+                    : shm::ChunkRef{};
   std::memcpy(line.payload, &ref, sizeof ref);
   return true;
+}
+
+template <typename Clock>
+void Run::fill_chunk(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
+                     const WayChosen& chosen, Clock& clock) {
+  using WaysClock = MessageWays::Clock;
+  MessageWays& ways = team_->engine().message_ways();
+  const shm::Taken taken = how_taken(strand, part.length);
+  const bool times = chosen.learns && ways.write_is_due(taken, chosen.way);
+  const auto begin = times ? WaysClock::now() : WaysClock::time_point();
+  if (chosen.way == shm::Way::kUncached && in.piece_count == 0) {
+    clock.charge(Work::kPost);
+    copy_past_caches(to, at(in.a, strand) + part.offset, static_cast<std::size_t>(part.length));
+    clock.charge(Work::kPack);
+  } else {
+    pack(to, in, strand, part, clock);
+  }
+  // With the time until others can see it: that of stores that are on their way, too.
+  if (!times) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  ways.note_written(taken, chosen.way, WaysClock::now() - begin, part.length);
 }
 
 const shm::Line& Run::incoming_line(const ChannelUse& channel, std::uint64_t number) const {
@@ -332,13 +358,14 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   shm::Endpoint::note_lag(peer, header, collective_);
   const std::uint8_t kind = shm::header_kind(header);
   if (kind <= kInlineBytes) {
-    *received = {line.payload, kind};
+    *received = {.data = line.payload, .length = kind};
     return true;
   }
   if (kind == shm::kLent) {
     shm::LentRef lent;
     std::memcpy(&lent, line.payload, sizeof lent);
     *received = {.length = static_cast<std::int64_t>(lent.length),
+                 .arrival = {Came::kLent, shm::known(lent.taken)},
                  .lent = lent.address,
                  .behind = lent.behind};
     return true;
@@ -370,7 +397,12 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     fail_place(channel.peer, ref);
     return false;
   }
-  *received = {data, static_cast<std::int64_t>(ref.length)};
+  const Came came = kind == shm::kChunk           ? Came::kCached
+                    : kind == shm::kUncachedChunk ? Came::kUncached
+                                                  : Came::kSomehow;
+  *received = {.data = data,
+               .length = static_cast<std::int64_t>(ref.length),
+               .arrival = {came, shm::known(ref.taken)}};
   return true;
 }
 

@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "carillon/carillon.h"
-#include "engine/lending.h"
+#include "engine/message_ways.h"
 #include "engine/patience.h"
 #include "engine/plan.h"
 #include "engine/sparse_plan.h"
@@ -184,20 +184,53 @@ class Run {
       awaited = in_place = false;
     }
   };
+  struct Readers {   // of a channel, within the node
+    int count = -1;  // not yet known; one more than are named: more
+    std::array<int, kMostLentReaders> node_ranks = {};
+    bool can_read = true;  // all of them, this process's memory
+  };
+  struct WayChosen {
+    shm::Way way = shm::Way::kCached;
+    bool learns = false;  // there was a choice
+  };
   struct Reference {  // a message whose readers read the user's memory itself
     std::uint16_t use = 0;
     std::uint64_t number = 0;
   };
   struct Lent {  // messages that were read in the sender's memory at once, and how long that took
     std::vector<std::byte> bytes;
-    Lending::Clock::duration took{};
+    MessageWays::Clock::duration took{};
     std::int64_t length = 0;  // of all
     std::int64_t taken = 0;   // up to where their waits have come
     int ahead = 0;            // how many are still to be waited for
   };
+  /// Where a message stands that is there: where the schedule copies it anyway; in the pool, by one
+  /// way or the other; where it was read to, if it was lent; or in its line, in what came over the
+  /// network, in memory that all can read.
+  enum class Came : std::uint8_t { kSomehow, kCached, kUncached, kLent, kLanded };
+
+  struct Arrival {
+    Came came = Came::kSomehow;
+    shm::Taken taken = shm::Taken::kCopied;  // as its writer says; what is learned is for writers
+  };
+  struct Taking {  // of a message, as it begins
+    bool timed = false;
+    Arrival arrival;
+    MessageWays::Clock::time_point begin;
+    bool copies = false, by_vectors = false;
+  };
+  struct TakenPiece {  // of a stream's piece, when that was timed
+    std::uint64_t collective = 0;
+    std::uint32_t strand = 0;
+    std::uint64_t take = 0;  // of all that are taken
+    Came came = Came::kSomehow;
+    MessageWays::Clock::time_point at;
+  };
+
   struct Received {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
+    Arrival arrival;
     std::uint64_t lent = 0;                   // the data are still at this address of the writer's
     std::uint64_t behind = 0;                 // and so many of the messages after this one behind
     const std::byte* exposure = nullptr;      // the data are still where this says
@@ -298,28 +331,28 @@ class Run {
   bool fetch(const Instruction& in, const Strand& strand, std::uint64_t number, const Landing& to,
              Received* received);
   [[nodiscard]] bool lasts(const Instruction& in) const;
-  [[nodiscard]] bool may_lend(const Instruction& in, const Strand& strand,
-                              const ChannelUse& channel) const;
-  bool lends(const Instruction& in, Strand& strand, const ChannelUse& channel,
-             std::int64_t offset) const;
+  const Readers& readers_of(const Instruction& in);
+  [[nodiscard]] bool may_lend(const Instruction& in, const Strand& strand, const Readers& readers,
+                              const Part& part) const;
+  [[nodiscard]] shm::Way decide_way(const Readers& readers, shm::Taken taken,
+                                    MessageWays::Open open) const;
+  WayChosen choose_way(const Instruction& in, Strand& strand, const Part& part);
   [[nodiscard]] std::uint64_t bytes_behind(const Instruction& in, const Part& part) const;
-  [[nodiscard]] int node_rank_of_reader(const ChannelUse& channel) const;
-  [[nodiscard]] bool times_taking_long(const Strand& strand, const std::byte* data,
-                                       std::int64_t bytes) const;
-  [[nodiscard]] bool times_taking(const Strand& strand, const std::byte* data,
-                                  std::int64_t bytes) const {
-    return bytes > static_cast<std::int64_t>(shm::kInlineBytes) &&
-           times_taking_long(strand, data, bytes);
-  }
+  [[nodiscard]] static shm::Way way_of(Came came);
+  [[nodiscard]] Taking begin_copying(const Strand& strand, const Arrival& arrival,
+                                     std::int64_t bytes);
+  [[nodiscard]] Taking begin_taking(const Strand& strand, const Arrival& arrival,
+                                    std::int64_t bytes);
+  void leave_uncounted(const Strand& strand);
   // Are messages pieces of a stream, written by one rank while another takes those before them?
   [[nodiscard]] bool is_streamed(const Strand& strand) const {
     return strand.loop != 0 && plan_->one_way;
   }
   [[nodiscard]] bool reduces() const;
-  [[nodiscard]] shm::Taken how_taken(const Strand& strand) const;
+  [[nodiscard]] shm::Taken how_taken(const Strand& strand, std::int64_t bytes) const;
   [[nodiscard]] const Lent* read_here(const std::byte* data) const;
-  void learn_taking(const Strand& strand, const std::byte* data,
-                    const Lending::Clock::time_point& begin, std::int64_t bytes) const;
+  void learn_taking(const Strand& strand, const Taking& taking, const std::byte* data,
+                    std::int64_t bytes);
   Lent& place_of_lent(const Instruction& in, const Strand& strand);
   bool read_lent(const Instruction& in, Strand& strand, std::uint64_t number, const Landing& to,
                  Received* received);
@@ -365,13 +398,17 @@ class Run {
     gather(to, in, strand, part.offset, part.length);
     clock.charge(Work::kPack);
   }
+  template <typename Clock>
+  void fill_chunk(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
+                  const WayChosen& chosen, Clock& clock);
   void begin_measuring();
   [[nodiscard]] std::uint32_t index_of(const Strand& strand) const {
     return static_cast<std::uint32_t>(&strand - strands_.data());
   }
-  void scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-               std::int64_t offset, std::int64_t length);
-  void take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length);
+  void scatter(const std::byte* from, const Arrival& arrival, const Instruction& in,
+               const Strand& strand, std::int64_t offset, std::int64_t length);
+  void take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length,
+            const Arrival& arrival);
   void take_numbers();
   std::uint64_t take_numbers_of_several(const ChannelUse& channel, std::uint64_t numbers);
   [[nodiscard]] std::int64_t messages_by_table(const ChannelUse& channel) const;
@@ -416,7 +453,10 @@ class Run {
   std::vector<Reference> references_;
   std::unique_ptr<net::Fetches> fetches_;  // null until the first
   std::vector<Lent> lent_;                 // messages that were read and landed nowhere else
-  std::vector<std::uint8_t> landed_;       // messages that stand where they may stay; by slot base
+  std::vector<Arrival> arrivals_;          // of messages, by slot base
+  TakenPiece taken_;                       // last
+  std::uint64_t takes_ = 0;                // messages that were taken
+  std::vector<Readers> readers_;           // by use
   std::unique_ptr<net::Gathers> gathers_;  // null until the first
   struct {                                 // that lists were made for
     const std::byte *input = nullptr, *output = nullptr, *scratch = nullptr;

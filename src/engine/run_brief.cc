@@ -88,7 +88,7 @@ inline bool Run::wait_briefly(const Instruction& in, int polls) {
   if (!comes(line, *use.peer, number, polls, &header, uses_[in.use].patience) || !suits(in, header))
     return false;
   shm::Endpoint::note_lag(*use.peer, header, collective_);
-  landed_[in.dst.base - kBaseSlots] = 0;
+  arrivals_[in.dst.base - kBaseSlots].came = Came::kSomehow;
   bases_[in.dst.base] = const_cast<std::byte*>(line.payload);
   return true;
 }

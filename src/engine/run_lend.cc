@@ -26,50 +26,8 @@ constexpr std::int64_t kMostElsewhere = 131072;
 
 // Do the bytes that a put has keep their value until this run's end? A message's, if it has landed.
 bool Run::lasts(const Instruction& in) const {
-  return in.lasts && (in.a.base < kBaseSlots || landed_[in.a.base - kBaseSlots] != 0);
-}
-
-// Can all readers of the message read this process's memory, and is that preferred, or to be tried?
-bool Run::may_lend(const Instruction& in, const Strand& strand, const ChannelUse& channel) const {
-  if (in.piece_count != 0) return false;
-  Engine& engine = team_->engine();
-  const bool learns = engine.settings().lend_bytes < 0;
-  if (learns && reduces() &&
-      team_->limits().node_size(team_->rank(), team_->size()) > kMostLendingReducers) {
-    return false;
-  }
-  shm::Endpoint& endpoint = team_->endpoint();
-  bool preferred = false;  // by one
-  const auto can = [&](int rank) {
-    const int reader = endpoint.peer(rank).node_rank;
-    const shm::Taken taken = how_taken(strand);
-    if (learns && !preferred) {
-      const shm::TakeCosts costs = engine.segment().take_costs(reader, taken);
-      preferred = engine.lending().pays(reader, taken, costs);
-    }
-    return engine.segment().reads(reader);
-  };
-  if (is_shared_out(channel.flow)) {
-    int readers = 0;
-    for (int rank = 0; rank < endpoint.size(); ++rank) {
-      const shm::Peer& peer = endpoint.peer(rank);
-      if (rank == team_->rank() || peer.remote != nullptr) continue;
-      if (channel.flow == Flow::kOutDomain && !peer.in_domain) continue;
-      if (++readers > kMostLentReaders || !can(rank)) return false;
-    }
-  } else if (!can(channel.peer)) {
-    return false;
-  }
-  if (!learns) return true;
-  return preferred != engine.lending().tries(node_rank_of_reader(channel), how_taken(strand));
-}
-
-// All messages of a send go one way, so that its reader may read them with the first one.
-bool Run::lends(const Instruction& in, Strand& strand, const ChannelUse& channel,
-                std::int64_t offset) const {
-  if (in.action != Action::kSend) return may_lend(in, strand, channel);
-  if (offset == 0) strand.lends = may_lend(in, strand, channel);
-  return strand.lends;
+  return in.lasts &&
+         (in.a.base < kBaseSlots || arrivals_[in.a.base - kBaseSlots].came == Came::kLanded);
 }
 
 // How many of a send's bytes are lent after this part. They are all where they stay.
@@ -78,52 +36,12 @@ std::uint64_t Run::bytes_behind(const Instruction& in, const Part& part) const {
   return static_cast<std::uint64_t>(length_of(in.a, in.length) - part.offset - part.length);
 }
 
-// -1: there are several.
-int Run::node_rank_of_reader(const ChannelUse& channel) const {
-  if (is_shared_out(channel.flow)) return -1;
-  return team_->endpoint().peer(channel.peer).node_rank;
-}
-
-// What the collective's readers do with most of its messages.
-shm::Taken Run::how_taken(const Strand& strand) const {
-  if (is_streamed(strand)) {
-    return reduces() ? shm::Taken::kReducedStream : shm::Taken::kCopiedStream;
-  }
-  return reduces() ? shm::Taken::kReduced : shm::Taken::kCopied;
-}
-
-bool Run::reduces() const {
-  return binding_.reduction.kernel != nullptr || binding_.reduction.user != nullptr;
-}
-
-// Bytes of a message: has it come by way of shared memory or been read in the sender's, to where it
-// does not stay, and is it so long that it could have come the other way?
-bool Run::times_taking_long(const Strand& strand, const std::byte* data, std::int64_t bytes) const {
-  Engine& engine = team_->engine();
-  if (bytes < engine.lend_from_bytes(plan_->one_way)) return false;
-  if (engine.segment().contains(data)) return engine.lending().take_is_due(how_taken(strand));
-  return read_here(data) != nullptr;
-}
-
 // Where it was read to, if the message was lent and did not land.
 const Run::Lent* Run::read_here(const std::byte* data) const {
   const auto found = std::find_if(lent_.begin(), lent_.end(), [&](const Lent& lent) {
     return data >= lent.bytes.data() && data < lent.bytes.data() + lent.bytes.size();
   });
   return found == lent_.end() ? nullptr : &*found;
-}
-
-void Run::learn_taking(const Strand& strand, const std::byte* data,
-                       const Lending::Clock::time_point& begin, std::int64_t bytes) const {
-  Engine& engine = team_->engine();
-  auto took = Lending::Clock::now() - begin;
-  const Lent* const lent = read_here(data);
-  if (lent == nullptr) {
-    engine.learn_shared(how_taken(strand), took, bytes);
-  } else {
-    took += lent->took * bytes / lent->length;
-    engine.learn_private(how_taken(strand), took, bytes);
-  }
 }
 
 // How many of the messages after this one land right behind it, as in a loop that does nothing but
@@ -201,6 +119,7 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
   received->landed = to.bytes.size() == length;
   Lent* const lent = received->landed ? nullptr : &place_of_lent(in, strand);
   copied_bytes_ += length;
+  ++takes_;
   if (int& ahead = lent == nullptr ? strand.read_ahead : lent->ahead; ahead > 0) {
     --ahead;
     received->data = lent == nullptr ? to.bytes.data() : lent->bytes.data() + lent->taken;
@@ -218,10 +137,10 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     lent->taken = received->length;
   }
   received->data = into;
-  const auto begin = Lending::Clock::now();
+  const auto begin = MessageWays::Clock::now();
   const Status status = team_->engine().segment().read_private(
       team_->endpoint().peer(peer).node_rank, received->lent, into, bytes);
-  const auto took = Lending::Clock::now() - begin;
+  const auto took = MessageWays::Clock::now() - begin;
   // If it is there no more, the writer may have given up, and then that is why.
   if (!stands(in.use, number)) return false;
   if (status.code() == Code::kInvalidArgument) {
@@ -236,7 +155,8 @@ bool Run::read_lent(const Instruction& in, Strand& strand, std::uint64_t number,
     lent->took = took;
     lent->length = static_cast<std::int64_t>(bytes);
   } else {
-    team_->engine().learn_private(how_taken(strand), took, static_cast<std::int64_t>(bytes));
+    const auto read = static_cast<std::int64_t>(bytes);
+    team_->engine().learn_taking(received->arrival.taken, shm::Way::kPrivate, took, read);
   }
   return true;
 }

@@ -21,19 +21,24 @@ void Run::copy(const Instruction& in, const Strand& strand) {
   const std::byte* const from = at(in.a, strand);
   if (to == from) return;  // it has landed there
   if (in.a.base >= kBaseSlots) {
-    take(strand, to, from, length);
+    take(strand, to, from, length, arrivals_[in.a.base - kBaseSlots]);
   } else {
     copy_bytes(to, from, length);
+    leave_uncounted(strand);
   }
   copied_bytes_ += static_cast<std::uint64_t>(length);
 }
 
 // Bytes of a message.
-void Run::take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length) {
-  if (!times_taking(strand, from, length)) return copy_bytes(to, from, length);
-  const auto begin = Lending::Clock::now();
-  copy_bytes(to, from, length);
-  learn_taking(strand, from, begin, length);
+void Run::take(const Strand& strand, std::byte* to, const std::byte* from, std::int64_t length,
+               const Arrival& arrival) {
+  const Taking taking = begin_copying(strand, arrival, length);
+  if (taking.by_vectors) {
+    copy_by_vectors(to, from, static_cast<std::size_t>(length));
+  } else {
+    copy_bytes(to, from, length);
+  }
+  if (taking.timed) learn_taking(strand, taking, from, length);
 }
 
 void Run::reduce(const Instruction& in, const Strand& strand) {
@@ -43,12 +48,15 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
   const auto count = static_cast<std::size_t>(in.count);
   const Reduction& reduction = binding_.reduction;
   if (reduction.kernel != nullptr) {
-    const bool is_left = in.a.base >= kBaseSlots && times_taking(strand, left, in.length);
-    const bool times =
-        is_left || (in.b.base >= kBaseSlots && times_taking(strand, right, in.length));
-    const auto begin = times ? Lending::Clock::now() : Lending::Clock::time_point();
+    const bool is_left = in.a.base >= kBaseSlots;
+    const std::uint32_t base = is_left ? in.a.base : in.b.base;
+    if (base < kBaseSlots) {
+      reduction.kernel(dst, left, right, count);
+      return leave_uncounted(strand);
+    }
+    const Taking taking = begin_taking(strand, arrivals_[base - kBaseSlots], in.length);
     reduction.kernel(dst, left, right, count);
-    if (times) learn_taking(strand, is_left ? left : right, begin, in.length);
+    if (taking.timed) learn_taking(strand, taking, is_left ? left : right, in.length);
     return;
   }
   // A user operator may read its elements as its types are aligned. What came in a line is not:
@@ -88,10 +96,10 @@ void Run::gather(std::byte* to, const Instruction& in, const Strand& strand, std
                });
 }
 
-void Run::scatter(const std::byte* from, const Instruction& in, const Strand& strand,
-                  std::int64_t offset, std::int64_t length) {
+void Run::scatter(const std::byte* from, const Arrival& arrival, const Instruction& in,
+                  const Strand& strand, std::int64_t offset, std::int64_t length) {
   if (in.piece_count == 0) {
-    take(strand, at(in.dst, strand) + offset, from, length);
+    take(strand, at(in.dst, strand) + offset, from, length, arrival);
     return;
   }
   for_each_run(pieces_of(in), offset, length, whole_length,

@@ -45,7 +45,7 @@ bool Run::receive(const Instruction& in, const Strand& strand) {
   std::byte* const memory = group.in_memory(channel.peer, number, bytes);
   if (memory == nullptr) return false;
   if (!settle(group.receive(channel.peer, number, {memory, bytes}))) return false;
-  scatter(memory, in, strand, 0, in.length);
+  scatter(memory, Arrival(), in, strand, 0, in.length);
   return true;
 }
 
@@ -57,7 +57,7 @@ bool Run::receive_from_node(const Instruction& in, const Strand& strand) {
     return false;
   }
   team_->tell_reception();
-  scatter(message.value(), in, strand, 0, in.length);
+  scatter(message.value(), Arrival(), in, strand, 0, in.length);
   copied_bytes_ += static_cast<std::uint64_t>(in.length);
   team_->reception().release(number);
   return true;

@@ -38,7 +38,8 @@ void Run::set_plan(const std::shared_ptr<const Plan>& whole) {
   }
   bases_.resize(kBaseSlots + plan_->slot_bases);
   uses_.resize(plan_->uses.size());
-  landed_.resize(plan_->slot_bases);
+  arrivals_.resize(plan_->slot_bases);
+  readers_.assign(plan_->uses.size(), {});
   strands_.resize(plan_->strand_starts.size());
   bases_[kBaseScratch] = reserve_scratch(static_cast<std::size_t>(plan_->scratch_bytes));
   find_brief_uses();

@@ -71,7 +71,7 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
     }
     clock.charge(Work::kWait);
     if (!received.landed) {
-      scatter(received.data, in, strand, offset, length);
+      scatter(received.data, received.arrival, in, strand, offset, length);
       copied_bytes_ += static_cast<std::uint64_t>(length);
       clock.charge(Work::kUnpack);
     }

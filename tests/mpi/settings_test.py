@@ -56,6 +56,7 @@ TAKEN = {
     "CARILLON_SWITCH": ["127.0.0.1:9"],  # where there is none
     "CARILLON_SWITCH_KEY": ["/dev/null"],
     "CARILLON_TRACE": ["FOLDER/trace"],
+    "CARILLON_UNCACHED_BYTES": ["0", "1"],
     "CARILLON_VERIFY": ["1"],
     "CARILLON_WATCHDOG": ["20s"],
 }

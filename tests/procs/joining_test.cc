@@ -63,7 +63,7 @@ class Signals {
 
 shm::SegmentSizes small_sizes() {
   return {.control_bytes = 1 << 20,
-          .pool_bytes = 1 << 20,
+          .pool = {.small_bytes = 1 << 18, .large_bytes = 3 << 18},
           .reserve_bytes = 1 << 20,
           .heap_bytes = 1 << 20,
           .program_bytes = 1 << 20};

@@ -12,6 +12,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/calls.h"
@@ -153,12 +154,15 @@ void exchange(crl_team_h team, crl_context_h context, const Exchange& what, bool
   }
 }
 
-// What a put cannot lend, a send cannot.
-bool lends(crl_team_h team, crl_context_h context, int ranks) {
+// What a put cannot lend, a send cannot. Where it is learned, some are lent of many.
+bool lends(crl_team_h team, crl_context_h context, int ranks, int calls = 1) {
   std::vector<char> in(100000, 'a'), out(in.size() * static_cast<std::size_t>(ranks));
   crl_traffic_t before, after;
   crl_context_traffic(context, &before);
-  expect_ok(crl_alltoall(team, out.data(), std::vector<char>(out.size()).data(), in.size()));
+  std::vector<char> received(out.size());
+  for (int call = 0; call < calls; ++call) {
+    expect_ok(crl_alltoall(team, out.data(), received.data(), in.size()));
+  }
   crl_context_traffic(context, &after);
   return after.lent_bytes > before.lent_bytes;
 }
@@ -216,6 +220,9 @@ TEST_P(UnevenBlocks, MayEndInALine) {
   }
 }
 
+// All ways of messages have been tried by then.
+constexpr int kRounds = 256;
+
 // What more than two ranks of a node reduce goes through shared memory, unless asked for otherwise.
 TEST(Reduced, IsLentBetweenTwoRanksOnly) {
   constexpr std::size_t kCount = 30000;
@@ -224,10 +231,10 @@ TEST(Reduced, IsLentBetweenTwoRanksOnly) {
     expect_processes_ok(ranks, [&](int rank) {
       crl_context_h context = make_context(world, rank);
       crl_team_h team = make_team(context, meeting.oob(rank));
-      const bool can_lend = lends(team, context, ranks);
+      const bool can_lend = lends(team, context, ranks, kRounds);
       crl_traffic_t before, after;
       crl_context_traffic(context, &before);
-      for (int round = 0; round < 40; ++round) {
+      for (int round = 0; round < kRounds; ++round) {
         const auto in = values_of(rank, round, kCount);
         std::vector<std::int64_t> out(kCount);
         expect_ok(crl_allreduce(team, in.data(), out.data(), kCount, CRL_INT64, CRL_SUM));
@@ -248,11 +255,11 @@ TEST_P(UnevenBlocks, GoBothWaysUntilItIsKnownWhichIsFaster) {
   expect_processes_ok(kRanks, [&](int rank) {
     crl_context_h context = make_context(world, rank);
     crl_team_h team = make_team(context, meeting.oob(rank));
-    if (!lends(team, context, kRanks)) GTEST_SKIP() << "the kernel forbids it here";
+    if (!lends(team, context, kRanks, kRounds)) GTEST_SKIP() << "the kernel forbids it here";
     crl_traffic_t before, after;
     crl_context_traffic(context, &before);
     const Exchange what{GetParam(), rank, kRanks, 8192};
-    for (int i = 0; i < 100; ++i) exchange(team, context, what, false);
+    for (int i = 0; i < kRounds; ++i) exchange(team, context, what, false);
     crl_context_traffic(context, &after);
     if (what.bytes_to_others() > 0) {
       EXPECT_GT(after.lent_bytes, before.lent_bytes);
@@ -260,6 +267,36 @@ TEST_P(UnevenBlocks, GoBothWaysUntilItIsKnownWhichIsFaster) {
     }
     crl_team_destroy(team);
     crl_context_destroy(context);
+  });
+}
+
+// Blocks that go to shared memory go past the caches there, if that is asked for: all but what a
+// line holds.
+TEST(Uncached, AreAllThatAreLongEnough) {
+  constexpr int kRanks = 3;
+  constexpr std::size_t kBlock = 5000;
+  Meeting world(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    setenv("CARILLON_LEND_BYTES", "0", 1);
+    for (const auto& [from_bytes, uncached] :
+         {std::pair{"4096", true}, std::pair{"5001", false}, std::pair{"0", false}}) {
+      setenv("CARILLON_UNCACHED_BYTES", from_bytes, 1);
+      crl_context_h context = make_context(world, rank);
+      crl_team_h team = make_team(context, meeting.oob(rank));
+      const std::vector<char> in(kBlock, static_cast<char>('a' + rank));
+      std::vector<char> out(kRanks * kBlock);
+      crl_traffic_t before, after;
+      crl_context_traffic(context, &before);
+      expect_ok(crl_allgather(team, in.data(), out.data(), kBlock));
+      crl_context_traffic(context, &after);
+      EXPECT_EQ(out[kBlock], 'b');
+      EXPECT_EQ(out.back(), 'c');
+      const std::uint64_t copied = after.copied_bytes - before.copied_bytes;
+      EXPECT_EQ(copied, kBlock);
+      EXPECT_EQ(after.uncached_bytes - before.uncached_bytes, uncached ? copied : 0) << from_bytes;
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    }
   });
 }
 

@@ -29,6 +29,7 @@ struct Plan {
   Shape shape = {};                  // all ranks on one node unless given
   std::string parameters;            // of all algorithms: ":k=3"
   std::string lend_bytes = "0";      // CARILLON_LEND_BYTES
+  std::string uncached_bytes = "0";  // CARILLON_UNCACHED_BYTES
   std::string fetch_bytes = "0";     // CARILLON_FETCH_BYTES
   std::string gather_entries = "0";  // CARILLON_GATHER_ENTRIES
   std::string place_bytes = "0";     // CARILLON_PLACE_BYTES
@@ -45,6 +46,7 @@ struct Plan {
     setenv("CARILLON_ALGORITHM", choice.c_str(), 1);
     setenv("CARILLON_SLOT_BYTES", slot_bytes.c_str(), 1);
     setenv("CARILLON_LEND_BYTES", lend_bytes.c_str(), 1);
+    setenv("CARILLON_UNCACHED_BYTES", uncached_bytes.c_str(), 1);
     setenv("CARILLON_FETCH_BYTES", fetch_bytes.c_str(), 1);
     setenv("CARILLON_GATHER_ENTRIES", gather_entries.c_str(), 1);
     setenv("CARILLON_GATHER_BYTES", "1", 1);
@@ -160,6 +162,7 @@ class ProcessConformance : public testing::TestWithParam<Rank> {
     unsetenv("CARILLON_DOMAIN_RANKS");
     unsetenv("CARILLON_CROSS_PS");
     unsetenv("CARILLON_LEND_BYTES");
+    unsetenv("CARILLON_UNCACHED_BYTES");
     unsetenv("CARILLON_FETCH_BYTES");
     unsetenv("CARILLON_GATHER_ENTRIES");
     unsetenv("CARILLON_GATHER_BYTES");
@@ -210,6 +213,33 @@ TEST_P(ProcessConformance, Lent) {
                       .slot_bytes = "1024",
                       .every_root = false,
                       .lend_bytes = "64"});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// Messages go to shared memory past the writer's cache, all but the shortest.
+TEST_P(ProcessConformance, Uncached) {
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = GetParam(),
+                      .algorithms = round,
+                      .counts = {1, 129, 643},
+                      .slot_bytes = "1024",
+                      .every_root = false,
+                      .uncached_bytes = "64"});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// And as is learned: some go each way.
+TEST_P(ProcessConformance, AnyWay) {
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = GetParam(),
+                      .algorithms = round,
+                      .counts = {1, 129, 643},
+                      .slot_bytes = "1024",
+                      .every_root = false,
+                      .lend_bytes = "-1",
+                      .uncached_bytes = "-1"});
     if (testing::Test::HasFailure()) return;
   }
 }

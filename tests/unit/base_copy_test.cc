@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// copy_memory copies what it is told to, and nothing else, wherever source and destination lie in
-// their pages. (How fast it is, build/bin/reduce_kernels says.)
+// All ways of copying copy what they are told to, and nothing else, wherever source and destination
+// lie in their pages. (How fast copy_memory is, build/bin/reduce_kernels_benchmark says.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,16 +17,22 @@ constexpr std::byte kUntouched{0xee};
 
 std::byte value_at(std::size_t i) { return static_cast<std::byte>(i * 7 + i / 251); }
 
-TEST(Copy, AllPlacesInAPage) {
+using Copy = void (*)(void*, const void*, std::size_t);
+class Copies : public testing::TestWithParam<Copy> {};
+INSTANTIATE_TEST_SUITE_P(Ways, Copies,
+                         testing::Values(Copy{copy_memory}, Copy{copy_past_caches},
+                                         Copy{copy_by_vectors}));
+
+TEST_P(Copies, AllPlacesInAPage) {
   std::vector<std::byte> from(4 * kPage), to(6 * kPage);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = value_at(i);
-  for (const std::size_t bytes : {0, 1, 8, 1023, 1024, 1025, 2048, 3000, 8192}) {
+  for (const std::size_t bytes : {0, 1, 8, 63, 64, 65, 200, 1023, 1024, 1025, 2048, 3000, 8192}) {
     for (const std::size_t start : {0, 5, 64}) {
       for (std::size_t behind = 0; behind <= kPage + 40; behind += behind < 40 ? 1 : 509) {
         std::fill(to.begin(), to.end(), kUntouched);
         const auto dst = to.begin() + static_cast<std::ptrdiff_t>(start + behind);
         const auto end = dst + static_cast<std::ptrdiff_t>(bytes);
-        copy_memory(&*dst, from.data() + start, bytes);
+        GetParam()(&*dst, from.data() + start, bytes);
         ASSERT_TRUE(std::equal(dst, end, from.begin() + static_cast<std::ptrdiff_t>(start)))
             << bytes << " bytes, " << behind << " behind";
         ASSERT_EQ(std::count(to.begin(), dst, kUntouched), dst - to.begin());
@@ -35,10 +41,10 @@ TEST(Copy, AllPlacesInAPage) {
       }
     }
   }
-  copy_memory(nullptr, nullptr, 0);
+  GetParam()(nullptr, nullptr, 0);
 }
 
-TEST(Copy, KnowsTheTrap) {
+TEST(CopyMemory, KnowsTheTrap) {
   const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
   constexpr std::uintptr_t kPlace = 100 * kPage + 48;
   EXPECT_FALSE(copies_slowly(at(kPlace), at(kPlace + 3 * kPage)));

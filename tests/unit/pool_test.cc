@@ -15,12 +15,13 @@ namespace carillon::shm {
 namespace {
 
 constexpr std::uint64_t kChunkBytes = 65536;
+constexpr PoolSizes kSizes{.small_bytes = 1 << 20, .large_bytes = 2 << 20};
 
 class PoolTest : public testing::Test {
  protected:
   void SetUp() override {
     auto segment = Segment::create(2, {.control_bytes = 1 << 20,
-                                       .pool_bytes = 4 << 20,
+                                       .pool = kSizes,
                                        .reserve_bytes = 1 << 20,
                                        .heap_bytes = 1 << 20,
                                        .program_bytes = 0});
@@ -54,7 +55,7 @@ TEST_P(PoolPlaces, PassThroughAllOfIt) {
     }
     next = pool.next_offset(bytes);
   } while (next != first);
-  const std::uint64_t share = bytes <= Pool::kSmallBytes ? 1 << 20 : 3 << 20;
+  const std::uint64_t share = bytes <= kSmallBytes ? kSizes.small_bytes : kSizes.large_bytes;
   EXPECT_GE(places.size() * bytes, share / 2) << "little of it is never used";
 }
 
@@ -65,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Bytes, PoolPlaces,
 // A chunk may have been begun by messages of other lengths.
 TEST_F(PoolTest, PlacesAreWithinTheirChunk) {
   Pool pool(*segment_, 0, kChunkBytes, 1);
-  const std::uint64_t chunks = segment_->pool(0) + (1 << 20);
+  const std::uint64_t chunks = segment_->pool(0) + kSizes.small_bytes;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const std::uint64_t bytes = 8193 + i * 7919 % (kChunkBytes - 8192);
     const std::uint64_t place = pool.take(bytes, {}) - chunks;

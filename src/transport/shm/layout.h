@@ -39,6 +39,8 @@ inline constexpr std::size_t kCacheLine = 64;
 /// readers that tell of several releases at once.
 inline constexpr int kWindow = 8;
 inline constexpr std::size_t kInlineBytes = 56;
+/// Longer ones, up to here, are in the small chunks of a pool.
+inline constexpr std::uint64_t kSmallBytes = 8192;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -61,7 +63,8 @@ struct alignas(kCacheLine) Line {
 };
 static_assert(sizeof(Line) == kCacheLine);
 
-inline constexpr std::uint8_t kAnnounced = 0xF9;  ///< is sent when awaited: net/placed.h
+inline constexpr std::uint8_t kUncachedChunk = 0xF8;  ///< as kChunk, written past the caches
+inline constexpr std::uint8_t kAnnounced = 0xF9;      ///< is sent when awaited: net/placed.h
 inline constexpr std::uint8_t kWithdrawn = 0xFA;  ///< was lent or in the heap; the writer gave up
 inline constexpr std::uint8_t kLent = 0xFB;       ///< payload lies in the writer's private memory
 inline constexpr std::uint8_t kExposed = 0xFC;    ///< payload says where it is: net/exposure.h
@@ -70,20 +73,49 @@ inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the write
 inline constexpr std::uint8_t kReference =
     0xFF;  ///< payload lies in the writer's heap, or a window, in place
 
+/// The ways of a message too long for its line: it is copied to the pool, as every copy is or past
+/// the writer's cache; or it stays where it is, and its reader copies it from there.
+enum class Way : std::uint8_t { kCached, kUncached, kPrivate };
+inline constexpr std::size_t kWays = 3;
+
+/// What a rank does with a message: copies it to its output, or reduces it; or so with the pieces
+/// of a stream, from a rank that only writes to one that only takes, both at the same time; or so
+/// with messages that are too short to be lent.
+enum class Taken : std::uint8_t {
+  kCopied,
+  kReduced,
+  kCopiedStream,
+  kReducedStream,
+  kShortCopied,
+  kShortReduced
+};
+inline constexpr std::size_t kTakenKinds = 6;
+
+constexpr bool is_stream(Taken taken) {
+  return taken == Taken::kCopiedStream || taken == Taken::kReducedStream;
+}
+
+/// Another process wrote it.
+constexpr Taken known(Taken taken) {
+  return static_cast<std::size_t>(taken) < kTakenKinds ? taken : Taken::kCopied;
+}
+
 /// Where a message too long for its line lies: offset from the segment's start (kRemote: its
-/// address in this process; kReference: there may be Windows::is_reference).
+/// address in this process; kReference: there may be Windows::is_reference). kChunk and
+/// kUncachedChunk: what the writer expects its reader to do with it.
 struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
+  Taken taken = Taken::kCopied;
 };
 /// kLent: where it lies in the writer's process, and how many bytes right behind it are messages
-/// after this one, lent too, and may be read with it.
+/// after this one, lent too, and may be read with it; and the same.
 struct LentRef {
   std::uint64_t address;
   std::uint64_t length;
   std::uint64_t behind;
+  Taken taken = Taken::kCopied;
 };
-
 inline constexpr std::uint64_t make_header(std::uint32_t number, std::uint32_t lag,
                                            std::uint8_t kind, std::uint16_t signature) {
   return static_cast<std::uint64_t>(number + 1) | (static_cast<std::uint64_t>(lag) << 32) |
@@ -173,18 +205,9 @@ struct AreaLayout {
   static constexpr std::size_t kLinesBytes = kWindow * sizeof(Line);
 };
 
-/// What a rank does with a long message: copies it to its output, or reduces it; or so with the
-/// pieces of a stream, from a rank that only writes to one that only takes, both at the same time.
-enum class Taken : std::uint8_t { kCopied, kReduced, kCopiedStream, kReducedStream };
-inline constexpr int kTakenWays = 4;
-constexpr bool is_stream(Taken taken) { return taken >= Taken::kCopiedStream; }
-
-/// What a byte of long messages costs the rank that takes them, from shared memory and from the
-/// sender's private memory; 0: not known.
-struct TakeCosts {
-  std::uint32_t shared_fs = 0, lent_fs = 0;
-};
-static_assert(std::atomic<TakeCosts>::is_always_lock_free);
+/// What a byte of messages that come each way costs the rank that takes them, in femtoseconds; 0:
+/// not known.
+using TakeCosts = std::array<std::uint32_t, kWays>;
 
 /// Per rank of the node, in the segment header.
 struct alignas(kCacheLine) RankState {
@@ -217,7 +240,8 @@ struct alignas(kCacheLine) RankState {
   /// 1 once the rank has left in good order.
   std::atomic<std::uint32_t> left;
   /// Its TakeCosts, by how it takes: hints, so relaxed. Apart from what is read for every message.
-  alignas(kCacheLine) std::array<std::atomic<TakeCosts>, kTakenWays> take_costs;
+  alignas(
+      kCacheLine) std::array<std::array<std::atomic<std::uint32_t>, kWays>, kTakenKinds> take_costs;
 };
 
 struct SegmentHeader {
@@ -227,7 +251,7 @@ struct SegmentHeader {
   std::uint32_t version;
   std::uint64_t part_bytes;
   std::uint64_t control_bytes;
-  std::uint64_t pool_bytes;
+  std::uint64_t small_pool_bytes, large_pool_bytes;
   std::uint64_t heap_bytes;
   std::uint64_t program_bytes;
   /// How many ranks sleep: zero almost always, so that a writer looks at one shared line only.
@@ -238,7 +262,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 8;
+inline constexpr std::uint32_t kVersion = 9;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

@@ -6,7 +6,6 @@
 namespace carillon::shm {
 namespace {
 
-constexpr std::uint64_t kSmallShare = 4;  // a quarter of the pool is small chunks
 constexpr int kLookAhead = 8;
 
 }  // namespace
@@ -16,15 +15,15 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
       reserve_end_(segment.heap(node_rank)),
       guaranteed_(guaranteed) {
   std::uint64_t offset = segment.pool(node_rank);
-  const std::uint64_t bytes = segment.header().pool_bytes;
+  const PoolSizes sizes = segment.pool_sizes();
   const auto fill = [&](Ring& ring, std::uint64_t chunk, std::uint64_t share) {
     ring.bytes = chunk;
     for (std::uint64_t used = 0; used + chunk <= share; used += chunk, offset += chunk) {
       ring.chunks.push_back({.offset = offset});
     }
   };
-  fill(small_, kSmallBytes, bytes / kSmallShare);
-  fill(large_, whole_lines(chunk_bytes), bytes - bytes / kSmallShare);
+  fill(small_, kSmallBytes, sizes.small_bytes);
+  fill(large_, whole_lines(chunk_bytes), sizes.large_bytes);
 }
 
 bool Pool::busy(Chunk& chunk) {

@@ -25,7 +25,6 @@ class Pool {
   /// Large chunks hold `chunk_bytes`, small ones kSmallBytes.
   Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed);
 
-  static constexpr std::uint64_t kSmallBytes = 8192;
   static constexpr int kToAll = -1, kToDomain = -2;
 
   /// The message that a chunk holds.

@@ -70,7 +70,7 @@ Result<std::shared_ptr<Segment>> Segment::map(UniqueFd fd, std::uint64_t bytes) 
 Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& sizes) {
   UniqueFd fd(memfd_create("carillon", MFD_CLOEXEC));
   if (!fd.valid()) return system_error("memfd_create");
-  const std::uint64_t part = align(sizes.control_bytes + sizes.pool_bytes + sizes.reserve_bytes +
+  const std::uint64_t part = align(sizes.control_bytes + sizes.pool.bytes() + sizes.reserve_bytes +
                                        sizes.heap_bytes + align(sizes.program_bytes, kPageBytes),
                                    kHugePageBytes);
   const auto count = static_cast<std::uint64_t>(ranks);
@@ -88,7 +88,8 @@ Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& 
   header.ranks = static_cast<std::uint32_t>(ranks);
   header.part_bytes = part;
   header.control_bytes = sizes.control_bytes;
-  header.pool_bytes = sizes.pool_bytes;
+  header.small_pool_bytes = sizes.pool.small_bytes;
+  header.large_pool_bytes = sizes.pool.large_bytes;
   header.heap_bytes = sizes.heap_bytes;
   header.program_bytes = align(sizes.program_bytes, kPageBytes);
   if (getrandom(&header.id, sizeof header.id, 0) != sizeof header.id) {
@@ -130,7 +131,7 @@ std::uint64_t Segment::control(int rank) const {
   return header_bytes(header().ranks) + static_cast<std::uint64_t>(rank) * header().part_bytes;
 }
 std::uint64_t Segment::pool(int rank) const { return control(rank) + header().control_bytes; }
-std::uint64_t Segment::reserve(int rank) const { return pool(rank) + header().pool_bytes; }
+std::uint64_t Segment::reserve(int rank) const { return pool(rank) + pool_sizes().bytes(); }
 std::uint64_t Segment::heap(int rank) const { return program_heap(rank) - header().heap_bytes; }
 std::uint64_t Segment::program_heap(int rank) const {
   return control(rank) + header().part_bytes - header().program_bytes;
@@ -267,11 +268,17 @@ bool Segment::reads(int rank) const {
 }
 
 TakeCosts Segment::take_costs(int rank, Taken taken) const {
-  return state(rank).take_costs[static_cast<std::size_t>(taken)].load(std::memory_order_relaxed);
+  const auto& told = state(rank).take_costs[static_cast<std::size_t>(taken)];
+  TakeCosts costs;
+  for (std::size_t way = 0; way < kWays; ++way) {
+    costs[way] = told[way].load(std::memory_order_relaxed);
+  }
+  return costs;
 }
 
-void Segment::set_take_costs(int rank, Taken taken, TakeCosts costs) {
-  state(rank).take_costs[static_cast<std::size_t>(taken)].store(costs, std::memory_order_relaxed);
+void Segment::set_take_cost(int rank, Taken taken, Way way, std::uint32_t byte_fs) {
+  state(rank).take_costs[static_cast<std::size_t>(taken)][static_cast<std::size_t>(way)].store(
+      byte_fs, std::memory_order_relaxed);
 }
 
 }  // namespace carillon::shm

@@ -16,11 +16,20 @@
 
 namespace carillon::shm {
 
+/// Of the two parts of a pool: chunks for short messages, and for long ones. A part passes through
+/// the caches whole: one that fits a core's second-level cache is slower, as its lines have to be
+/// got back from the reader's, and so is one that takes much of the cache that cores share.
+struct PoolSizes {
+  std::uint64_t small_bytes, large_bytes;
+
+  [[nodiscard]] std::uint64_t bytes() const { return small_bytes + large_bytes; }
+};
+
 struct SegmentSizes {
   std::uint64_t control_bytes = 64 << 20;  ///< address space; pages count when touched
-  std::uint64_t pool_bytes = 4 << 20;
+  PoolSizes pool{.small_bytes = 2 << 20, .large_bytes = 3 << 19};
   /// The pool where ranks share cores: the pools of all of them compete for the same caches.
-  std::uint64_t crowded_pool_bytes = 1 << 20;
+  PoolSizes crowded_pool{.small_bytes = 1 << 18, .large_bytes = 3 << 18};
   std::uint64_t reserve_bytes = 256 << 20;  ///< what the pool may grow by
   std::uint64_t heap_bytes = INT64_C(1) << 30;
   std::uint64_t program_bytes = 0;  ///< the longest of the processes' own heaps
@@ -88,9 +97,13 @@ class Segment {
   /// They have all entered.
   Status try_reading(int rank);
   [[nodiscard]] bool reads(int rank) const;
+  /// Of each rank's pool.
+  [[nodiscard]] PoolSizes pool_sizes() const {
+    return {header().small_pool_bytes, header().large_pool_bytes};
+  }
   /// What that costs it, in the one way and in the other, as far as it has told.
   [[nodiscard]] TakeCosts take_costs(int rank, Taken taken) const;
-  void set_take_costs(int rank, Taken taken, TakeCosts costs);
+  void set_take_cost(int rank, Taken taken, Way way, std::uint32_t byte_fs);
 
  private:
   Segment(UniqueFd fd, std::byte* base, std::uint64_t bytes)

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which way messages within the node that are too long for a line come to their readers soonest
+// (shm::Way): by shared memory, copied there as every copy is or past the writer's cache, or read
+// in the sender's private memory. That depends on how far apart the cores are, on whose caches the
+// bytes are in, and on what is done with them: bytes that are reduced are read where they are in
+// shared memory, but private ones are copied first; and pieces of a stream are written while those
+// before them are taken. It is learned as messages come, each way now and then: readers tell what
+// taking costs them, and each writer, who knows what it costs to write, decides for the messages to
+// each reader.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/lent_messages.h"
+#include "engine/mean_cost.h"
+#include "transport/shm/layout.h"
+
+namespace carillon {
+
+class MessageWays {
+ public:
+  using Clock = MeanCost::Clock;
+  using Way = shm::Way;
+  using Taken = shm::Taken;
+
+  /// Those that a message may go; kCached is always one.
+  struct Open {
+    bool uncached = false, lent = false;
+
+    [[nodiscard]] bool has(Way way) const {
+      return way == Way::kCached || (way == Way::kUncached ? uncached : lent);
+    }
+    bool operator==(const Open&) const = default;
+  };
+
+  /// Of a node with so many ranks, each of which has a pool with so many bytes for short messages,
+  /// and so many for long ones (shm::Pool).
+  explicit MessageWays(int ranks = 0, std::int64_t short_bytes = 0, std::int64_t long_bytes = 0)
+      : cold_to_write_{short_bytes, long_bytes},
+        cold_to_take_{short_bytes * pools_read(ranks), long_bytes * pools_read(ranks)},
+        sent_(static_cast<std::size_t>(ranks) + 1),
+        readers_(static_cast<std::size_t>(ranks)) {}
+
+  /// The way that the next message to this rank of the node should go, which takes it so and at
+  /// such costs. Another than kCached only once both have been seen. What is preferred stays so
+  /// until another is clearly better: to have memory of both ways in the caches is worse than
+  /// either.
+  Way preferred(int reader, Taken taken, const shm::TakeCosts& costs, Open open) {
+    Reader& it = reader_of(reader, taken);
+    const std::array<std::int64_t, shm::kWays> total = totals(taken, costs);
+    const std::int64_t cached = total[index(Way::kCached)], lent = total[index(Way::kPrivate)];
+    const std::int64_t uncached = total[index(Way::kUncached)];
+    if (cached != 0 && uncached != 0) {
+      it.uncached = better(uncached, cached, it.uncached, kOfUncached);
+    }
+    const std::int64_t shared = it.uncached ? uncached : cached;
+    if (shared != 0 && lent != 0) {
+      it.lent = better(lent, shared, it.lent, shm::is_stream(taken) ? kOfStream : kOfWhole);
+    }
+    const Way way = it.lent && open.lent           ? Way::kPrivate
+                    : it.uncached && open.uncached ? Way::kUncached
+                                                   : Way::kCached;
+    for (std::size_t other = 0; other < shm::kWays; ++other) {
+      const bool worse = total[index(way)] != 0 && 2 * total[other] > 3 * total[index(way)];
+      it.turns[other] = total[other] == 0 ? kOften : worse ? kSeldom : kNowAndThen;
+    }
+    return way;
+  }
+
+  /// The way that it goes: the preferred one, but that its readers learn how the others are, some
+  /// messages go those, at first more of them. Many one after another, as pieces of a stream that
+  /// stand side by side are read by one call, and as the first ones find the caches cold. `reader`:
+  /// -1: several.
+  [[nodiscard]] Way next(int reader, Taken taken, Way preferred, Open open) const {
+    const std::uint64_t turn = sent_[place(reader)][index(taken)].messages / kTurnMessages;
+    for (const Way way : {Way::kCached, Way::kUncached, Way::kPrivate}) {
+      if (way == preferred || !open.has(way)) continue;
+      const std::uint64_t later =
+          reader < 0 ? kNowAndThen
+                     : readers_[static_cast<std::size_t>(reader)][index(taken)].turns[index(way)];
+      // Of some nothing is ever told: of messages that nobody takes in a way that is measured.
+      const std::uint64_t one_in =
+          later == kOften ? std::clamp(std::bit_floor(turn) / kOften, kOften, kNowAndThen)
+                          : std::min(later, std::max(kOften, std::bit_floor(turn)));
+      if ((turn & (one_in - 1)) == index(way)) return way;
+    }
+    return preferred;
+  }
+  /// One goes that way that could have gone these.
+  void note_sent(int reader, Taken taken, Way way, Open open) {
+    Sent& sent = sent_[place(reader)][index(taken)];
+    ++sent.messages;
+    sent.way = way;
+    sent.open = open;
+  }
+  /// The way of the one before it, if the next one goes that way without more ado: what is
+  /// preferred is not looked at for each. Not if that one could go others: of those that come in
+  /// turn, one kind would decide for the other.
+  [[nodiscard]] std::optional<Way> standing(int reader, Taken taken, Open open) const {
+    const Sent& sent = sent_[place(reader)][index(taken)];
+    if (sent.messages % kStandingMessages == 0 || open != sent.open) return {};
+    return sent.way;
+  }
+
+  /// Is it time to look at the clock for one more message as it is copied to shared memory, or
+  /// taken from there? All kinds are counted apart, since they may come in turn.
+  bool write_is_due(Taken taken, Way way) {
+    if (shm::is_stream(taken)) return false;
+    Written& written = written_[form(taken)];
+    return is_due(written.costs[index(way)], written.seen, taken);
+  }
+  bool take_is_due(Taken taken, Way way) {
+    return is_due(taken_[index(taken)][index(way)], takes_seen_[index(taken)], taken);
+  }
+  /// Took so long to copy a message that is taken so to shared memory, that way.
+  void note_written(Taken taken, Way way, Clock::duration took, std::int64_t bytes) {
+    if (is_cold(cold_to_write_, bytes)) return;
+    written_[form(taken)].costs[index(way)].note(took, bytes);
+  }
+  /// Took so long to take one that came that way: to a copy of its own or into a sum.
+  /// False: that says nothing, as of the first ones.
+  bool note_taken(Taken taken, Way way, Clock::duration took, std::int64_t bytes) {
+    if (way != Way::kPrivate && is_cold(cold_to_take_, bytes)) return false;
+    taken_[index(taken)][index(way)].note(took, bytes);
+    return true;
+  }
+
+  /// What a byte of messages costs this process that come this way and that it takes so; 0: it does
+  /// not know.
+  [[nodiscard]] std::uint32_t take_cost(Taken taken, Way way) const {
+    return taken_[index(taken)][index(way)].known_fs();
+  }
+  /// Is it so different from what it has told before that it is to tell it?
+  static bool is_news(std::uint32_t now, std::uint32_t told) {
+    return (now > told ? now - told : told - now) > told / kNews;
+  }
+
+ private:
+  static std::size_t index(Taken taken) { return static_cast<std::size_t>(taken); }
+  static std::size_t index(Way way) { return static_cast<std::size_t>(way); }
+  static std::size_t place(int reader) { return static_cast<std::size_t>(reader + 1); }
+  // Whole ones, pieces of a stream, short ones.
+  static std::size_t form(Taken taken) { return index(taken) / 2; }
+
+  struct Written {
+    std::array<MeanCost, shm::kWays> costs;
+    std::uint64_t seen = 0;
+  };
+  struct Sent {
+    std::uint64_t messages = 0;
+    Way way = Way::kCached;  // of the last one
+    Open open;               // to it
+  };
+  /// What is preferred for messages to a reader that are taken so, and one in how many turns is for
+  /// each other way.
+  struct Reader {
+    bool uncached = false, lent = false;
+    std::array<std::uint64_t, shm::kWays> turns{kOften, kOften, kOften};
+  };
+  // A way is better, and stays so, up to so many sixteenths of the other's cost.
+  struct Share {
+    std::int64_t to_begin, to_stay;
+  };
+
+  Reader& reader_of(int reader, Taken taken) {
+    return readers_[static_cast<std::size_t>(reader)][index(taken)];
+  }
+  static bool better(std::int64_t cost, std::int64_t than, bool is, const Share& most) {
+    return 16 * cost < (is ? most.to_stay : most.to_begin) * than;
+  }
+  // What a byte costs by each way; 0: not known. Readers of a stream tell what it costs both.
+  [[nodiscard]] std::array<std::int64_t, shm::kWays> totals(Taken taken,
+                                                            const shm::TakeCosts& costs) const {
+    std::array<std::int64_t, shm::kWays> total = {};
+    if (shm::is_stream(taken)) {
+      std::copy(costs.begin(), costs.end(), total.begin());
+      return total;
+    }
+    for (const Way way : {Way::kCached, Way::kUncached}) {
+      const std::int64_t written = written_[form(taken)].costs[index(way)].known_fs();
+      const std::int64_t took = costs[index(way)];
+      if (written == 0 || took == 0) continue;
+      total[index(way)] = by_shared_memory<std::int64_t>(written, took, false);
+    }
+    total[index(Way::kPrivate)] = costs[index(Way::kPrivate)];
+    return total;
+  }
+  // One in so many, but in no rhythm: messages come in rounds, whose writers and ways are to be
+  // seen all. (Multiples of the golden ratio are spread evenly, and so is every n-th of them.)
+  static bool is_due(const MeanCost& mean, std::uint64_t& seen, Taken taken) {
+    if (!mean.is_known()) return true;
+    seen += 0x9E3779B97F4A7C15;
+    return seen <= UINT64_MAX / (form(taken) == form(Taken::kShortCopied) ? kEveryShort : kEvery);
+  }
+  static std::int64_t pools_read(int ranks) { return std::clamp(ranks - 1, 1, 15); }
+  // Shared memory that is used for the first time costs several times as much: the kernel makes its
+  // pages. A pool's chunks are used in turn.
+  static bool is_cold(std::array<std::int64_t, 2>& cold_bytes, std::int64_t bytes) {
+    std::int64_t& left = cold_bytes[bytes <= static_cast<std::int64_t>(shm::kSmallBytes) ? 0 : 1];
+    if (left <= 0) return false;
+    left -= bytes;
+    return true;
+  }
+
+  // Reading the clock twice takes as long as copying 1 KiB.
+  static constexpr std::uint64_t kEvery = 4, kEveryShort = 16;
+  static constexpr Share kOfUncached{.to_begin = 14, .to_stay = 16};
+  // A whole message that is lent keeps its writer, too, which none of the costs has.
+  static constexpr Share kOfStream{.to_begin = 15, .to_stay = 17};
+  static constexpr Share kOfWhole{.to_begin = 12, .to_stay = 14};
+  static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
+  static constexpr std::uint64_t kTurnMessages = 64, kStandingMessages = 16;
+  static_assert(kTurnMessages % kStandingMessages == 0);
+  // One turn in so many: of what is not known yet, of what is half as good or worse, of others.
+  static constexpr std::uint64_t kOften = 8, kSeldom = 512, kNowAndThen = 128;
+
+  std::array<std::int64_t, 2> cold_to_write_, cold_to_take_;
+  std::vector<std::array<Sent, shm::kTakenKinds>> sent_;
+  std::vector<std::array<Reader, shm::kTakenKinds>> readers_;
+  std::array<Written, shm::kTakenKinds / 2> written_;
+  std::array<std::array<MeanCost, shm::kWays>, shm::kTakenKinds> taken_;
+  std::array<std::uint64_t, shm::kTakenKinds> takes_seen_ = {};
+};
+
+}  // namespace carillon

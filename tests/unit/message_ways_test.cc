@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which way messages within a node had better go: what is learned of it.
+#include "engine/message_ways.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace carillon {
+namespace {
+
+using shm::Taken;
+using shm::Way;
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t kBytes = 65536;
+constexpr MessageWays::Open kAllOpen{.uncached = true, .lent = true};
+
+// It has seen enough of each.
+constexpr int kEnough = 16;
+
+// What this process learns of a way: messages that it writes, and those that it takes.
+void learn(MessageWays& ways, Taken taken, Way way, nanoseconds written, nanoseconds took,
+           int messages = kEnough) {
+  for (int i = 0; i < messages; ++i) {
+    if (way != Way::kPrivate) ways.note_written(taken, way, written, kBytes);
+    ways.note_taken(taken, way, took, kBytes);
+  }
+}
+void learn_lent(MessageWays& ways, Taken taken, nanoseconds took, int messages = kEnough) {
+  learn(ways, taken, Way::kPrivate, {}, took, messages);
+}
+
+shm::TakeCosts costs_of(const MessageWays& ways, Taken taken) {
+  return {ways.take_cost(taken, Way::kCached), ways.take_cost(taken, Way::kUncached),
+          ways.take_cost(taken, Way::kPrivate)};
+}
+// Of messages to a rank that learns what this one does.
+Way preferred(MessageWays& ways, Taken taken, MessageWays::Open open = kAllOpen) {
+  return ways.preferred(0, taken, costs_of(ways, taken), open);
+}
+
+TEST(MessageWays, PreferAnotherOnceBothAreKnown) {
+  for (const bool lent : {false, true}) {
+    const Way other = lent ? Way::kPrivate : Way::kUncached;
+    MessageWays ways(1);
+    learn(ways, Taken::kCopied, Way::kCached, microseconds(8), microseconds(8));
+    learn(ways, Taken::kCopied, other, microseconds(2), microseconds(3), kEnough - 1);
+    EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kCached);
+    learn(ways, Taken::kCopied, other, microseconds(2), microseconds(3), 1);
+    EXPECT_EQ(preferred(ways, Taken::kCopied), other);
+    EXPECT_EQ(preferred(ways, Taken::kCopied, {.uncached = lent, .lent = !lent}), Way::kCached)
+        << "it is not open";
+    MessageWays unknown(1);
+    learn(unknown, Taken::kCopied, other, microseconds(2), microseconds(3));
+    EXPECT_EQ(preferred(unknown, Taken::kCopied), Way::kCached) << "how that is, is not known";
+  }
+}
+
+TEST(MessageWays, TheBestOfThreeIsPreferred) {
+  const auto best = [](int cached_us, int uncached_us, int lent_us) {
+    MessageWays ways(1);
+    learn(ways, Taken::kReduced, Way::kCached, microseconds(cached_us), microseconds(cached_us));
+    learn(ways, Taken::kReduced, Way::kUncached, microseconds(uncached_us),
+          microseconds(uncached_us));
+    learn_lent(ways, Taken::kReduced, microseconds(lent_us));
+    return preferred(ways, Taken::kReduced);
+  };
+  EXPECT_EQ(best(3, 6, 9), Way::kCached);
+  EXPECT_EQ(best(15, 6, 15), Way::kUncached);
+  EXPECT_EQ(best(15, 6, 5), Way::kPrivate);
+  EXPECT_EQ(best(3, 6, 3), Way::kPrivate) << "3 us against 3 and 3";
+}
+
+TEST(MessageWays, CountWritingAndTaking) {
+  MessageWays ways(1);
+  learn_lent(ways, Taken::kReduced, microseconds(12));
+  for (int i = 0; i < kEnough; ++i) {
+    ways.note_taken(Taken::kReduced, Way::kCached, microseconds(5), kBytes);
+  }
+  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kCached) << "nothing is known of writing";
+  learn(ways, Taken::kReduced, Way::kCached, microseconds(5), microseconds(5));
+  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kCached) << "12 us against 5 and 5";
+  learn(ways, Taken::kReduced, Way::kCached, microseconds(13), microseconds(5), 64);
+  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kPrivate) << "12 us against 13 and 13";
+}
+
+TEST(MessageWays, OfAStreamReadersTellAll) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopiedStream, Way::kCached, microseconds(100), microseconds(4));
+  learn_lent(ways, Taken::kCopiedStream, microseconds(6));
+  EXPECT_EQ(preferred(ways, Taken::kCopiedStream), Way::kCached)
+      << "how long writing takes is in what they tell";
+  EXPECT_FALSE(ways.write_is_due(Taken::kCopiedStream, Way::kCached));
+  learn(ways, Taken::kCopiedStream, Way::kCached, microseconds(1), microseconds(8), 64);
+  EXPECT_EQ(preferred(ways, Taken::kCopiedStream), Way::kPrivate);
+}
+
+TEST(MessageWays, AreLearnedApartForEachKind) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(8), microseconds(8));
+  learn(ways, Taken::kCopied, Way::kUncached, microseconds(2), microseconds(2));
+  EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kUncached);
+  for (const Taken other : {Taken::kReduced, Taken::kCopiedStream, Taken::kReducedStream,
+                            Taken::kShortCopied, Taken::kShortReduced}) {
+    EXPECT_EQ(preferred(ways, other), Way::kCached) << static_cast<int>(other);
+  }
+}
+
+TEST(MessageWays, OneThatWasInterruptedSaysLittle) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(5), microseconds(5));
+  learn_lent(ways, Taken::kCopied, microseconds(5));
+  for (int i = 0; i < 8; ++i) {
+    learn_lent(ways, Taken::kCopied, microseconds(100000), 1);
+    EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kPrivate) << i;
+  }
+}
+
+TEST(MessageWays, StayWithWhatIsHardlyWorse) {
+  MessageWays ways(1);
+  const auto lent = [&](microseconds took, microseconds shared) {
+    learn_lent(ways, Taken::kCopied, took, 64);
+    learn(ways, Taken::kCopied, Way::kCached, shared, shared, 64);
+    return preferred(ways, Taken::kCopied) == Way::kPrivate;
+  };
+  EXPECT_FALSE(lent(microseconds(160), microseconds(100))) << "against 200: it keeps the writer";
+  EXPECT_TRUE(lent(microseconds(140), microseconds(100)));
+  EXPECT_TRUE(lent(microseconds(165), microseconds(100)));
+  EXPECT_FALSE(lent(microseconds(190), microseconds(100)));
+  const auto uncached = [&](microseconds past, microseconds through) {
+    learn(ways, Taken::kReduced, Way::kUncached, past, past, 64);
+    learn(ways, Taken::kReduced, Way::kCached, through, through, 64);
+    return preferred(ways, Taken::kReduced) == Way::kUncached;
+  };
+  EXPECT_FALSE(uncached(microseconds(95), microseconds(100)));
+  EXPECT_TRUE(uncached(microseconds(80), microseconds(100)));
+  EXPECT_TRUE(uncached(microseconds(95), microseconds(100)));
+  EXPECT_FALSE(uncached(microseconds(110), microseconds(100)));
+}
+
+// However they come in turn, each kind is looked at: all of what is not known, then some.
+TEST(MessageWays, LookAtTheClockForEachKind) {
+  MessageWays ways;
+  EXPECT_TRUE(ways.take_is_due(Taken::kCopied, Way::kCached));
+  std::array<int, shm::kTakenKinds> takes = {}, writes = {};
+  for (std::size_t kind = 0; kind < shm::kTakenKinds; ++kind) {
+    learn(ways, static_cast<Taken>(kind), Way::kCached, microseconds(5), microseconds(5));
+  }
+  for (int i = 0; i < 64; ++i) {
+    for (std::size_t kind = 0; kind < shm::kTakenKinds; ++kind) {
+      const auto taken = static_cast<Taken>(kind);
+      takes[kind] += ways.take_is_due(taken, Way::kCached) ? 1 : 0;
+      writes[kind] += ways.write_is_due(taken, Way::kCached) ? 1 : 0;
+      EXPECT_TRUE(ways.take_is_due(taken, Way::kUncached)) << "nothing is known of it";
+    }
+  }
+  for (std::size_t kind = 0; kind < shm::kTakenKinds; ++kind) {
+    EXPECT_NEAR(takes[kind], kind < 4 ? 16 : 4, 1) << kind;
+  }
+  EXPECT_NEAR(writes[0] + writes[1], 32, 1) << "they are written alike";
+  EXPECT_NEAR(writes[4] + writes[5], 8, 1);
+}
+
+// A byte takes few picoseconds: what is learned is finer than that.
+TEST(MessageWays, SeeSmallDifferencesOfFastMemory) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopied, Way::kCached, nanoseconds(720), nanoseconds(720), 300);
+  learn_lent(ways, Taken::kCopied, nanoseconds(1040), 300);
+  EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kPrivate) << "1040 ns against 1440";
+  learn_lent(ways, Taken::kCopied, nanoseconds(1300), 300);
+  EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kCached) << "1300 ns against 1440";
+}
+
+// How many of so many messages to the reader go each way.
+std::array<int, shm::kWays> sent(MessageWays& ways, int reader, Taken taken, Way preferred,
+                                 int messages, MessageWays::Open open = kAllOpen) {
+  std::array<int, shm::kWays> sent = {};
+  for (int i = 0; i < messages; ++i) {
+    const Way way = ways.next(reader, taken, preferred, open);
+    ++sent[static_cast<std::size_t>(way)];
+    ways.note_sent(reader, taken, way, open);
+  }
+  return sent;
+}
+
+constexpr int kTurn = 64;  // long enough that what is not in the caches at first says little
+using Sent = std::array<int, shm::kWays>;
+
+TEST(MessageWays, TryOthersOftenUntilTheyAreKnown) {
+  MessageWays ways(2);
+  EXPECT_EQ(sent(ways, 1, Taken::kCopied, Way::kCached, 8 * kTurn),
+            (Sent{6 * kTurn, kTurn, kTurn}));
+  EXPECT_EQ(sent(ways, 0, Taken::kCopied, Way::kCached, 8 * kTurn, {.uncached = true}),
+            (Sent{7 * kTurn, kTurn, 0}))
+      << "each reader is tried for itself, and only ways that are open";
+  EXPECT_EQ(ways.next(0, Taken::kReduced, Way::kCached, kAllOpen), Way::kCached)
+      << "and each kind: the first ones are cold, and go as preferred";
+}
+
+TEST(MessageWays, TryOthersSeldomWhenTheyAreKnown) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(4), microseconds(4));
+  learn(ways, Taken::kCopied, Way::kUncached, microseconds(5), microseconds(5));
+  learn_lent(ways, Taken::kCopied, microseconds(20));
+  const Way best = preferred(ways, Taken::kCopied);
+  ASSERT_EQ(best, Way::kCached);
+  EXPECT_EQ(sent(ways, 0, Taken::kCopied, best, 512 * kTurn),
+            (Sent{(512 - 8 - 7) * kTurn, 8 * kTurn, 7 * kTurn}))
+      << "more and more seldom";
+  EXPECT_EQ(sent(ways, 0, Taken::kCopied, best, 512 * kTurn),
+            (Sent{(512 - 4 - 1) * kTurn, 4 * kTurn, kTurn}))
+      << "what is much worse is tried less";
+  EXPECT_EQ(sent(ways, -1, Taken::kCopied, best, 512 * kTurn),
+            (Sent{(512 - 8 - 8) * kTurn, 8 * kTurn, 8 * kTurn}))
+      << "of several readers nothing is known";
+}
+
+TEST(MessageWays, StandForAFewMessages) {
+  MessageWays ways(1);
+  for (int i = 0; i < 2 * kTurn; ++i) {
+    const Way way = i < kTurn ? Way::kUncached : Way::kPrivate;
+    const auto standing = ways.standing(0, Taken::kCopied, kAllOpen);
+    ASSERT_EQ(standing.has_value(), i % 16 != 0) << i;
+    if (standing) {
+      ASSERT_EQ(*standing, way);
+      ASSERT_FALSE(ways.standing(0, Taken::kCopied, {}).has_value()) << "it is not open";
+    }
+    ways.note_sent(0, Taken::kCopied, way, kAllOpen);
+  }
+}
+
+// Messages that may be lent, and such that may not, in turn: each that may be goes the way that is
+// decided for it.
+TEST(MessageWays, OfOtherMessagesNothingStands) {
+  MessageWays ways(1);
+  constexpr MessageWays::Open kShared{.uncached = true};
+  for (int i = 0; i < 64; ++i) {
+    const bool lends = i % 2 == 1;
+    const MessageWays::Open open = lends ? kAllOpen : kShared;
+    EXPECT_FALSE(ways.standing(0, Taken::kCopied, open).has_value()) << i;
+    ways.note_sent(0, Taken::kCopied, lends ? Way::kPrivate : Way::kCached, open);
+  }
+}
+
+TEST(MessageWays, OthersThatNeverBecomeKnownAreTriedSeldom) {
+  MessageWays ways(1);
+  sent(ways, 0, Taken::kCopied, Way::kCached, 2048 * kTurn);
+  EXPECT_EQ(sent(ways, 0, Taken::kCopied, Way::kCached, 1024 * kTurn),
+            (Sent{(1024 - 8 - 8) * kTurn, 8 * kTurn, 8 * kTurn}));
+}
+
+// Messages of two writers come in turn, each by another way.
+TEST(MessageWays, LookAtTheClockForEachWay) {
+  MessageWays ways;
+  constexpr std::array kBoth = {Way::kCached, Way::kUncached};
+  for (const Way way : kBoth) {
+    learn(ways, Taken::kCopied, way, microseconds(5), microseconds(5));
+  }
+  std::array<int, 2> takes = {}, writes = {};
+  for (int i = 0; i < 128; ++i) {
+    for (std::size_t way = 0; way < kBoth.size(); ++way) {
+      takes[way] += ways.take_is_due(Taken::kCopied, kBoth[way]) ? 1 : 0;
+      writes[way] += ways.write_is_due(Taken::kCopied, kBoth[way]) ? 1 : 0;
+    }
+  }
+  for (const int due : {takes[0], takes[1], writes[0], writes[1]}) EXPECT_NEAR(due, 32, 3);
+}
+
+// Pages are made as the pool is used for the first time, its parts for short and long ones apart.
+TEST(MessageWays, TheFirstPassThroughThePoolSaysNothing) {
+  constexpr std::int64_t kShort = 4096;
+  MessageWays ways(2, 8 * kShort, 16 * kBytes);
+  for (int i = 0; i < 16; ++i) {
+    ways.note_written(Taken::kCopied, Way::kCached, microseconds(1000), kBytes);
+    ways.note_taken(Taken::kCopied, Way::kCached, microseconds(1000), kBytes);
+    if (i >= 8) continue;
+    ways.note_written(Taken::kShortCopied, Way::kCached, microseconds(1000), kShort);
+    ways.note_taken(Taken::kShortCopied, Way::kCached, microseconds(1000), kShort);
+  }
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(4), microseconds(4));
+  EXPECT_EQ(ways.take_cost(Taken::kCopied, Way::kCached), 4'000'000'000 / kBytes);
+  for (int i = 0; i < kEnough; ++i) {
+    ways.note_taken(Taken::kShortCopied, Way::kCached, nanoseconds(400), kShort);
+  }
+  EXPECT_EQ(ways.take_cost(Taken::kShortCopied, Way::kCached), 400'000'000 / kShort);
+}
+
+// A rank that only takes knows nothing of writing, nor one that only writes of taking.
+TEST(MessageWays, AreDecidedByWhoWrites) {
+  MessageWays writer(2), reader(2);
+  for (int i = 0; i < kEnough; ++i) {
+    writer.note_written(Taken::kCopied, Way::kCached, microseconds(8), kBytes);
+    reader.note_taken(Taken::kCopied, Way::kCached, microseconds(2), kBytes);
+    reader.note_taken(Taken::kCopied, Way::kPrivate, microseconds(6), kBytes);
+  }
+  const shm::TakeCosts costs = costs_of(reader, Taken::kCopied);
+  EXPECT_EQ(writer.preferred(1, Taken::kCopied, costs, kAllOpen), Way::kPrivate);
+  EXPECT_EQ(writer.preferred(0, Taken::kCopied, {}, kAllOpen), Way::kCached)
+      << "the other reader has told nothing";
+  EXPECT_EQ(reader.preferred(0, Taken::kCopied, costs, kAllOpen), Way::kCached)
+      << "it has written none";
+}
+
+TEST(MessageWays, TellWhatIsNews) {
+  EXPECT_FALSE(MessageWays::is_news(64000, 64000));
+  EXPECT_FALSE(MessageWays::is_news(65000, 64000));
+  EXPECT_TRUE(MessageWays::is_news(70000, 64000));
+  EXPECT_TRUE(MessageWays::is_news(60000, 64000));
+  EXPECT_TRUE(MessageWays::is_news(1, 0));
+  EXPECT_FALSE(MessageWays::is_news(0, 0));
+}
+
+}  // namespace
+}  // namespace carillon
