@@ -2,13 +2,15 @@
 //
 // What moving a block both ways between two cores costs, by each way a library has:
 //
-//   two copies   through shared memory, pipelined: copy in here, copy out there
+//   two copies   through shared memory, pipelined: copy in here, copy out there, by memcpy
+//   by vectors   the same, but for how it is copied out
+//   past caches  the same, and it is copied in past the writer's caches
 //   CMA          one copy by the kernel (process_vm_readv), no shared memory needed
 //   direct       one copy by the reader: possible only where the buffers are shared memory
 //
 // Each rank also copies its own block, as in allgather. `same`: the block never changes, as in the
 // public benchmarks; `fresh`: its owner has just written it, as in programs. Two pinned threads;
-// medians, in microseconds.
+// medians, in microseconds. `line`: what a cache line takes from core to core then, in nanoseconds.
 //
 //   build/bin/copy_floor
 #include <sched.h>
@@ -25,10 +27,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/copy.h"
+
 namespace {
 
 constexpr std::size_t kChunkBytes = 32 << 10;
-constexpr std::size_t kChunks = 96;  // a ring beyond the second-level cache
+constexpr std::size_t kRingBytes = 3 << 20;  // beyond the second-level cache
 constexpr int kRounds = 200;
 
 struct alignas(64) Counter {
@@ -47,29 +51,31 @@ struct Buffer {
 struct Rank {
   Buffer block, ring, own, other;
   Counter written, read, entered;
-  explicit Rank(std::size_t bytes)
-      : block(bytes), ring(kChunkBytes * kChunks), own(bytes), other(bytes) {}
+  explicit Rank(std::size_t bytes) : block(bytes), ring(kRingBytes), own(bytes), other(bytes) {}
 };
 
 using Exchange = void (*)(Rank& me, Rank& peer, std::size_t bytes);
 
+using Copy = void (*)(void* to, const void* from, std::size_t bytes);
+
+template <Copy kIn, Copy kOut>
 void two_copies(Rank& me, Rank& peer, std::size_t bytes) {
-  const std::size_t chunk = std::min(bytes, kChunkBytes);
+  const std::size_t chunk = std::min(bytes, kChunkBytes), chunks = kRingBytes / chunk;
   const std::size_t start_written = me.written.value.load(std::memory_order_relaxed);
   const std::size_t start_read = me.read.value.load(std::memory_order_relaxed);
   std::size_t in = 0, out = 0;
   while (out < bytes) {
     const std::size_t number = start_written + in / chunk;
     // partner: the store of `read` by the peer
-    if (in < bytes && number - peer.read.value.load(std::memory_order_acquire) < kChunks) {
-      std::memcpy(me.ring.get() + number % kChunks * kChunkBytes, me.block.get() + in, chunk);
+    if (in < bytes && number - peer.read.value.load(std::memory_order_acquire) < chunks) {
+      kIn(me.ring.get() + number % chunks * chunk, me.block.get() + in, chunk);
       me.written.value.store(number + 1, std::memory_order_release);  // partner: the load below
       std::memcpy(me.own.get() + in, me.block.get() + in, chunk);
       in += chunk;
     }
     const std::size_t next = start_read + out / chunk;
     if (peer.written.value.load(std::memory_order_acquire) > next) {
-      std::memcpy(me.other.get() + out, peer.ring.get() + next % kChunks * kChunkBytes, chunk);
+      kOut(me.other.get() + out, peer.ring.get() + next % chunks * chunk, chunk);
       me.read.value.store(next + 1, std::memory_order_release);  // partner: the load above
       out += chunk;
     }
@@ -88,6 +94,20 @@ void cma(Rank& me, Rank& peer, std::size_t bytes) {
 void direct(Rank& me, Rank& peer, std::size_t bytes) {
   std::memcpy(me.other.get(), peer.block.get(), bytes);
   std::memcpy(me.own.get(), me.block.get(), bytes);
+}
+
+// One rank answers the other.
+constexpr std::size_t kLines = 50;
+void line_both_ways(Rank& me, Rank& peer, std::size_t) {
+  for (std::size_t i = 0; i < kLines; ++i) {
+    const std::size_t mine = me.written.value.load(std::memory_order_relaxed) + 1;
+    const bool begins = &me < &peer;
+    if (begins)
+      me.written.value.store(mine, std::memory_order_release);  // partner: the peer's load
+    while (peer.written.value.load(std::memory_order_acquire) < mine) {
+    }
+    if (!begins) me.written.value.store(mine, std::memory_order_release);  // partner: the same
+  }
 }
 
 void meet(Rank& me, Rank& peer, std::size_t count) {
@@ -134,13 +154,18 @@ int main() {
     std::fprintf(stderr, "copy_floor: needs two cores\n");
     return 1;
   }
-  std::printf("%-6s %9s %12s %9s %9s\n", "block", "KiB", "two copies", "CMA", "direct");
+  using carillon::copy_by_vectors, carillon::copy_memory, carillon::copy_past_caches;
+  std::printf("%-6s %6s %6s %11s %11s %12s %7s %7s\n", "block", "KiB", "line", "two copies",
+              "by vectors", "past caches", "CMA", "direct");
   for (const bool fresh : {false, true}) {
-    for (const std::size_t kib : {16UL, 64UL, 256UL, 1024UL, 4096UL}) {
+    for (const std::size_t kib : {4UL, 16UL, 64UL, 256UL, 1024UL, 4096UL}) {
       const std::size_t bytes = kib << 10;
-      std::printf("%-6s %9zu %12.1f %9.1f %9.1f\n", fresh ? "fresh" : "same", kib,
-                  median_us(two_copies, bytes, fresh), median_us(cma, bytes, fresh),
-                  median_us(direct, bytes, fresh));
+      std::printf("%-6s %6zu %6.0f %11.2f %11.2f %12.2f %7.2f %7.2f\n", fresh ? "fresh" : "same",
+                  kib, 1e3 * median_us(line_both_ways, bytes, false) / (2 * kLines),
+                  median_us(two_copies<copy_memory, copy_memory>, bytes, fresh),
+                  median_us(two_copies<copy_memory, copy_by_vectors>, bytes, fresh),
+                  median_us(two_copies<copy_past_caches, copy_by_vectors>, bytes, fresh),
+                  median_us(cma, bytes, fresh), median_us(direct, bytes, fresh));
     }
   }
 }
