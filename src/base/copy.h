@@ -57,8 +57,8 @@ void copy_past_caches(void* to, const void* from, std::size_t bytes);
 /// As memcpy, of memory that does not overlap, by vectors whatever its length.
 void copy_by_vectors(void* to, const void* from, std::size_t bytes);
 
-/// The same for messages. Short copies are most of the traffic of small collectives: a call would
-/// cost as much again.
+/// As copy_memory, for messages. Short copies are most of the traffic of small collectives: a call
+/// would cost as much again.
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {
   if (bytes == 8) {
     std::memcpy(to, from, 8);

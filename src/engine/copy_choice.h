@@ -2,8 +2,9 @@
 //
 // How messages are copied that another core has written: by the C library's memcpy, which for some
 // KiB is one instruction of the processor's (REP MOVSB), or by vectors. On some processors the one
-// takes twice as long as the other, or half as long, by where the other core is, and by where the
-// memory lies (docs/performance.md): so both are tried, and the better one is taken.
+// takes twice as long as the other, or half as long, by where the other core is
+// (docs/performance.md), and from process to process: so both are tried, and the better one is
+// taken.
 #pragma once
 
 #include <array>

@@ -325,7 +325,7 @@ void Run::fill_chunk(std::byte* to, const Instruction& in, const Strand& strand,
   const shm::Taken taken = how_taken(strand, part.length);
   const bool times = chosen.learns && ways.write_is_due(taken, chosen.way);
   const auto begin = times ? WaysClock::now() : WaysClock::time_point();
-  if (chosen.way == shm::Way::kUncached && in.piece_count == 0) {
+  if (chosen.way == shm::Way::kUncached) {  // never a list
     clock.charge(Work::kPost);
     copy_past_caches(to, at(in.a, strand) + part.offset, static_cast<std::size_t>(part.length));
     clock.charge(Work::kPack);

@@ -204,45 +204,28 @@ TEST_P(ProcessDefaultSlots, AllAlgorithms) {
   }
 }
 
+// Messages of several slots, which go the way that the settings say.
+void run_ways(Rank ranks, const std::string& lend_bytes, const std::string& uncached_bytes) {
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = ranks,
+                      .algorithms = round,
+                      .counts = {1, 129, 643},
+                      .slot_bytes = "1024",
+                      .every_root = false,
+                      .lend_bytes = lend_bytes,
+                      .uncached_bytes = uncached_bytes});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 // Messages are read in the writer's memory, all but the shortest.
-TEST_P(ProcessConformance, Lent) {
-  for (const auto& round : rounds()) {
-    run_as_processes({.ranks = GetParam(),
-                      .algorithms = round,
-                      .counts = {1, 129, 643},
-                      .slot_bytes = "1024",
-                      .every_root = false,
-                      .lend_bytes = "64"});
-    if (testing::Test::HasFailure()) return;
-  }
-}
+TEST_P(ProcessConformance, Lent) { run_ways(GetParam(), "64", "0"); }
 
-// Messages go to shared memory past the writer's cache, all but the shortest.
-TEST_P(ProcessConformance, Uncached) {
-  for (const auto& round : rounds()) {
-    run_as_processes({.ranks = GetParam(),
-                      .algorithms = round,
-                      .counts = {1, 129, 643},
-                      .slot_bytes = "1024",
-                      .every_root = false,
-                      .uncached_bytes = "64"});
-    if (testing::Test::HasFailure()) return;
-  }
-}
+// They go to shared memory past the writer's cache, all but the shortest.
+TEST_P(ProcessConformance, Uncached) { run_ways(GetParam(), "0", "64"); }
 
-// And as is learned: some go each way.
-TEST_P(ProcessConformance, AnyWay) {
-  for (const auto& round : rounds()) {
-    run_as_processes({.ranks = GetParam(),
-                      .algorithms = round,
-                      .counts = {1, 129, 643},
-                      .slot_bytes = "1024",
-                      .every_root = false,
-                      .lend_bytes = "-1",
-                      .uncached_bytes = "-1"});
-    if (testing::Test::HasFailure()) return;
-  }
-}
+// As is learned: some go each way.
+TEST_P(ProcessConformance, AnyWay) { run_ways(GetParam(), "-1", "-1"); }
 
 // Of those that can be told to send and receive.
 std::vector<std::vector<const Algorithm*>> two_sided_rounds() {

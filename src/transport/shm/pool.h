@@ -3,7 +3,7 @@
 // A rank's pool of chunks: where messages too long for a line are put, read by any process of the
 // node. Chunks are used in turn, so that a chunk is written again only after the whole pool has
 // passed: a ring smaller than the readers' caches would make every write fetch the line back from
-// one of them (docs/performance.md has the measurement). A message that is shorter than its chunk
+// one of them. A message that is shorter than its chunk
 // goes behind the one that was there before, so that this holds for short ones, too.
 //
 // A chunk is free when its message is released; nobody frees it. If others hold the whole pool, it
