@@ -34,7 +34,6 @@ std::uint16_t signature_of(const CallKey& key, std::int32_t element_bytes) {
 }
 
 Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reduction) {
-  if (crl_dtype_bytes(key.dtype) == 0) return invalid(key, "not a crl_dtype_t");
   if (is_no_operator(key.op)) return invalid(key, "not a crl_op_t");
   if (!is_predefined(key.op)) {
     const auto& op = *reinterpret_cast<const UserOp*>(key.op);
@@ -44,8 +43,10 @@ Status resolve_reduction(const CallKey& key, Shared& shared, Reduction& reductio
     return {};
   }
   if (key.dtype < CRL_DTYPES) {
-    reduction.kernel =
-        find_kernel(static_cast<crl_op_kind_t>(key.op), static_cast<crl_dtype_kind_t>(key.dtype));
+    // All such values are types.
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
+    const auto dtype = static_cast<crl_dtype_kind_t>(key.dtype);
+    reduction.kernel = find_kernel(static_cast<crl_op_kind_t>(key.op), dtype);
   }
   shared.in_switch = find_switch_operation(key.op, key.dtype, reduction);
   if (reduction.kernel == nullptr) {
@@ -85,10 +86,12 @@ Status resolve(const crl_team& team, const CallKey& key, PreparedCall& call) {
             .root = key.root,
             .in_switch = !has_reduction(key.collective)};
   if (has_reduction(key.collective)) {
+    const std::size_t bytes = crl_dtype_bytes(key.dtype);
+    if (bytes == 0) return invalid(key, "not a crl_dtype_t");
     if (Status status = resolve_reduction(key, shared, call.reduction); !status.ok()) {
       return status;
     }
-    call.element_bytes = static_cast<std::int32_t>(crl_dtype_bytes(key.dtype));
+    call.element_bytes = static_cast<std::int32_t>(bytes);
     shared.element_bytes = call.element_bytes;
   }
   call.signature = signature_of(key, call.element_bytes);

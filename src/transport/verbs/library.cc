@@ -81,9 +81,11 @@ void find_connection_manager(Symbols& symbols, Library& library) {
 Result<Library> open() {
   Symbols symbols;
   Library library;
-  if (symbols.open("libibverbs.so.1")) find_verbs(symbols, library);
-  if (symbols.open("librdmacm.so.1")) find_connection_manager(symbols, library);
-  if (symbols.missing().empty()) return library;
+  const bool has_verbs = symbols.open("libibverbs.so.1");
+  if (has_verbs) find_verbs(symbols, library);
+  const bool has_manager = symbols.open("librdmacm.so.1");
+  if (has_manager) find_connection_manager(symbols, library);
+  if (has_verbs && has_manager && symbols.missing().empty()) return library;
   return Status(Code::kUnsupported,
                 "the verbs libraries are not there (" + symbols.missing() +
                     "); install them (Debian: libibverbs1 librdmacm1 ibverbs-providers)");
