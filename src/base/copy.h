@@ -54,6 +54,14 @@ inline constexpr bool kCopiesPastCaches = false;
 /// from there.
 void copy_past_caches(void* to, const void* from, std::size_t bytes);
 
+/// Blocks of so many bytes and more are read as so many parts side by side where they come from
+/// another core or from memory.
+inline constexpr std::size_t kLeastSideBySide = 16384, kSideBySide = 4;
+/// Bytes of each of the parts, a multiple of `unit`; what is left of the block comes after them.
+constexpr std::size_t part_side_by_side(std::size_t bytes, std::size_t unit) {
+  return bytes / kSideBySide / unit * unit;
+}
+
 /// As memcpy, of memory that does not overlap, by vectors whatever its length.
 void copy_by_vectors(void* to, const void* from, std::size_t bytes);
 

@@ -17,6 +17,11 @@ namespace carillon {
 
 class CopyChoice {
  public:
+  /// What comes from memory is quicker by vectors, as far as is known; what comes from a cache, by
+  /// memcpy.
+  CopyChoice() {
+    for (auto& ways : kinds_) ways[static_cast<std::size_t>(shm::Way::kUncached)].vectors = true;
+  }
   /// Is the next message that is taken so and came that way copied by vectors? Some are the other
   /// way than is preferred, to learn of it.
   bool next_by_vectors(shm::Taken taken, shm::Way way) {
@@ -44,7 +49,7 @@ class CopyChoice {
     return kinds_[static_cast<std::size_t>(taken)][static_cast<std::size_t>(way)];
   }
   // One turn of so many copies in so many turns is the other way.
-  static constexpr std::uint64_t kTurn = 32, kTurns = 64;
+  static constexpr std::uint64_t kTurn = 64, kTurns = 64;
 
   std::array<std::array<Kind, shm::kWays>, shm::kTakenKinds> kinds_;
 };

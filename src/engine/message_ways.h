@@ -17,7 +17,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/lent_messages.h"
 #include "engine/mean_cost.h"
 #include "transport/shm/layout.h"
 
@@ -186,7 +185,7 @@ class MessageWays {
       const std::int64_t written = written_[form(taken)].costs[index(way)].known_fs();
       const std::int64_t took = costs[index(way)];
       if (written == 0 || took == 0) continue;
-      total[index(way)] = by_shared_memory<std::int64_t>(written, took, false);
+      total[index(way)] = written + took;
     }
     total[index(Way::kPrivate)] = costs[index(Way::kPrivate)];
     return total;
@@ -213,7 +212,7 @@ class MessageWays {
   static constexpr Share kOfUncached{.to_begin = 14, .to_stay = 16};
   // A whole message that is lent keeps its writer, too, which none of the costs has.
   static constexpr Share kOfStream{.to_begin = 15, .to_stay = 17};
-  static constexpr Share kOfWhole{.to_begin = 12, .to_stay = 14};
+  static constexpr Share kOfWhole{.to_begin = 11, .to_stay = 13};
   static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
   static constexpr std::uint64_t kTurnMessages = 64, kStandingMessages = 16;
   static_assert(kTurnMessages % kStandingMessages == 0);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lent_messages.h"
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/message_ways.h"

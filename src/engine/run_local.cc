@@ -14,6 +14,27 @@
 #include "engine/team.h"
 
 namespace carillon {
+namespace {
+
+// A call of a kernel takes a few ns. A multiple of all elements' bytes.
+constexpr std::size_t kPieceBytes = 256;
+
+// What was written past the caches comes from memory: as copy_by_vectors reads it.
+void reduce_side_by_side(Kernel kernel, std::byte* dst, const std::byte* left,
+                         const std::byte* right, std::size_t count, std::size_t bytes) {
+  const std::size_t each = bytes / count;
+  const std::size_t part = part_side_by_side(bytes, kPieceBytes);
+  for (std::size_t at = 0; at < part; at += kPieceBytes) {
+    for (std::size_t i = 0; i < kSideBySide; ++i) {
+      const std::size_t here = i * part + at;
+      kernel(dst + here, left + here, right + here, kPieceBytes / each);
+    }
+  }
+  const std::size_t done = kSideBySide * part;
+  kernel(dst + done, left + done, right + done, (bytes - done) / each);
+}
+
+}  // namespace
 
 void Run::copy(const Instruction& in, const Strand& strand) {
   const std::int64_t length = length_of(in.dst, in.length);
@@ -54,8 +75,14 @@ void Run::reduce(const Instruction& in, const Strand& strand) {
       reduction.kernel(dst, left, right, count);
       return leave_uncounted(strand);
     }
-    const Taking taking = begin_taking(strand, arrivals_[base - kBaseSlots], in.length);
-    reduction.kernel(dst, left, right, count);
+    const Arrival& arrival = arrivals_[base - kBaseSlots];
+    const auto bytes = static_cast<std::size_t>(in.length);
+    const Taking taking = begin_taking(strand, arrival, in.length);
+    if (arrival.came == Came::kUncached && bytes >= kLeastSideBySide) {
+      reduce_side_by_side(reduction.kernel, dst, left, right, count, bytes);
+    } else {
+      reduction.kernel(dst, left, right, count);
+    }
     if (taking.timed) learn_taking(strand, taking, is_left ? left : right, in.length);
     return;
   }

@@ -24,9 +24,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, Copies,
                                          Copy{copy_by_vectors}));
 
 TEST_P(Copies, AllPlacesInAPage) {
-  std::vector<std::byte> from(4 * kPage), to(6 * kPage);
+  std::vector<std::byte> from(8 * kPage), to(10 * kPage);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = value_at(i);
-  for (const std::size_t bytes : {0, 1, 8, 63, 64, 65, 200, 1023, 1024, 1025, 2048, 3000, 8192}) {
+  for (const std::size_t bytes :
+       {0, 1, 8, 63, 64, 65, 200, 1023, 1024, 1025, 2048, 3000, 8192, 16384, 20000}) {
     for (const std::size_t start : {0, 5, 64}) {
       for (std::size_t behind = 0; behind <= kPage + 40; behind += behind < 40 ? 1 : 509) {
         std::fill(to.begin(), to.end(), kUntouched);

@@ -76,15 +76,15 @@ TEST(MessageWays, TheBestOfThreeIsPreferred) {
 
 TEST(MessageWays, CountWritingAndTaking) {
   MessageWays ways(1);
-  learn_lent(ways, Taken::kReduced, microseconds(12));
+  learn_lent(ways, Taken::kReduced, microseconds(11));
   for (int i = 0; i < kEnough; ++i) {
     ways.note_taken(Taken::kReduced, Way::kCached, microseconds(5), kBytes);
   }
   EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kCached) << "nothing is known of writing";
   learn(ways, Taken::kReduced, Way::kCached, microseconds(5), microseconds(5));
-  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kCached) << "12 us against 5 and 5";
+  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kCached) << "11 us against 5 and 5";
   learn(ways, Taken::kReduced, Way::kCached, microseconds(13), microseconds(5), 64);
-  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kPrivate) << "12 us against 13 and 13";
+  EXPECT_EQ(preferred(ways, Taken::kReduced), Way::kPrivate) << "11 us against 13 and 5";
 }
 
 TEST(MessageWays, OfAStreamReadersTellAll) {
@@ -112,7 +112,7 @@ TEST(MessageWays, AreLearnedApartForEachKind) {
 TEST(MessageWays, OneThatWasInterruptedSaysLittle) {
   MessageWays ways(1);
   learn(ways, Taken::kCopied, Way::kCached, microseconds(5), microseconds(5));
-  learn_lent(ways, Taken::kCopied, microseconds(5));
+  learn_lent(ways, Taken::kCopied, microseconds(4));
   for (int i = 0; i < 8; ++i) {
     learn_lent(ways, Taken::kCopied, microseconds(100000), 1);
     EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kPrivate) << i;
@@ -127,9 +127,9 @@ TEST(MessageWays, StayWithWhatIsHardlyWorse) {
     return preferred(ways, Taken::kCopied) == Way::kPrivate;
   };
   EXPECT_FALSE(lent(microseconds(160), microseconds(100))) << "against 200: it keeps the writer";
-  EXPECT_TRUE(lent(microseconds(140), microseconds(100)));
-  EXPECT_TRUE(lent(microseconds(165), microseconds(100)));
-  EXPECT_FALSE(lent(microseconds(190), microseconds(100)));
+  EXPECT_TRUE(lent(microseconds(130), microseconds(100)));
+  EXPECT_TRUE(lent(microseconds(155), microseconds(100)));
+  EXPECT_FALSE(lent(microseconds(175), microseconds(100)));
   const auto uncached = [&](microseconds past, microseconds through) {
     learn(ways, Taken::kReduced, Way::kUncached, past, past, 64);
     learn(ways, Taken::kReduced, Way::kCached, through, through, 64);
@@ -168,8 +168,8 @@ TEST(MessageWays, LookAtTheClockForEachKind) {
 TEST(MessageWays, SeeSmallDifferencesOfFastMemory) {
   MessageWays ways(1);
   learn(ways, Taken::kCopied, Way::kCached, nanoseconds(720), nanoseconds(720), 300);
-  learn_lent(ways, Taken::kCopied, nanoseconds(1040), 300);
-  EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kPrivate) << "1040 ns against 1440";
+  learn_lent(ways, Taken::kCopied, nanoseconds(940), 300);
+  EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kPrivate) << "940 ns against 1440";
   learn_lent(ways, Taken::kCopied, nanoseconds(1300), 300);
   EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kCached) << "1300 ns against 1440";
 }
