@@ -13,6 +13,46 @@ namespace {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
+// Floats as the protocol has them, while one lives: to nearest, and subnormals kept. A program's
+// thread may have it otherwise, as -ffast-math does; it has that again afterwards. The assembly
+// orders what is read and written in memory, and so what is computed between.
+class ProtocolFloats {
+ public:
+  ProtocolFloats() : before_(read()) {
+    if ((before_ & kDiffers) != 0) write(before_ & ~kDiffers);
+  }
+  ~ProtocolFloats() {
+    if ((before_ & kDiffers) != 0) write(read() | (before_ & kDiffers));
+  }
+  ProtocolFloats(const ProtocolFloats&) = delete;
+  ProtocolFloats& operator=(const ProtocolFloats&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  using Control = std::uint32_t;
+  static constexpr Control kDiffers = 0xe040;  // flush to zero, rounding, subnormals are zeros
+  static Control read() {
+    Control control;
+    asm volatile("stmxcsr %0" : "=m"(control) : : "memory");
+    return control;
+  }
+  static void write(Control control) { asm volatile("ldmxcsr %0" : : "m"(control) : "memory"); }
+#elif defined(__aarch64__)
+  using Control = std::uint64_t;
+  // FZ16, FZ, rounding, and FIZ of FEAT_AFP.
+  static constexpr Control kDiffers = 0x1c80001;
+  static Control read() {
+    Control control;
+    asm volatile("mrs %0, fpcr" : "=r"(control) : : "memory");
+    return control;
+  }
+  static void write(Control control) { asm volatile("msr fpcr, %0" : : "r"(control) : "memory"); }
+#else
+#error "how floats are rounded here is not known"
+#endif
+  Control before_;
+};
+
 static_assert(std::numeric_limits<float>::is_iec559 && std::numeric_limits<double>::is_iec559);
 
 // The one NaN that an operation gives: positive, quiet, without payload.
@@ -100,8 +140,16 @@ void combine(Op op, Type type, std::byte* left, const std::byte* right, std::siz
   switch (type) {
     case Type::kInt32: apply_op<std::int32_t>(op, left, right, count); return;
     case Type::kInt64: apply_op<std::int64_t>(op, left, right, count); return;
-    case Type::kFloat32: apply_op<float>(op, left, right, count); return;
-    case Type::kFloat64: apply_op<double>(op, left, right, count); return;
+    case Type::kFloat32: {
+      const ProtocolFloats floats;
+      apply_op<float>(op, left, right, count);
+      return;
+    }
+    case Type::kFloat64: {
+      const ProtocolFloats floats;
+      apply_op<double>(op, left, right, count);
+      return;
+    }
   }
 }
 

@@ -6,10 +6,15 @@
 
 #include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "switch/protocol/arithmetic.h"
 #include "switch/protocol/packet.h"
@@ -173,6 +178,37 @@ TYPED_TEST(SwitchFloats, NansZerosAndSubnormalsAreAsWrittenDown) {
   EXPECT_EQ(bits(Op::kSum, T(1), std::numeric_limits<T>::epsilon() / 2), std::bit_cast<Bits>(T(1)))
       << "a tie goes to even";
 }
+
+TEST(SwitchFloats, AreRoundedToNearestWhateverTheThreadDoes) {
+  for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    ASSERT_EQ(std::fesetround(rounding), 0);
+    const float up = apply(Op::kSum, Type::kFloat32, 1.0F, 0x1.8p-24F);
+    const double down = apply(Op::kSum, Type::kFloat64, 1.0, 0x1p-54);
+    const double zero = apply(Op::kSum, Type::kFloat64, 1.0, -1.0);
+    const int after = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(up, 0x1.000002p0F);
+    EXPECT_EQ(down, 1.0);
+    EXPECT_FALSE(std::signbit(zero));
+    EXPECT_EQ(after, rounding) << "the thread's own is changed";
+  }
+}
+
+#if defined(__x86_64__)
+TEST(SwitchFloats, KeepSubnormalsWhateverTheThreadDoes) {
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040);  // as -ffast-math has it
+  const auto sum = std::bit_cast<std::uint32_t>(
+      apply(Op::kSum, Type::kFloat32, std::bit_cast<float>(3U), std::bit_cast<float>(4U)));
+  const auto least = std::bit_cast<std::uint32_t>(
+      apply(Op::kMin, Type::kFloat32, std::bit_cast<float>(6U), std::bit_cast<float>(9U)));
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  EXPECT_EQ(sum, 7U);
+  EXPECT_EQ(least, 6U);
+  EXPECT_EQ(after & 0xffc0, (before | 0x8040) & 0xffc0) << "the thread's own is changed";
+}
+#endif
 
 TEST(SwitchIntegers, SumsWrapAround) {
   EXPECT_EQ(apply<std::int32_t>(Op::kSum, Type::kInt32, INT32_MAX, 1), INT32_MIN);
