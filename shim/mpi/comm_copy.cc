@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Whether the host tries for a communicator of one rank again and again at once. (Open MPI does
-// not, but may hold one copy back until another one is made.)
+// not, but holds a copy back while one of a communicator with a lower number is under way.)
 #ifdef OPEN_MPI
 constexpr bool kTriesAtOnce = false;
 #else
@@ -65,11 +65,15 @@ int CommCopy::begin_coming(MPI_Comm original) {
                            &coming_);
 }
 
-int CommCopy::begin(MPI_Comm original) {
+int CommCopy::begin_copying() {
   const WithoutAttributes guard;
-  int status = kTriesAtOnce ? begin_coming(original) : MPI_SUCCESS;
-  if (status != MPI_SUCCESS) return status;
-  status = host().Comm_idup(original, &comm_, &copying_);
+  return host().Comm_idup(original_, &comm_, &copying_);
+}
+
+int CommCopy::begin(MPI_Comm original) {
+  original_ = original;
+  int status = kTriesAtOnce ? begin_coming(original) : host().Ibarrier(original, &coming_);
+  if (status == MPI_SUCCESS && kTriesAtOnce) status = begin_copying();
   if (status != MPI_SUCCESS) return status;
   begun_ = under_way_ = true;
   g_under_way.fetch_add(1, std::memory_order_relaxed);
@@ -79,9 +83,10 @@ int CommCopy::begin(MPI_Comm original) {
 int CommCopy::test(int* there) {
   *there = there_ ? 1 : 0;
   if (there_) return MPI_SUCCESS;
-  if (kTriesAtOnce && !all_have_come_) {
+  if (!all_have_come_) {
     int come = 0;
-    const int status = host().Test(&coming_, &come, MPI_STATUS_IGNORE);
+    int status = host().Test(&coming_, &come, MPI_STATUS_IGNORE);
+    if (status == MPI_SUCCESS && come != 0 && !kTriesAtOnce) status = begin_copying();
     if (status != MPI_SUCCESS) end();
     if (status != MPI_SUCCESS || come == 0) return status;
     all_have_come_ = true;

@@ -15,6 +15,10 @@ namespace carillon::shim {
 /// alone meanwhile tries again and again at once, without progress for anything else: it stands
 /// still for ever, if a copy that it would have to let get on first is under way, and another one
 /// besides. So makers of such communicators call let_copies_pass() first.
+///
+/// Open MPI 4.1 holds a copy back while one of a communicator with a lower number is under way: if
+/// that one needed a rank that waits for the other copy, both would stand still for ever. So there
+/// none is begun before all ranks have come: then it needs nothing more than progress.
 class CommCopy {
  public:
   /// On all ranks, between the same collectives on `original`. The host's status.
@@ -29,9 +33,10 @@ class CommCopy {
 
  private:
   [[nodiscard]] int begin_coming(MPI_Comm original);
+  [[nodiscard]] int begin_copying();
   void end();
 
-  MPI_Comm comm_{};
+  MPI_Comm original_{}, comm_{};
   MPI_Request copying_{};
   MPI_Request coming_{};  // of all ranks
   bool begun_ = false, there_ = false, all_have_come_ = false;

@@ -14,8 +14,10 @@
 #include "errors.h"
 #include "flight.h"
 #include "host.h"
+#include "poll.h"
 #include "process.h"
 #include "windows.h"
+#include "world.h"
 
 namespace carillon::shim {
 
@@ -27,9 +29,43 @@ void await_copies(MPI_Comm comm) {
 
 namespace {
 
+// Whether all ranks of a communicator know that all have carillon.
+bool all_meet(MPI_Comm comm) {
+  if (t_cache.depth > 0 || process().phase.load(std::memory_order_acquire) != Phase::kRunning) {
+    return false;
+  }
+  int is_inter = 0, size = 0;
+  const bool good = host().Comm_test_inter(comm, &is_inter) == MPI_SUCCESS && is_inter == 0 &&
+                    host().Comm_size(comm, &size) == MPI_SUCCESS;
+  if (!good || size == 1) return false;
+  const InsideHost guard;
+  World* const world = use_world(comm, size);
+  drop_world(world);
+  return world != nullptr;
+}
+
+// The host's function waits for ranks that may first wait for a collective that this one has begun.
+// In there its first one on a communicator would not get on: its copy is held back by what Open MPI
+// makes, and in MPICH nothing moves on at all. So that wait is here, with progress.
+void meet(MPI_Comm comm) {
+  if (!all_meet(comm)) return;
+  MPI_Request request{};
+  const auto guarded = [](auto function) {
+    const InsideHost guard;
+    return function();
+  };
+  if (guarded([&] { return host().Ibarrier(comm, &request); }) != MPI_SUCCESS) return;
+  int done = 0;
+  poll_until(&done, [&] {
+    advance_checks();
+    return guarded([&] { return host().Test(&request, &done, MPI_STATUS_IGNORE); });
+  });
+}
+
 void before_making(MPI_Comm comm) {
   if (comm == g_host.comm_null) return;
   await_copies(comm);
+  meet(comm);
   let_pass_if_alone(host().Comm_size, comm);
 }
 
