@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A communicator whose first collective is a non-blocking one, and of which something is made at
-// once: carillon copies it meanwhile, which not every MPI bears beside a copy of its own. Hangs are
-// found by the test's time limit.
+// once: carillon copies it meanwhile, which not every MPI bears beside a copy of its own. And two
+// such communicators, to which the ranks come in another order. Hangs are found by the test's time
+// limit.
+#include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -164,8 +168,79 @@ void use_at_once(Use use, int tests, bool free_first) {
   if (!free_first) MPI_Comm_free(&comm);
 }
 
+// Two communicators, of which Open MPI holds back the one or the other.
+struct Two {
+  explicit Two(bool lower_first) {
+    for (MPI_Comm& comm : comms) PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (!lower_first) std::swap(comms[0], comms[1]);
+  }
+  Two(const Two&) = delete;
+  Two& operator=(const Two&) = delete;
+  ~Two() {
+    for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  }
+  void start(std::size_t which) {
+    MPI_Iallreduce(&in, &out[which], 1, MPI_INT, MPI_SUM, comms[which], &requests[which]);
+  }
+  void wait(std::size_t which) {
+    MPI_Wait(&requests[which], MPI_STATUS_IGNORE);
+    check(out[which] == world_size() * (world_size() + 1) / 2, "one of two communicators");
+  }
+
+  int in = world_rank() + 1;
+  std::array<int, 2> out{};
+  std::array<MPI_Comm, 2> comms{};
+  std::array<MPI_Request, 2> requests{};
+};
+
+bool comes_late() {
+  constexpr int kUs = 20000;  // so that the others have come, and wait
+  const bool late = world_rank() == world_size() - 1;
+  if (late) usleep(kUs);
+  return late;
+}
+
+// Both are in the making where one rank waits for the one before it comes to the other.
+void start_two(bool lower_first, bool other_order) {
+  Two two(lower_first);
+  if (comes_late()) {
+    for (const std::size_t which : {0, 1}) {
+      two.start(which);
+      two.wait(which);
+    }
+  } else {
+    for (const std::size_t which : {0, 1}) two.start(other_order ? 1 - which : which);
+    for (const std::size_t which : {0, 1}) two.wait(which);
+  }
+}
+
+// One is in the making where something else is made of the other.
+void make_beside(Use use, bool lower_first, bool make_first) {
+  Two two(lower_first);
+  const bool late = comes_late();
+  if (late && make_first) use(two.comms[1]);
+  two.start(0);
+  if (late) two.wait(0);
+  if (!late || !make_first) use(two.comms[1]);
+  if (!late) two.wait(0);
+}
+
+// How many collectives that was.
+std::size_t use_two() {
+  constexpr std::size_t kStarted = 4 * 2 + 4 * 2;
+  for (const bool lower_first : {true, false}) {
+    for (const bool second : {true, false}) {
+      start_two(lower_first, second);
+      make_beside(copy, lower_first, second);
+      make_beside(split, lower_first, second);
+    }
+  }
+  return kStarted;
+}
+
 void run() {
   constexpr int kRounds = 20;
+  const std::size_t of_two = use_two();
   for (int round = 0; round < kRounds; ++round) {
     for (const auto& [name, use] : kUses) {
       // Ranks are unlike far with their copies.
@@ -173,7 +248,7 @@ void run() {
     }
   }
   const bool served = std::getenv("MPI_TEST_UNSERVED") == nullptr;
-  check((served ? taken : left)("iallreduce") == kRounds * std::size(kUses),
+  check((served ? taken : left)("iallreduce") == kRounds * std::size(kUses) + of_two,
         std::to_string(taken("iallreduce")) + " taken, " + std::to_string(left("iallreduce")) +
             " left");
 }
