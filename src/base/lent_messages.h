@@ -24,11 +24,11 @@ inline constexpr std::int32_t kMostLentReaders = 2;
 inline constexpr std::int32_t kMostLendingReducers = 2;
 
 /// What a message takes by shared memory, from what its copy to there takes and the copy or
-/// reduction from there: one after the other, and as the sender's turn comes again, too, the longer
-/// one of both at least; pieces of a stream are written while those before them are taken.
+/// reduction from there: one after the other; pieces of a stream are written while those before
+/// them are taken.
 template <typename Cost>
 constexpr Cost by_shared_memory(Cost written, Cost taken, bool streamed) {
-  return streamed ? std::max(written, taken) : taken + std::max(written, taken);
+  return streamed ? std::max(written, taken) : written + taken;
 }
 
 }  // namespace carillon

@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/lent_messages.h"
 #include "engine/mean_cost.h"
 #include "transport/shm/layout.h"
 
@@ -185,7 +186,7 @@ class MessageWays {
       const std::int64_t written = written_[form(taken)].costs[index(way)].known_fs();
       const std::int64_t took = costs[index(way)];
       if (written == 0 || took == 0) continue;
-      total[index(way)] = written + took;
+      total[index(way)] = by_shared_memory(written, took, false);
     }
     total[index(Way::kPrivate)] = costs[index(Way::kPrivate)];
     return total;

@@ -288,7 +288,7 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     std::memcpy(line.payload, &ref, sizeof ref);
     return true;
   }
-  const WayChosen chosen = choose_way(in, strand, part);
+  const WayChosen chosen = choose_way(in, strand, part, ref.taken);
   if (chosen.way == shm::Way::kPrivate) {
     const shm::LentRef lent{reinterpret_cast<std::uint64_t>(source), bytes, bytes_behind(in, part),
                             ref.taken};
@@ -305,7 +305,7 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
                                           .strand = index_of(strand),
                                           .acknowledged = uses_[in.use].count > shm::kWindow});
   if (ref.offset == 0) return false;
-  fill_chunk(engine.segment().base() + ref.offset, in, strand, part, chosen, clock);
+  fill_chunk(engine.segment().base() + ref.offset, in, strand, part, ref.taken, chosen, clock);
   *kind = chosen.way == shm::Way::kUncached ? shm::kUncachedChunk : shm::kChunk;
   engine.traffic().copied_bytes += bytes;
   if (chosen.way == shm::Way::kUncached) engine.traffic().uncached_bytes += bytes;
@@ -319,10 +319,9 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
 
 template <typename Clock>
 void Run::fill_chunk(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
-                     const WayChosen& chosen, Clock& clock) {
+                     shm::Taken taken, const WayChosen& chosen, Clock& clock) {
   using WaysClock = MessageWays::Clock;
   MessageWays& ways = team_->engine().message_ways();
-  const shm::Taken taken = how_taken(strand, part.length);
   const bool times = chosen.learns && ways.write_is_due(taken, chosen.way);
   const auto begin = times ? WaysClock::now() : WaysClock::time_point();
   if (chosen.way == shm::Way::kUncached) {  // never a list

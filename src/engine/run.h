@@ -14,7 +14,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/lent_messages.h"
 #include "base/status.h"
 #include "carillon/carillon.h"
 #include "engine/message_ways.h"
@@ -337,7 +336,7 @@ class Run {
                               const Part& part) const;
   [[nodiscard]] shm::Way decide_way(const Readers& readers, shm::Taken taken,
                                     MessageWays::Open open) const;
-  WayChosen choose_way(const Instruction& in, Strand& strand, const Part& part);
+  WayChosen choose_way(const Instruction& in, Strand& strand, const Part& part, shm::Taken taken);
   [[nodiscard]] std::uint64_t bytes_behind(const Instruction& in, const Part& part) const;
   [[nodiscard]] static shm::Way way_of(Came came);
   [[nodiscard]] Taking begin_copying(const Strand& strand, const Arrival& arrival,
@@ -401,7 +400,7 @@ class Run {
   }
   template <typename Clock>
   void fill_chunk(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
-                  const WayChosen& chosen, Clock& clock);
+                  shm::Taken taken, const WayChosen& chosen, Clock& clock);
   void begin_measuring();
   [[nodiscard]] std::uint32_t index_of(const Strand& strand) const {
     return static_cast<std::uint32_t>(&strand - strands_.data());

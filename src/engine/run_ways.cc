@@ -66,7 +66,8 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const Readers& r
 }
 
 // Of a message that is more than a line's. What there was no choice about teaches nothing.
-Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part& part) {
+Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part& part,
+                               shm::Taken taken) {
   using shm::Way;
   if (in.piece_count != 0) return {};
   Engine& engine = team_->engine();
@@ -92,7 +93,6 @@ Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part
                                .lent = lends};
   if (!open.uncached && !open.lent) return {};
   MessageWays& ways = engine.message_ways();
-  const shm::Taken taken = how_taken(strand, part.length);
   const int reader = readers.count == 1 ? readers.node_ranks[0] : -1;
   const std::optional<Way> standing = ways.standing(reader, taken, open);
   const Way way = standing ? *standing : decide_way(readers, taken, open);
