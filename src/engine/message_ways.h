@@ -215,7 +215,7 @@ class MessageWays {
   static constexpr Share kOfStream{.to_begin = 15, .to_stay = 17};
   static constexpr Share kOfWhole{.to_begin = 11, .to_stay = 13};
   static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
-  static constexpr std::uint64_t kTurnMessages = 64, kStandingMessages = 16;
+  static constexpr std::uint64_t kTurnMessages = 32, kStandingMessages = 16;
   static_assert(kTurnMessages % kStandingMessages == 0);
   // One turn in so many: of what is not known yet, of what is half as good or worse, of others.
   static constexpr std::uint64_t kOften = 8, kSeldom = 512, kNowAndThen = 128;

@@ -186,7 +186,7 @@ std::array<int, shm::kWays> sent(MessageWays& ways, int reader, Taken taken, Way
   return sent;
 }
 
-constexpr int kTurn = 64;  // long enough that what is not in the caches at first says little
+constexpr int kTurn = 32;  // long enough that what is not in the caches at first says little
 using Sent = std::array<int, shm::kWays>;
 
 TEST(MessageWays, TryOthersOftenUntilTheyAreKnown) {
