@@ -204,6 +204,21 @@ TEST_P(ProcessDefaultSlots, AllAlgorithms) {
   }
 }
 
+// Past the writer's cache: such messages are copied and reduced as parts side by side, where they
+// are long enough, and what is left of them.
+TEST_P(ProcessDefaultSlots, Uncached) {
+  for (const auto& round : rounds()) {
+    run_as_processes({.ranks = GetParam(),
+                      .algorithms = round,
+                      .counts = {2051, 8191},
+                      .slot_bytes = "65536",
+                      .every_root = false,
+                      .lend_bytes = "0",
+                      .uncached_bytes = "64"});
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 // Messages of several slots, which go the way that the settings say.
 void run_ways(Rank ranks, const std::string& lend_bytes, const std::string& uncached_bytes) {
   for (const auto& round : rounds()) {
