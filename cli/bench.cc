@@ -92,6 +92,7 @@ void print_table(const BenchOptions& options, const OwnProgram& program,
                  const std::vector<BenchRow>& rows) {
   std::vector<std::string> headings = {"collective", ">bytes",     ">carillon us", ">native us",
                                        ">speed-up",  ">quartiles", "algorithm"};
+  if (options.job.bare) headings.insert(headings.end(), {">bare us", ">native / bare"});
   if (options.job.native_best) {
     headings.insert(headings.end(), {">native default us", "best native setting"});
   }
@@ -105,6 +106,11 @@ void print_table(const BenchOptions& options, const OwnProgram& program,
                                       short_number(row["speedup_quartiles"][0].number()) + ".." +
                                           short_number(row["speedup_quartiles"][1].number()),
                                       row["algorithm"].text()};
+    if (options.job.bare) {
+      for (const char* const figure : {"bare_us", "room"}) {
+        cells.push_back(row.contains(figure) ? short_number(row[figure].number()) : "-");
+      }
+    }
     if (options.job.native_best) {
       cells.push_back(short_number(row["native_default_us"].number()));
       cells.push_back(row["native_settings"].text());
@@ -212,6 +218,7 @@ int run_of_overlap(BenchOptions options) {
   if (options.start != "barrier") {
     throw Failure("--start says how blocking calls begin, --overlap measures others", kWrongUse);
   }
+  if (options.job.bare) throw Failure("--bare goes with blocking calls only", kWrongUse);
   if (!options.rate.empty()) parse_rate(options.rate);
   if (between_nodes.nodes > 0) require_nodes(between_nodes);
   complete(options.job, options);
@@ -248,6 +255,9 @@ int run(BenchOptions options) {
   if (!between_nodes.compare.empty()) return run_between_nodes(options);
   if (between_nodes.nodes > 0 || between_nodes.one_machine || !between_nodes.network.empty()) {
     throw Failure("what to compare between nodes? Say --compare sendrecv,rdma", kWrongUse);
+  }
+  if (options.job.bare && options.job.ranks != 2) {
+    throw Failure("--bare is a loop of two ranks: leave it out, or take -n 2", kWrongUse);
   }
   complete(options.job, options);
   const OwnProgram program = choose_program(options);
@@ -332,6 +342,10 @@ void define_measuring(Command command, BenchOptions& options) {
               "together: at a time agreed on, on all ranks")
       .one_of({"barrier", "together"})
       .with_default();
+  command.flag(
+      "--bare", options.job.bare,
+      "beside each row a loop of two ranks that moves the same bytes without a library: about "
+      "the most that there is to gain");
   command.option("--seconds", options.job.seconds, "to spend on each row, about")
       .in_range(0.001, 3600.0)
       .with_default();

@@ -60,6 +60,7 @@ Arguments arguments_of(const BenchJob& job) {
   if (job.shared) arguments.emplace_back("--shared");
   if (job.fresh) arguments.emplace_back("--fresh");
   if (job.together) arguments.emplace_back("--together");
+  if (job.bare) arguments.emplace_back("--bare");
   return arguments;
 }
 

@@ -26,6 +26,7 @@ struct BenchJob {
   bool fresh = false;     ///< the input is written anew before every call
   bool together = false;  ///< ranks begin at an agreed time, not after a barrier
   bool counter = false;
+  bool bare = false;  ///< beside it a loop without a library, of two ranks
   bool native_best = false;
 };
 

@@ -4,7 +4,7 @@
  * carillon's interposer. Rank 0 prints one JSON object a line per collective and size.
  *
  *   carillon-bench-MPI --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter]
- *                      [--together] [--seconds S] [--iterations N] [--overlap [--tests N]]
+ *                      [--together] [--bare] [--seconds S] [--iterations N] [--overlap [--tests N]]
  *
  * If carillon did not take the calls, or gave another answer than the MPI, there is nothing to
  * compare: then it prints {"error": why} and ends. (With status 0: launchers add paragraphs of
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bare.h"
 #include "cases.h"
 #include "measure.h"
 #include "overlap.h"
@@ -57,6 +58,8 @@ static int parse(int argc, char** argv, struct options* options) {
       options->effort.fresh = 1;
     } else if (strcmp(argv[i], "--together") == 0) {
       options->effort.together = 1;
+    } else if (strcmp(argv[i], "--bare") == 0) {
+      options->effort.bare = 1;
     } else if (strcmp(argv[i], "--counter") == 0) {
       options->counter = 1;
     } else if (strcmp(argv[i], "--overlap") == 0) {
@@ -93,9 +96,11 @@ static void print_row(const struct collective* collective, const char* algorithm
   printf(
       "{\"collective\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%d,\"bytes\":%zu,"
       "\"latency_us\":%.4f,\"native_us\":%.4f,\"speedup\":%.4g,"
-      "\"speedup_quartiles\":[%.4g,%.4g],\"batches\":%d}\n",
+      "\"speedup_quartiles\":[%.4g,%.4g],\"batches\":%d",
       collective->name, algorithm, ranks, bytes, f->carillon_us, f->native_us, f->speedup,
       f->speedup_low, f->speedup_high, f->batches);
+  if (f->bare_us > 0) printf(",\"bare_us\":%.4f,\"room\":%.4g", f->bare_us, f->room);
+  printf("}\n");
   fflush(stdout);
 }
 
@@ -153,15 +158,24 @@ static void bench_call(const struct collective* collective, const struct call* c
   }
 }
 
+static void check_bare(const struct collective* collective, const struct call* call) {
+  for (int way = 0; way < bare_ways(collective, call); ++way) {
+    bare_go(collective, call, way);
+    if (everywhere(answers_agree(collective, call, BARE, 0))) continue;
+    stop(call->rank, collective->name, "the bare loop's answer is not that of the MPI");
+  }
+}
+
 static void bench_one(const struct collective* collective, size_t bytes,
                       const struct options* options) {
   struct call call;
   const int created = call_create(collective, bytes, options->shared, &call);
   if (!everywhere(created)) stop(call.rank, collective->name, "not enough memory");
-  if (!everywhere(answers_agree(collective, &call, options->overlap))) {
+  if (!everywhere(answers_agree(collective, &call, CARILLON, options->overlap))) {
     stop(call.rank, collective->name,
          "carillon's answer is not that of the MPI (a defect of carillon: please report it)");
   }
+  if (options->effort.bare && bare_can(collective)) check_bare(collective, &call);
   if (options->overlap) {
     bench_overlap(collective, &call, bytes, options);
   } else {
@@ -194,9 +208,10 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (!parse(argc, argv, &options)) {
-    stop(rank, argv[0],
-         "use --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter] [--together] "
-         "[--seconds S] [--iterations N] [--overlap [--tests N]]");
+    stop(
+        rank, argv[0],
+        "use --collectives a,b --sizes 8,64 [--shared] [--fresh] [--counter] [--together] [--bare] "
+        "[--seconds S] [--iterations N] [--overlap [--tests N]]");
   }
   find_interposer(rank);
   if (options.counter) measure_with_counter();
@@ -204,7 +219,11 @@ int main(int argc, char** argv) {
     stop(rank, "ranks cannot begin together",
          "they need the clock of one machine, and a core each; leave --together out");
   }
+  if (options.effort.bare && !bare_begin()) {
+    stop(rank, "--bare", "the bare loop is of two ranks of one machine");
+  }
   bench_all(&options, rank);
+  if (options.effort.bare) bare_end();
   MPI_Finalize();
   return 0;
 }

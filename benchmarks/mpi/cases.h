@@ -9,7 +9,7 @@
 #include <mpi.h>
 #include <stddef.h>
 
-enum side { NATIVE, CARILLON };
+enum side { NATIVE, CARILLON, BARE /* by no library, bare.h */ };
 
 /* One collective at one size, root 0. `bytes`: the whole vector for bcast, reduce and allreduce;
  * one rank's share otherwise. */
@@ -49,9 +49,13 @@ void call_free(struct call* call, int shared);
  * The next round gets other values. */
 void call_rewrite_input(const struct collective* collective, const struct call* call, int round);
 
-/* Runs it once on each side, on equal inputs; whether the outputs are equal on this rank.
- * `started`: by its form that gives a request. */
-int answers_agree(const struct collective* collective, const struct call* call, int started);
+/* On that side. */
+void call_run(const struct collective* collective, const struct call* call, enum side side);
+
+/* Runs it once natively and once on that side, on equal inputs; whether the outputs are equal on
+ * this rank. `started`: by its form that gives a request. */
+int answers_agree(const struct collective* collective, const struct call* call, enum side side,
+                  int started);
 
 /* Of that side. */
 void wait_for(MPI_Request* request, enum side side);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "bare.h"
 #include "together.h"
 
 enum { WARM_UP_CALLS = 3, MIN_BATCHES = 7, MAX_BATCHES = 201 };
@@ -42,8 +43,10 @@ double clock_us(void) {
 void bench_barrier(enum side side) {
   if (side == NATIVE) {
     PMPI_Barrier(MPI_COMM_WORLD);
-  } else {
+  } else if (side == CARILLON) {
     MPI_Barrier(MPI_COMM_WORLD);
+  } else {
+    bare_barrier();
   }
 }
 
@@ -51,7 +54,7 @@ static void warm_up(const struct collective* collective, const struct call* call
                     int calls) {
   for (int i = 0; i < WARM_UP_CALLS && i < calls; ++i) {
     bench_barrier(side);
-    collective->run(call, side);
+    call_run(collective, call, side);
   }
 }
 
@@ -64,7 +67,7 @@ static double run_batch(const struct collective* collective, const struct call* 
     if (fresh) call_rewrite_input(collective, call, i);
     bench_barrier(side);
     const double start_us = now_us();
-    collective->run(call, side);
+    call_run(collective, call, side);
     sum_us += now_us() - start_us;
   }
   bench_barrier(side);
@@ -113,62 +116,88 @@ double quantile(double* values, int count, double part) {
   return values[below] + (values[above] - values[below]) * (place - below);
 }
 
-static void summarise(double* native, double* carillon, int batches, struct figures* figures) {
+/* Returns the median of the ratios, and their quartiles. */
+static double compare_batches(const double* native, const double* other, int batches, double* low,
+                              double* high) {
   double ratios[MAX_BATCHES];
-  for (int i = 0; i < batches; ++i) ratios[i] = native[i] / carillon[i];
-  figures->batches = batches;
-  figures->speedup = quantile(ratios, batches, 0.5);
-  figures->speedup_low = quantile(ratios, batches, 0.25);
-  figures->speedup_high = quantile(ratios, batches, 0.75);
-  figures->native_us = quantile(native, batches, 0.5);
-  figures->carillon_us = quantile(carillon, batches, 0.5);
+  for (int i = 0; i < batches; ++i) ratios[i] = native[i] / other[i];
+  *low = quantile(ratios, batches, 0.25);
+  *high = quantile(ratios, batches, 0.75);
+  return quantile(ratios, batches, 0.5);
 }
 
 /* Batches for both sides: what fits into the effort, the same on all ranks. pitch_us: how far
- * apart calls may begin, of which each has ended before the next. */
+ * apart calls may begin, of which each has ended before the next. The bare loop, which goes each of
+ * its ways, is planned as carillon's side. */
 static int plan(const struct collective* collective, const struct call* call,
-                const struct effort* effort, int calls[2], double pitch_us[2]) {
+                const struct effort* effort, int bare_ways_tried, int calls[3],
+                double pitch_us[3]) {
   double seconds[2];
   for (int side = NATIVE; side <= CARILLON; ++side) {
     calls[side] = plan_batch(collective, call, (enum side)side, effort->fresh, &seconds[side]);
     pitch_us[side] = 1 + 1.5e6 * seconds[side] / calls[side];
     if (effort->together) seconds[side] = pitch_us[side] * 1e-6 * calls[side];
   }
-  int batches = (int)(effort->seconds / (seconds[NATIVE] + seconds[CARILLON]));
+  const double all = seconds[NATIVE] + (1 + bare_ways_tried) * seconds[CARILLON];
+  int batches = (int)(effort->seconds / all);
   if (batches < MIN_BATCHES) batches = MIN_BATCHES;
   if (batches > MAX_BATCHES) batches = MAX_BATCHES;
   if (effort->iterations > 0) {
     if (batches > effort->iterations) batches = effort->iterations;
     calls[NATIVE] = calls[CARILLON] = (effort->iterations + batches - 1) / batches;
   }
+  calls[BARE] = calls[CARILLON];
+  pitch_us[BARE] = pitch_us[CARILLON];
   return batches;
+}
+
+/* Of this rank, in microseconds; negative: some rank was never in time. */
+static double measure_batch(const struct collective* collective, const struct call* call,
+                            enum side side, const struct effort* effort, int calls,
+                            double* pitch_us, long* made) {
+  if (!effort->together) {
+    *made += calls;
+    return run_batch(collective, call, side, calls, effort->fresh);
+  }
+  warm_up(collective, call, side, calls);
+  return run_together(collective, call, side, calls, effort->fresh, pitch_us, made);
 }
 
 int measure(const struct collective* collective, const struct call* call,
             const struct effort* effort, struct figures* figures) {
-  double mine[2][MAX_BATCHES], slowest[2][MAX_BATCHES], pitch_us[2];
-  long made[2] = {0, 0};
-  int calls[2];
-  const int batches = plan(collective, call, effort, calls, pitch_us);
+  static double mine[2 + BARE_MOST_WAYS][MAX_BATCHES], slowest[2 + BARE_MOST_WAYS][MAX_BATCHES];
+  double pitch_us[3], low = 0, high = 0;
+  long made[3] = {0, 0, 0};
+  int calls[3];
+  const int ways = effort->bare && bare_can(collective) ? bare_ways(collective, call) : 0;
+  const int batches = plan(collective, call, effort, ways, calls, pitch_us);
   for (int i = 0; i < batches; ++i) {
-    for (int turn = 0; turn < 2; ++turn) {
+    for (int turn = 0; turn < 2 + ways; ++turn) {
       /* native carillon, carillon native, ...: a drift of the machine cancels out */
-      const enum side side = (turn + i) % 2 == 0 ? NATIVE : CARILLON;
-      if (!effort->together) {
-        mine[side][i] = run_batch(collective, call, side, calls[side], effort->fresh);
-        made[side] += calls[side];
-        continue;
-      }
-      warm_up(collective, call, side, calls[side]);
-      mine[side][i] = run_together(collective, call, side, calls[side], effort->fresh,
-                                   &pitch_us[side], &made[side]);
-      if (mine[side][i] < 0) return 0;
+      const int row = turn < 2 ? (turn + i) % 2 : turn;
+      const enum side side = row < 2 ? (enum side)row : BARE;
+      if (side == BARE) bare_go(collective, call, row - BARE);
+      mine[row][i] =
+          measure_batch(collective, call, side, effort, calls[side], &pitch_us[side], &made[side]);
+      if (mine[row][i] < 0) return 0;
     }
   }
-  for (int side = NATIVE; side <= CARILLON; ++side) {
-    PMPI_Allreduce(mine[side], slowest[side], batches, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  for (int row = 0; row < 2 + ways; ++row) {
+    PMPI_Allreduce(mine[row], slowest[row], batches, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  }
+  for (int row = BARE + 1; row < 2 + ways; ++row) {
+    for (int i = 0; i < batches; ++i) {
+      if (slowest[row][i] < slowest[BARE][i]) slowest[BARE][i] = slowest[row][i];
+    }
   }
   figures->carillon_calls = made[CARILLON];
-  summarise(slowest[NATIVE], slowest[CARILLON], batches, figures);
+  figures->batches = batches;
+  figures->room =
+      ways > 0 ? compare_batches(slowest[NATIVE], slowest[BARE], batches, &low, &high) : 0;
+  figures->bare_us = ways > 0 ? quantile(slowest[BARE], batches, 0.5) : 0;
+  figures->speedup = compare_batches(slowest[NATIVE], slowest[CARILLON], batches,
+                                     &figures->speedup_low, &figures->speedup_high);
+  figures->native_us = quantile(slowest[NATIVE], batches, 0.5);
+  figures->carillon_us = quantile(slowest[CARILLON], batches, 0.5);
   return 1;
 }

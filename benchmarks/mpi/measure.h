@@ -17,12 +17,15 @@ struct effort {
   int iterations; /* calls per side; 0: as many as fit into the seconds */
   int fresh;      /* each rank writes its input anew before every call, outside of the time */
   int together;   /* all ranks begin a call at an agreed time, instead of after a barrier */
+  int bare;       /* a bare loop, too, where there is one of the collective (bare.h) */
 };
 
 struct figures {
   double native_us, carillon_us;    /* medians over the batches */
   double speedup;                   /* median of the batches' ratios */
   double speedup_low, speedup_high; /* their quartiles */
+  /* Of the bare loop, of each batch the fastest way; the native side's time by it. 0: none. */
+  double bare_us, room;
   int batches;
   long carillon_calls; /* made through MPI_*, warm-up included */
 };

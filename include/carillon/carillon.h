@@ -304,6 +304,23 @@ CRL_API crl_status_t crl_scan(crl_team_h team, const void* in, void* out, size_t
 CRL_API crl_status_t crl_exscan(crl_team_h team, const void* in, void* out, size_t count,
                                 crl_dtype_t dtype, crl_op_t op);
 
+/* A blocking call that is made again and again, with nothing but other buffers: for callers who can
+ * tell that by less than the call's own arguments, such as one comparison with those of the last
+ * time. The repeated call then need not look at them again. */
+typedef struct crl_repeatable {
+  void* call;
+  uint64_t edition;
+} crl_repeatable_t;
+/* The team's last blocking call, if it has succeeded and can be made again so; else one that never
+ * can. */
+CRL_API crl_repeatable_t crl_team_last_call(crl_team_h team);
+/* Makes it again. in, out: as in that call, CRL_IN_PLACE and NULL where they stood there (of bcast
+ * both are the buffer, of barrier NULL); nothing of this is checked. 1: *status is what the call
+ * would have returned. 0: nothing was done, for the team has another edition of its calls by now;
+ * make the call itself. As with all calls of a team, one at a time. */
+CRL_API int crl_repeat(crl_team_h team, crl_repeatable_t call, const void* in, void* out,
+                       crl_status_t* status);
+
 /* Non-blocking: the same, and a request that crl_request_test or crl_request_wait completes. */
 CRL_API crl_status_t crl_ibarrier(crl_team_h team, crl_request_h* request_p);
 CRL_API crl_status_t crl_ibcast(crl_team_h team, void* buffer, size_t bytes, int root,

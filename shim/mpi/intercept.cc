@@ -16,6 +16,7 @@
 #include "persistent.h"
 #include "process.h"
 #include "reduction.h"
+#include "repeat.h"
 #include "run.h"
 #include "staging.h"
 #include "stats.h"
@@ -48,11 +49,9 @@ bool is_served(const Communicator& communicator) {
 // kNone: that is to be found out.
 inline Reason reason_at_once(MPI_Comm comm) {
   if (observers() != 0) return Reason::kNone;
-  const ThreadCache::Comm& last = t_cache.last;
-  if (last.handle == comm && last.generation == g_communicators.now()) [[likely]] {
-    const Communicator& communicator = *last.communicator;
-    return is_served(communicator) || communicator.bootstrap.own.begun() ? Reason::kNone
-                                                                         : communicator.reason;
+  if (const Communicator* const communicator = last_communicator(comm)) [[likely]] {
+    return is_served(*communicator) || communicator->bootstrap.own.begun() ? Reason::kNone
+                                                                           : communicator->reason;
   }
   const bool off = process().phase.load(std::memory_order_acquire) == Phase::kOff;
   return off && t_cache.depth == 0 ? Reason::kOff : Reason::kNone;
@@ -201,6 +200,7 @@ using carillon::shim::intercept_persistent;
 using carillon::shim::intercept_started;
 using carillon::shim::left_at_once;
 using carillon::shim::raise_error;
+using carillon::shim::repeat;
 
 extern "C" {
 
@@ -211,6 +211,8 @@ extern "C" {
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
 #define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)                \
   CARILLON_EXPORT int MPI_##symbol parameters {                                                    \
+    int code = MPI_SUCCESS;                                                                        \
+    if (repeat<Collective::k##collective>(Call{__VA_ARGS__}, &code)) return code;                  \
     if (left_at_once(Collective::k##collective, Form::kBlocking, comm)) [[unlikely]]               \
       return host().symbol arguments;                                                              \
     return intercept<Collective::k##collective>(                                                   \

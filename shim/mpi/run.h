@@ -24,6 +24,7 @@
 #include "errors.h"
 #include "flight.h"
 #include "reduction.h"
+#include "repeat.h"
 
 namespace carillon::shim {
 
@@ -125,6 +126,16 @@ inline Outcome do_nothing(Collective collective, Communicator& communicator, Fli
   });
 }
 
+/// The outcome of a call that carillon got so; if it blocked, its next one may be shorter.
+template <Collective kCollective>
+inline Outcome remembered(Outcome outcome, Communicator& communicator, const Call& call,
+                          const void* from, void* to, std::int64_t bytes, const Flight* flight) {
+  if (flight == nullptr && outcome.code == MPI_SUCCESS) {
+    remember<kCollective>(communicator, call, from, to, bytes);
+  }
+  return outcome;
+}
+
 inline Outcome raised(const Communicator& communicator, int error_class) {
   return {raise_error(communicator.handle, error_class)};
 }
@@ -209,13 +220,15 @@ Outcome run_data(Communicator& communicator, const Call& call, Flight* flight) {
   const bool place_out = in_place && kRule.in_place == InPlace::kOutput;
   const void* const from = place_in ? CRL_IN_PLACE : in.first_byte();
   void* const to = place_out ? CRL_IN_PLACE : out.first_byte();
-  return at_start(flight, [&communicator, from, to, bytes, root = call.root, flight] {
-    return finish(kCollective, communicator,
-                  rule_of(kCollective)
-                      .data(communicator.team, from, to, static_cast<std::size_t>(bytes), root,
-                            place_of_request(flight)),
-                  flight);
-  });
+  const Outcome outcome =
+      at_start(flight, [&communicator, from, to, bytes, root = call.root, flight] {
+        return finish(kCollective, communicator,
+                      rule_of(kCollective)
+                          .data(communicator.team, from, to, static_cast<std::size_t>(bytes), root,
+                                place_of_request(flight)),
+                      flight);
+      });
+  return remembered<kCollective>(outcome, communicator, call, from, to, bytes, flight);
 }
 
 template <Collective kCollective>
@@ -253,14 +266,16 @@ Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flig
   }
   const void* const from = in_place ? CRL_IN_PLACE : call.in.address;
   void* const to = has_out || in_place ? const_cast<void*>(call.out.address) : nullptr;
-  return at_start(flight, [&communicator, from, to, count = call.in.count, dtype = reduction->dtype,
-                           op = reduction->crl_op, root = call.root, flight] {
-    return finish(kCollective, communicator,
-                  rule_of(kCollective)
-                      .reduction(communicator.team, from, to, static_cast<std::size_t>(count),
-                                 dtype, op, root, place_of_request(flight)),
-                  flight);
-  });
+  const Outcome outcome =
+      at_start(flight, [&communicator, from, to, count = call.in.count, dtype = reduction->dtype,
+                        op = reduction->crl_op, root = call.root, flight] {
+        return finish(kCollective, communicator,
+                      rule_of(kCollective)
+                          .reduction(communicator.team, from, to, static_cast<std::size_t>(count),
+                                     dtype, op, root, place_of_request(flight)),
+                      flight);
+      });
+  return remembered<kCollective>(outcome, communicator, call, from, to, 0, flight);
 }
 
 template <Collective kCollective>
@@ -274,12 +289,13 @@ inline Outcome run(Communicator& communicator, const Call& call, Flight* flight)
     return leave(communicator.reason);
   }
   if constexpr (kRule.kind == Kind::kBarrier) {
-    return at_start(flight, [&communicator, flight] {
+    const Outcome outcome = at_start(flight, [&communicator, flight] {
       return finish(kCollective, communicator,
                     flight == nullptr ? crl_barrier(communicator.team)
                                       : crl_ibarrier(communicator.team, &flight->request),
                     flight);
     });
+    return remembered<kCollective>(outcome, communicator, call, nullptr, nullptr, 0, flight);
   } else if constexpr (kRule.kind == Kind::kData) {
     return run_data<kCollective>(communicator, call, flight);
   } else if constexpr (kRule.kind == Kind::kReduction) {

@@ -152,6 +152,7 @@ Status prepare_entry(crl_team& team, const CallKey& key, const Tables* tables, C
       team.context->plans->find(fresh->shared, local, team.team->rank(), terms_of(*team.team));
   if (!planned.ok()) return planned.status();
   fresh->planned = planned.value();
+  if (entry != nullptr) team.change_edition();
   entry = std::move(fresh);
   return {};
 }
@@ -223,10 +224,13 @@ crl_status_t run_surveyed(crl_team& team, const CallKey& key, const Buffers& buf
 // Its run may have memory of the network's, which is shared with the servlet.
 void forget_entry(crl_team& team, CallPlace& entry) {
   const Engine::Lock lock(*team.context->engine);
+  if (entry == nullptr) return;
+  team.change_edition();
   entry.reset();
 }
 
 crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buffers) {
+  team.last_call = nullptr;
   if (team.team->state() != Team::State::kReady) [[unlikely]] {
     if (const crl_status_t status = run_slow_start(team); status != CRL_OK) return status;
   }
@@ -261,9 +265,20 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   }
   team.context->engine->run_to_end(*run);
   const crl_status_t status = run->status().ok() ? CRL_OK : report(run->status());
+  team.last_call = call.run.has_value() ? &call : nullptr;
   if (!keeps) [[unlikely]]
     forget_entry(team, entry);
   return status;
+}
+
+// What run_blocking does with a call that it finds prepared.
+crl_status_t run_again(crl_team& team, PreparedCall& call, const Buffers& buffers) {
+  team.last_algorithm = call.planned.algorithm;
+  const Buffers both = placed(call, buffers);
+  crl_request& run = *call.run;
+  run.bind_again(both.in, both.out);
+  team.context->engine->run_to_end(run);
+  return run.status().ok() ? CRL_OK : report(run.status());
 }
 
 // Whether the servlet moves the call on from its beginning.
@@ -343,8 +358,10 @@ Result<crl_request*> planned_request(crl_team& team, const CallKey& key, const B
   }
   crl_request& request = bound_request(team, *entry, buffers);
   team.last_algorithm = request.algorithm;
-  if (!prepared && would_multicast(team, request.shared)) [[unlikely]]
+  if (!prepared && would_multicast(team, request.shared)) [[unlikely]] {
+    team.change_edition();
     entry.reset();
+  }
   return &request;
 }
 
@@ -455,3 +472,20 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
 }
 
 }  // namespace carillon
+
+crl_repeatable_t crl_team_last_call(crl_team_h team) {
+  if (team->last_call == nullptr) return {};
+  return {team->last_call, team->edition};
+}
+
+int crl_repeat(crl_team_h team, crl_repeatable_t call, const void* in, void* out,
+               crl_status_t* status) {
+  if (team == nullptr || call.edition != team->edition) return 0;
+  auto& prepared = *static_cast<carillon::PreparedCall*>(call.call);
+  try {
+    *status = carillon::run_again(*team, prepared, {.in = in, .out = out});
+  } catch (const std::exception&) {
+    *status = carillon::fail_team(*team, prepared.key);
+  }
+  return 1;
+}

@@ -67,6 +67,7 @@ constexpr double kClearly = 0.8;  // multicast takes at most so much of the time
 // What stands prepared may be for the other way. The places stay: who joins has one in hand.
 void forget_broadcasts(crl_team& team) {
   const Engine::Lock lock(*team.context->engine);  // runs may have memory of the network's
+  team.change_edition();
   const auto& places = team.prepared[static_cast<std::size_t>(Collective::kBcast)];
   if (places) *places = {};
 }

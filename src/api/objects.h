@@ -133,6 +133,12 @@ struct PreparedCall {
   std::optional<crl_request> run;  ///< of the blocking calls, if the plan is small; made by them
 };
 
+/// Never the same twice in a process, and never 0. Any thread.
+inline std::uint64_t new_edition() {
+  static std::atomic<std::uint64_t> last = 0;
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 }  // namespace carillon
 
 struct crl_team {
@@ -149,6 +155,17 @@ struct crl_team {
   std::shared_ptr<carillon::TableWatch> watch;  // from the first alltoallv on
   std::unique_ptr<crl_request> blocking;        // of blocking calls of larger plans, one at a time
   const carillon::Algorithm* last_algorithm = nullptr;
+  // For crl_repeat: the last blocking call, if it stays prepared with a run of its own; and which
+  // of all editions of prepared calls, of any team, the team's are. No call of a former one is
+  // there.
+  carillon::PreparedCall* last_call = nullptr;
+  std::uint64_t edition = carillon::new_edition();
+
+  /// To be called before any of the prepared calls goes.
+  void change_edition() {
+    last_call = nullptr;
+    edition = carillon::new_edition();
+  }
 
   /// Made on first use: programs may have thousands of teams.
   crl_request& blocking_run() {

@@ -48,6 +48,7 @@ std::byte* Run::at(const Operand& operand, const Strand& strand) const {
 
 void Run::begin(std::uint64_t collective) {
   reset(collective);
+  begin_strands();
   take_numbers();
 }
 

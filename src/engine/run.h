@@ -247,6 +247,7 @@ class Run {
   };
 
   void set_buffers();
+  void begin_strands();
   void reset(std::uint64_t collective);
   void find_brief_uses();
   bool put_briefly(const Instruction& in, const std::byte* from);

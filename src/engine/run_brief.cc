@@ -96,6 +96,7 @@ inline bool Run::wait_briefly(const Instruction& in, int polls) {
 // As if the run had come to this instruction as any other does.
 bool Run::leave_brief(const Instruction& in) {
   reset(collective_);
+  begin_strands();
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     uses_[i].begin_at(uses_[i].first, plan_->uses[i].count);
   }

@@ -58,6 +58,9 @@ void Run::set_buffers() {
   bases_[kBaseOutput] = static_cast<std::byte*>(binding_.output);
   std::int64_t* const counts = table_storage_.data() + 3 * binding_.tables.send_bytes.size();
   bases_[kBaseCounts] = reinterpret_cast<std::byte*>(counts);
+}
+
+void Run::begin_strands() {
   const std::uint32_t* start = plan_->strand_starts.data();
   for (Strand& strand : strands_) strand.begin_at(*start++);
   for (Lent& lent : lent_) lent.ahead = 0;  // a call that failed did not come to them
@@ -88,6 +91,7 @@ void Run::next_stage(const std::shared_ptr<const Plan>& plan) {
   team_->note_received(*this);
   set_plan(plan);
   told_all_ = false;
+  begin_strands();
   take_numbers();
 }
 

@@ -34,8 +34,8 @@ inline constexpr Tree kBelow = {.parent_ip = kParent.ip,
 inline Endpoint host(int i) { return {0x0a000001, static_cast<std::uint16_t>(1000 + i)}; }
 
 inline Bytes packet(const SipKey& key, Header header, const Bytes& payload = {}) {
-  Bytes bytes(kHeaderBytes + payload.size());
-  std::copy(payload.begin(), payload.end(), bytes.begin() + kHeaderBytes);
+  Bytes bytes(kHeaderBytes);
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
   header.version = kVersion;
   seal(key, header, bytes);
   return bytes;

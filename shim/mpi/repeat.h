@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A blocking call with the arguments of the last one of its collective on the communicator, as in a
+// loop: what was found out about them then holds, and is not looked at again. The addresses may be
+// others.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include "communicator.h"
+#include "device_runtime.h"
+#include "errors.h"
+#include "last_calls.h"
+#include "observe.h"
+#include "thread_cache.h"
+
+namespace carillon::shim {
+
+/// The communicator, if this thread's last call was on it and nobody observes; else null.
+inline Communicator* last_communicator(MPI_Comm comm) {
+  const ThreadCache::Comm& last = t_cache.last;
+  if (observers() != 0 || last.handle != comm || last.generation != g_communicators.now()) {
+    return nullptr;
+  }
+  return last.communicator;
+}
+
+/// All but the addresses. Of a reduction both sides have the input's count and type, and bcast has
+/// one buffer.
+template <Collective kCollective>
+inline bool same_arguments(const LastCall& last, const Call& call) {
+  constexpr Rule kRule = rule_of(kCollective);
+  const auto same = [](const Buffer& a, const Buffer& b) {
+    return a.count == b.count && a.type == b.type;
+  };
+  if constexpr (kRule.kind == Kind::kBarrier) return true;
+  if (!same(last.in, call.in) || last.types != g_types.now()) return false;
+  if (kRule.rooted && last.root != call.root) return false;
+  if constexpr (kRule.kind == Kind::kReduction) {
+    return last.op == call.op && last.reductions == g_reductions.now();
+  }
+  return kCollective == Collective::kBcast || same(last.out, call.out);
+}
+
+/// What carillon gets for other addresses. False: that is to be found out.
+inline bool move_buffers(const LastCall& last, const Call& call, const void** from, void** to) {
+  const auto is_usual = [](const void* address) {
+    return address != nullptr && address != MPI_IN_PLACE;
+  };
+  if (!last.moves) return false;
+  const bool has_in = last.from != nullptr, has_out = last.to != nullptr;
+  if ((has_in && !is_usual(call.in.address)) || (has_out && !is_usual(call.out.address))) {
+    return false;
+  }
+  const auto apart = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(call.in.address) -
+                                               reinterpret_cast<std::uintptr_t>(call.out.address));
+  if (has_in && has_out && apart == last.aliased_bytes) return false;
+  *from = has_in ? call.in.address : nullptr;
+  *to = has_out ? const_cast<void*>(call.out.address) : nullptr;
+  return true;
+}
+
+/// True: it was such a call, is done, and *code is its error code.
+template <Collective kCollective>
+inline bool repeat(const Call& call, int* code) {
+  if constexpr (can_repeat(kCollective)) {
+    Communicator* const communicator = last_communicator(call.comm);
+    if (communicator == nullptr || communicator->last_calls == nullptr) return false;
+    const LastCall& last = (*communicator->last_calls)[place_of_last(kCollective)];
+    if (!same_arguments<kCollective>(last, call) || may_have_devices()) return false;
+    const void* from = last.from;
+    void* to = last.to;
+    const bool stays = call.in.address == last.in.address && call.out.address == last.out.address;
+    if (!stays && !move_buffers(last, call, &from, &to)) return false;
+    // Of bcast carillon gets one buffer, whichever side it is on here.
+    if constexpr (kCollective == Collective::kBcast) {
+      to = to != nullptr ? to : const_cast<void*>(from);
+      from = to;
+    }
+    crl_status_t status = CRL_OK;
+    if (crl_repeat(communicator->team, last.repeatable, from, to, &status) == 0) return false;
+    if (status == CRL_OK) [[likely]] {
+      communicator->count(call_index(kCollective));
+    } else {
+      *code = raise_carillon_error(communicator->handle, status, call_index(kCollective));
+    }
+    return true;
+  }
+  return false;
+}
+
+/// A call that blocks has succeeded, with blocks of so many bytes; from, to: what carillon got. If
+/// there is no memory to remember it, calls stay as long as they are.
+template <Collective kCollective>
+inline void remember(Communicator& communicator, const Call& call, const void* from, void* to,
+                     std::int64_t bytes) {
+  constexpr Rule kRule = rule_of(kCollective);
+  if (communicator.last_calls == nullptr) [[unlikely]] {
+    communicator.last_calls.reset(new (std::nothrow) LastCalls{});
+    if (communicator.last_calls == nullptr) return;
+  }
+  // As same_address and run_reduction look at it (run.h).
+  std::int64_t aliased_bytes = 0;
+  if (kRule.kind == Kind::kData && kRule.in.block_per_rank != kRule.out.block_per_rank) {
+    aliased_bytes = communicator.rank * (kRule.out.block_per_rank ? bytes : -bytes);
+  }
+  const auto as_given = [](const void* got, const void* given, At at) {
+    if (got == nullptr) return at != At::kAll;  // it does not count here
+    return got == given && got != CRL_IN_PLACE;
+  };
+  const bool moves =
+      as_given(from, call.in.address, kRule.in.at) && as_given(to, call.out.address, kRule.out.at);
+  (*communicator.last_calls)[place_of_last(kCollective)] = {
+      .in = call.in,
+      .out = call.out,
+      .op = call.op,
+      .root = call.root,
+      .types = g_types.now(),
+      .reductions = g_reductions.now(),
+      .from = from,
+      .to = to,
+      .moves = moves,
+      .aliased_bytes = aliased_bytes,
+      .repeatable = crl_team_last_call(communicator.team)};
+}
+
+}  // namespace carillon::shim
