@@ -160,6 +160,12 @@ void test_operators() {
             "operator, round " + std::to_string(round));
     }
     MPI_Op_free(&op);
+    const int in = value(rank(), round, 0);
+    int out = -1;
+    MPI_Allreduce(&in, &out, 1, MPI_INT, adds ? MPI_SUM : MPI_MAX, MPI_COMM_WORLD);
+    taken.expect();
+    check(out == (adds ? sum_of(round, 0) : value(size() - 1, round, 0)),
+          "operator of MPI's, round " + std::to_string(round));
   }
 }
 
