@@ -316,6 +316,10 @@ module sw_lookup
     .ports_o (ports)
   );
 
+  // None, if the processor's port is not there.
+  logic [Ports-1:0] control_port;
+  assign control_port = Ports'(1) << control_port_i;
+
   assign found.packet = packet_q;
   assign found.port = port_q;
   assign found.inlet = 8'(inlet_q);
@@ -324,7 +328,7 @@ module sw_lookup
   always_comb begin
     found.ports = MaxPorts'(ports);
     if (packet_q.verdict == VerdictControl) begin
-      found.ports = (MaxPorts'(1) << control_port_i) & ~(MaxPorts'(1) << port_q);
+      found.ports = MaxPorts'(control_port) & ~(MaxPorts'(1) << port_q);
     end
     found.leads = found.ports != '0;
     found.others = '0;

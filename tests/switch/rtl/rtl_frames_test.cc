@@ -15,7 +15,8 @@ namespace carillon::rtl {
 namespace {
 
 // Indices in counter_e of sw_switch_pkg.
-constexpr std::size_t kOperands = 0, kMalformed = 9, kForwarded = 15, kOverrun = 17;
+constexpr std::size_t kOperands = 0, kMalformed = 9, kForwarded = 15, kUndeliverable = 16,
+                      kOverrun = 17;
 constexpr SipKey kKey = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
 constexpr Address kHost = {0, 0x020000000100, {0x0a000001, 1000}};
 constexpr Address kOther = {1, 0x020000000101, {0x0a000002, 1001}};
@@ -144,6 +145,27 @@ TEST_F(RtlFramesTest, WithoutRoom) {
   ASSERT_EQ(sent_.size(), kPortFrames + 1);
   for (std::size_t i = 0; i < kPortFrames; ++i) EXPECT_EQ(sent_[i].second, control);
   EXPECT_EQ(sent_[kPortFrames].second, later);
+}
+
+// A frame for a processor that is nowhere is dropped, as others are whose port is not there; the
+// next ones go on.
+TEST_F(RtlFramesTest, ProcessorThatIsNotThere) {
+  const Bytes right = bytes_of(std::string(kMacs).append("0800").append(kIpv4).append(kDatagram));
+  Bytes control = right;
+  control[kDatagramAt + 1] = static_cast<std::byte>(aggregate::Kind::kAskLimits);
+  for (const std::size_t port : {kPorts, std::size_t{63}, std::size_t{255}}) {
+    SCOPED_TRACE(port);
+    bench_.set_control_port(static_cast<std::uint8_t>(port));
+    const std::uint64_t operands = bench_.counter(kOperands);
+    const std::uint64_t lost = bench_.counter(kUndeliverable);
+    for (std::size_t i = 0; i < kPortFrames + 1; ++i) bench_.send(kHost.port, control);
+    bench_.send(kHost.port, right);
+    ASSERT_NO_FATAL_FAILURE(cycles(2000));
+    EXPECT_EQ(bench_.counter(kUndeliverable) - lost, kPortFrames + 1);
+    EXPECT_EQ(bench_.counter(kForwarded), 0U);
+    EXPECT_EQ(bench_.counter(kOperands) - operands, 1U);
+    write_group();
+  }
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ class SwitchBench {
   /// With an end, `taken` is given the frame that came first of those that the switch has, or
   /// dropped.
   void set_patience(std::uint16_t cycles) { switch_->patience_i = cycles; }
+  void set_control_port(std::uint8_t port) { switch_->control_port_i = port; }
   void send(std::size_t port, Bytes frame) { ports_[port].in.push_back(std::move(frame)); }
   [[nodiscard]] std::size_t waiting(std::size_t port) const { return ports_[port].in.size(); }
   [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
