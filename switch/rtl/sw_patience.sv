@@ -28,7 +28,7 @@ module sw_patience (
     end else if (!waits_i || &patience_i) begin
       waited_q <= '0;
     end else begin
-      drops_o <= waited_q == patience_i;
+      drops_o <= waited_q >= patience_i;  // which may have become less
       waited_q <= waited_q + 1'b1;
     end
   end

@@ -38,9 +38,14 @@ inline constexpr std::size_t kPorts = 66;
 #else
 inline constexpr std::size_t kPorts = 7;
 #endif
-inline constexpr std::size_t kPortFrames = 3;
 #ifndef CARILLON_RTL_BITS
 #define CARILLON_RTL_BITS 64
+#endif
+// That a port keeps; 0: a queue of them.
+#if defined(CARILLON_RTL_CHIP) || CARILLON_RTL_BITS == 8 || CARILLON_RTL_BITS == 16
+inline constexpr std::size_t kPortFrames = 0;
+#else
+inline constexpr std::size_t kPortFrames = CARILLON_RTL_BITS == 32 ? 2 : 3;
 #endif
 inline constexpr std::size_t kDataBytes = CARILLON_RTL_BITS / 8;  // of a beat
 
