@@ -285,15 +285,23 @@ module sw_reducer
   logic writes_sent;
   at_t sent_at;
   word_t to_send;
+  sw_delay_flags #(
+    .Width (2),
+    .Cycles(StoreCycles)
+  ) u_writes_sent (
+    .clk_i,
+    .rst_ni,
+    .flags_i({reduced_valid, reduced_valid || (taking_q && writes_i[take_inlet_q])}),
+    .flags_o({writes_reduced, writes_sent})
+  );
   sw_delay #(
-    .Width (2 + AtBits + WordBits),
+    .Width (AtBits + WordBits),
     .Cycles(StoreCycles)
   ) u_sent (
     .clk_i,
-    .value_i({reduced_valid, reduced_valid || (taking_q && writes_i[take_inlet_q]),
-        reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_inlet_q]),
+    .value_i({reduced_valid ? result_at : take_base_q + at_t'(write_at_i[take_inlet_q]),
         reduced_valid ? reduced : words_i[take_inlet_q]}),
-    .value_o({writes_reduced, writes_sent, sent_at, to_send})
+    .value_o({sent_at, to_send})
   );
 
   // The same twice, for two readers.

@@ -363,13 +363,14 @@ module sw_switch
   end
   logic [Ports-1:0] taken;
   logic [Inlets-1:0] begun_here;
-  sw_delay #(
+  sw_delay_flags #(
     .Width (Inlets),
     .Cycles(FastClock)
   ) u_begun (
     .clk_i,
-    .value_i(begun),
-    .value_o(begun_here)
+    .rst_ni,
+    .flags_i(begun),
+    .flags_o(begun_here)
   );
   always_comb begin
     taken = '0;

@@ -18,8 +18,9 @@
 namespace carillon::rtl {
 namespace {
 
-constexpr std::uint64_t kEnough = 5000;         // frames, so that all that is counted comes
-constexpr std::uint64_t kMostCycles = 200'000;  // without a frame that is begun or sent
+constexpr std::uint64_t kEnough = 5000;  // frames, so that all that is counted comes
+constexpr std::uint64_t kMostCycles =
+    200'000;  // in which no beat is taken, and no frame begun or sent
 // Of an element of each child, whether they come at once or not: 42 and 60 for five children, as
 // docs/switch-hardware.md has it.
 constexpr std::uint64_t kBlockCycles = kOneBlockCycles + kTreeCycles;
@@ -43,7 +44,9 @@ std::string text_of(const Bytes& bytes) {
 
 class RtlSwitchTest : public testing::TestWithParam<std::uint64_t> {
  protected:
-  RtlSwitchTest() {
+  RtlSwitchTest() { load(); }
+
+  void load() {
     for (std::size_t i = 0; i < kHosts; ++i) {
       reference_.place(host(i));
       bench_.write(Table::kForward, i,
@@ -146,6 +149,16 @@ class RtlSwitchTest : public testing::TestWithParam<std::uint64_t> {
       if (bench_.waiting(port) != 0 || !reference_.expected(port).empty()) return false;
     }
     return quiet_ > 20'000;  // longer than the switch has anything to do with the longest frame
+  }
+
+  // Everything begins anew.
+  void reset(std::uint64_t seed) {
+    bench_.reset_again(pauses_.below(3));
+    reference_.reset();
+    traffic_ = Traffic(seed, first_);
+    ids_ = requests_ = 0;
+    quiet_ = 0;
+    load();
   }
 
   void run(std::uint64_t frames) {
@@ -254,6 +267,7 @@ class RtlSwitchTest : public testing::TestWithParam<std::uint64_t> {
 
   void cycle() {
     bench_.cycle();
+    if (bench_.took()) quiet_ = 0;
     ASSERT_LT(++quiet_, kMostCycles) << "stands still";
   }
 
@@ -287,6 +301,22 @@ TEST_P(RtlSwitchTest, PausesOfAllPorts) {
 TEST_P(RtlSwitchTest, PausesThatChange) {
   changes_pauses_ = true;
   run(frames());
+}
+
+// Whatever is under way at a reset, nothing is left of it after that.
+TEST_P(RtlSwitchTest, ResetAtAnyTime) {
+  const std::uint64_t resets = 10 + frames() / 50;
+  for (std::uint64_t i = 0; i < resets && !HasFailure(); ++i) {
+    change_pauses();
+    for (std::uint64_t made = pauses_.below(60); made > 0; --made) {
+      Input input = traffic_.next();
+      while (bench_.waiting(input.port) > 2) ASSERT_NO_FATAL_FAILURE(cycle());
+      bench_.send(input.port, std::move(input.frame));
+    }
+    ASSERT_NO_FATAL_FAILURE(cycles(pauses_.below(200)));
+    reset(GetParam() + 1000 * (i + 1));
+  }
+  run(frames() / 10);
 }
 
 // As they leave, beats end anywhere in a word, and words anywhere in a beat.

@@ -58,6 +58,30 @@ class SwitchBench {
     switch_->rst_ni = 1;
   }
 
+  /// A reset, whatever is under way, for so many cycles, or for none: between two of them. All
+  /// frames on either side are gone.
+  void reset_again(std::uint64_t cycles) {
+    switch_->rst_ni = 0;
+    switch_->control_valid_i = 0;
+    for (std::size_t i = 0; i < kPorts; ++i) {
+      ports_[i] = {.pauses = ports_[i].pauses};
+      set_bit(switch_->s_valid_i, i, false);
+      set_bit(switch_->m_ready_i, i, false);
+    }
+    switch_->eval();
+    for (std::uint64_t i = 0; i < cycles; ++i) {
+      rise(*switch_);
+      fall(*switch_);
+    }
+    switch_->rst_ni = 1;
+    // Assertions look back by a cycle.
+    Verilated::assertOn(false);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_NO_FATAL_FAILURE(cycle());
+    }
+    Verilated::assertOn(true);
+  }
+
   void set_pauses(std::size_t port, const Pauses& pauses) { ports_[port].pauses = pauses; }
   /// With an end, `taken` is given the frame that came first of those that the switch has, or
   /// dropped.
@@ -65,6 +89,8 @@ class SwitchBench {
   void set_control_port(std::uint8_t port) { switch_->control_port_i = port; }
   void send(std::size_t port, Bytes frame) { ports_[port].in.push_back(std::move(frame)); }
   [[nodiscard]] std::size_t waiting(std::size_t port) const { return ports_[port].in.size(); }
+  /// Whether a port has taken a beat in the last cycle.
+  [[nodiscard]] bool took() const { return took_; }
   [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
   /// Cycles in which it has begun with more than one frame.
   [[nodiscard]] std::uint64_t together() const { return together_; }
@@ -108,8 +134,12 @@ class SwitchBench {
       begun.pop_front();
     }
     if (taken > 1) ++together_;
+    took_ = false;
     for (std::size_t i = 0; i < kPorts; ++i) {
-      if (ports_[i].offers && bit_of(switch_->s_ready_o, i)) advance(ports_[i]);
+      if (ports_[i].offers && bit_of(switch_->s_ready_o, i)) {
+        advance(ports_[i]);
+        took_ = true;
+      }
       if (bit_of(switch_->m_valid_o, i) && bit_of(switch_->m_ready_i, i)) collect(i);
     }
     rise(*switch_);
@@ -170,7 +200,7 @@ class SwitchBench {
   ModulePointer<SwitchModule> switch_ = make_module<SwitchModule>();
   std::array<Port, kPorts> ports_;
   std::uint64_t cycles_ = 0, touched_ = 0, together_ = 0;
-  bool wrote_ = false;
+  bool wrote_ = false, took_ = false;
 };
 
 }  // namespace carillon::rtl

@@ -22,7 +22,16 @@ class SwitchReference final : private aggregate::Output {
 
   /// `first`: the sequence that comes first in each group.
   SwitchReference(const SipKey& administrator, std::uint32_t first, Observer observer)
-      : model_({.administrator = administrator, .first = first}), observer_(std::move(observer)) {}
+      : config_{.administrator = administrator, .first = first}, observer_(std::move(observer)) {}
+
+  /// It is as it was made.
+  void reset() {
+    model_ = aggregate::Switch(config_);
+    places_.clear();
+    forward_.clear();
+    expected_ = {};
+    malformed_ = forwarded_ = undeliverable_ = 0;
+  }
 
   /// A request of the processor's; its answer goes nowhere.
   void ask(const Endpoint& from, std::span<const std::byte> datagram) {
@@ -147,7 +156,8 @@ class SwitchReference final : private aggregate::Output {
     }
   }
 
-  aggregate::Switch model_;
+  aggregate::SwitchConfig config_;
+  aggregate::Switch model_{config_};
   Observer observer_;
   std::map<std::uint64_t, Address> places_;
   std::map<std::uint64_t, std::uint8_t> forward_;
