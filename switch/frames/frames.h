@@ -47,13 +47,18 @@ inline std::uint16_t ipv4_sum(const std::byte* header) {
   return static_cast<std::uint16_t>(sum);
 }
 
+/// Writes the sum of a frame whose IPv4 header is another one now.
+inline void complete_sum(Bytes& frame) {
+  aggregate::store_big(&frame[24], std::uint16_t{0});
+  aggregate::store_big(&frame[24], static_cast<std::uint16_t>(~ipv4_sum(&frame[14])));
+}
+
 /// Writes the lengths and the sum of a frame whose datagram has another length now.
 inline void complete_frame(Bytes& frame) {
   using aggregate::store_big;
   store_big(&frame[16], static_cast<std::uint16_t>(frame.size() - 14));
-  store_big(&frame[24], std::uint16_t{0});
   store_big(&frame[kUdpAt + 4], static_cast<std::uint16_t>(frame.size() - kUdpAt));
-  store_big(&frame[24], static_cast<std::uint16_t>(~ipv4_sum(&frame[14])));
+  complete_sum(frame);
 }
 
 inline Bytes frame_of(const Address& from, const Address& to, std::span<const std::byte> datagram) {

@@ -118,7 +118,7 @@ using SwitchModule = Bits256SwitchRtl;
 inline constexpr std::uint64_t kOneBlockCycles = 40, kOneByOneCycles = 0;
 // A frame has 74 words.
 inline constexpr std::uint64_t kBurstPacketCycles = 78;
-inline constexpr std::uint64_t kRoundsTogether = 16;
+inline constexpr std::uint64_t kRoundsTogether = 32;
 #endif
 #else
 using SwitchModule = SwitchRtl;

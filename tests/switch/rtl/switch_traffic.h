@@ -196,7 +196,7 @@ class Traffic {
 
   // One field is something else, which may have a meaning.
   void twist(Header& header) {
-    switch (random_.below(13)) {
+    switch (random_.below(14)) {
       case 0: header.flags ^= static_cast<std::uint8_t>(1U << random_.below(5)); break;
       case 1: header.op = static_cast<Op>(random_.below(7)); break;
       case 2: header.type = static_cast<Type>(random_.below(5)); break;
@@ -211,6 +211,13 @@ class Traffic {
       case 9: header.job = one_of(2) ? kUnknownJob : 0; break;
       case 10: header.group ^= 0x40000; break;
       case 11: header.version = static_cast<std::uint8_t>(random_.below(3)); break;
+      case 12: {  // any bit
+        Bytes bytes(aggregate::kHeaderBytes);
+        aggregate::store(bytes.data(), header);
+        flip(bytes[random_.below(bytes.size())]);
+        header = aggregate::load_header(bytes.data());
+        break;
+      }
       default: header.zero = static_cast<std::uint8_t>(random_.below(2)); break;
     }
   }
@@ -309,7 +316,7 @@ class Traffic {
   void spoil(Bytes& frame) {
     const std::size_t at =
         random_.below(one_of(2) ? frame.size() : std::min<std::size_t>(frame.size(), 80));
-    switch (random_.below(5)) {
+    switch (random_.below(6)) {
       case 0: frame.resize(at + 1); break;
       case 1: frame.insert(frame.end(), random_.below(9), std::byte{7}); break;
       case 2:
@@ -317,9 +324,16 @@ class Traffic {
         frame.resize(std::max(at, kDatagramAt));
         complete_frame(frame);
         break;
-      default: frame[at] ^= static_cast<std::byte>(1U << random_.below(8)); break;
+      case 3:  // of Ethernet, IPv4 or UDP, with a sum that is right
+        if (frame.size() <= kDatagramAt) break;
+        flip(frame[random_.below(kDatagramAt)]);
+        complete_sum(frame);
+        break;
+      default: flip(frame[at]); break;
     }
   }
+
+  void flip(std::byte& byte) { byte ^= static_cast<std::byte>(1U << random_.below(8)); }
 
   std::uint32_t first_;
   Operands random_;
