@@ -227,6 +227,7 @@ using carillon::shim::Flight;
 using carillon::shim::host;
 using carillon::shim::poll_until;
 using carillon::shim::States;
+using carillon::shim::tell_nothing;
 
 extern "C" {
 
@@ -234,7 +235,7 @@ CARILLON_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   if (!any_flights() || !any_request(1, request)) return host().Wait(request, status);
   const Ending ending = carillon::shim::end_alone(request);
   if (ending.taken_back) {
-    if (status != MPI_STATUS_IGNORE) carillon::shim::tell_nothing(status);
+    if (status != MPI_STATUS_IGNORE) tell_nothing(status);
     return MPI_SUCCESS;
   }
   if (ending.ours) {
@@ -273,6 +274,10 @@ CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, M
   const int code = poll_until(&done, [&] {
     return among.ask([&] { return host().Testany(count, requests, index, &done, status); });
   });
+  // Where none is active, MPICH 4.0's MPI_Testany leaves the status as it was; its MPI_Waitany does
+  // not.
+  const bool none = code == MPI_SUCCESS && *index == MPI_UNDEFINED;
+  if (none && status != MPI_STATUS_IGNORE) tell_nothing(status);
   return among.of_one(code, *index, status);
 }
 

@@ -360,6 +360,25 @@ void from_nobody() {
   }
 }
 
+// Of requests that are null or not active the status is empty, whatever else is in flight.
+void none_is_active() {
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+  int in = -1, index = 0, count = -1;
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Recv_init(&in, 1, MPI_INT, 0, kTag, MPI_COMM_WORLD, &requests[1]);
+  MPI_Status state;
+  MPI_Status_set_elements(&state, MPI_INT, 7);
+  state.MPI_SOURCE = state.MPI_TAG = 7;
+  MPI_Waitany(2, requests, &index, &state);
+  MPI_Get_count(&state, MPI_INT, &count);
+  check(index == MPI_UNDEFINED && count == 0 && state.MPI_SOURCE == MPI_ANY_SOURCE &&
+            state.MPI_TAG == MPI_ANY_TAG,
+        "the status where none is active");
+  MPI_Request_free(&requests[1]);
+  MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+}
+
 void run() {
   std::vector<MPI_Comm> comms = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_COMM_NULL};
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[2]);
@@ -374,6 +393,7 @@ void run() {
   for (int round = 0; round < 20; ++round) freed_at_once();
   many_messages();
   from_nobody();
+  none_is_active();
   for (int round = 0; round < 5; ++round) {
     opposite_orders({comms[0], comms[2]});
     for (const Wait how : kWaits) {
