@@ -29,15 +29,28 @@ void await_copies(MPI_Comm comm) {
 
 namespace {
 
-// Whether all ranks of a communicator know that all have carillon.
+// What the host has refused has been told to its error handler, which is not to hear of it twice.
+struct Refusal {
+  bool refused = false;
+  int status = MPI_SUCCESS;  // which MPICH 5 with the ABI of MPI 5 returns nevertheless
+};
+
+Refusal check_handle(MPI_Comm comm, bool* is_inter) {
+  constexpr int kUnanswered = -1;
+  int answer = kUnanswered;
+  const int status = host().Comm_test_inter(comm, &answer);
+  *is_inter = answer != 0;
+  return {.refused = status != MPI_SUCCESS || answer == kUnanswered, .status = status};
+}
+
+bool is_running() {
+  return t_cache.depth == 0 && process().phase.load(std::memory_order_acquire) == Phase::kRunning;
+}
+
+// Whether all ranks of an intracommunicator know that all have carillon.
 bool all_meet(MPI_Comm comm) {
-  if (t_cache.depth > 0 || process().phase.load(std::memory_order_acquire) != Phase::kRunning) {
-    return false;
-  }
-  int is_inter = 0, size = 0;
-  const bool good = host().Comm_test_inter(comm, &is_inter) == MPI_SUCCESS && is_inter == 0 &&
-                    host().Comm_size(comm, &size) == MPI_SUCCESS;
-  if (!good || size == 1) return false;
+  int size = 0;
+  if (host().Comm_size(comm, &size) != MPI_SUCCESS || size == 1) return false;
   const InsideHost guard;
   World* const world = use_world(comm, size);
   drop_world(world);
@@ -47,26 +60,31 @@ bool all_meet(MPI_Comm comm) {
 // The host's function waits for ranks that may first wait for a collective that this one has begun.
 // In there its first one on a communicator would not get on: its copy is held back by what Open MPI
 // makes, and in MPICH nothing moves on at all. So that wait is here, with progress.
-void meet(MPI_Comm comm) {
-  if (!all_meet(comm)) return;
+Refusal meet(MPI_Comm comm) {
+  if (!is_running()) return {};
+  bool is_inter = false;
+  const Refusal refusal = check_handle(comm, &is_inter);
+  if (refusal.refused || is_inter || !all_meet(comm)) return refusal;
   MPI_Request request{};
   const auto guarded = [](auto function) {
     const InsideHost guard;
     return function();
   };
-  if (guarded([&] { return host().Ibarrier(comm, &request); }) != MPI_SUCCESS) return;
+  if (guarded([&] { return host().Ibarrier(comm, &request); }) != MPI_SUCCESS) return {};
   int done = 0;
   poll_until(&done, [&] {
     advance_checks();
     return guarded([&] { return host().Test(&request, &done, MPI_STATUS_IGNORE); });
   });
+  return {};
 }
 
-void before_making(MPI_Comm comm) {
-  if (comm == g_host.comm_null) return;
+Refusal before_making(MPI_Comm comm) {
+  if (comm == g_host.comm_null) return {};
   await_copies(comm);
-  meet(comm);
-  let_pass_if_alone(host().Comm_size, comm);
+  const Refusal refusal = meet(comm);
+  if (!refusal.refused) let_pass_if_alone(host().Comm_size, comm);
+  return refusal;
 }
 
 // These should not wait for anybody; but Open MPI's requests would never complete.
@@ -101,20 +119,23 @@ extern "C" {
 #define CARILLON_MAKER(symbol, parameters, arguments) \
   CARILLON_EXPORT int MPI_##symbol parameters {       \
     host();                                           \
-    before_making(comm);                              \
+    const auto before = before_making(comm);          \
+    if (before.refused) return before.status;         \
     return host().symbol arguments;                   \
   }
 #define CARILLON_PART_MAKER(symbol, parameters, arguments) \
   CARILLON_EXPORT int MPI_##symbol parameters {            \
     host();                                                \
-    before_making(comm);                                   \
+    const auto before = before_making(comm);               \
+    if (before.refused) return before.status;              \
     const int status = host().symbol arguments;            \
     return part_made(comm, made, status, "MPI_" #symbol);  \
   }
 #define CARILLON_WINDOW_MAKER(symbol, parameters, arguments) \
   CARILLON_EXPORT int MPI_##symbol parameters {              \
     host();                                                  \
-    before_making(comm);                                     \
+    const auto before = before_making(comm);                 \
+    if (before.refused) return before.status;                \
     const int status = host().symbol arguments;              \
     if (status == MPI_SUCCESS) share_window(comm, *made);    \
     return status;                                           \

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What makes something of a communicator whose handle is none: the MPI refuses it, and its error
+// handler hears of it as often as without carillon.
+#include <functional>
+
+#include "support.h"
+
+namespace mpi_test {
+namespace {
+
+int g_handled = 0;
+
+void handle(MPI_Comm* /*comm*/, int* /*code*/, ...) { ++g_handled; }
+
+struct Case {
+  const char* name;
+  std::function<int()> ours, theirs;
+};
+
+#define CASE(name, call)                                          \
+  {                                                               \
+    name, [=] { return MPI_##call; }, [=] { return PMPI_##call; } \
+  }
+
+std::vector<Case> makers(MPI_Comm comm) {
+  static MPI_Comm made;
+  static MPI_Win window;
+  static int memory[4];
+  static const int kOne = 1, kNo = 0;
+  return {
+      CASE("dup", Comm_dup(comm, &made)),
+      CASE("split", Comm_split(comm, 0, 0, &made)),
+      CASE("split by type", Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made)),
+      CASE("grid", Cart_create(comm, 1, &kOne, &kNo, 0, &made)),
+      CASE("window", Win_create(memory, sizeof(memory), 1, MPI_INFO_NULL, comm, &window)),
+  };
+}
+
+int class_of(int code) {
+  int error_class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
+  return error_class;
+}
+
+void compare(const Case& test) {
+  g_handled = 0;
+  const int theirs = class_of(test.theirs());
+  const int their_calls = g_handled;
+  g_handled = 0;
+  const int ours = class_of(test.ours());
+  check(ours == theirs && g_handled == their_calls,
+        std::string(test.name) + ": the MPI answers class " + std::to_string(theirs) + ", " +
+            std::to_string(their_calls) + " calls of the handler, with carillon it is " +
+            std::to_string(ours) + ", " + std::to_string(g_handled));
+}
+
+void run() {
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(handle, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);  // such errors are raised there
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  for (const Case& test : makers(MPI_COMM_NULL)) compare(test);
+#if !defined(OPEN_MPI)  // whose handles are pointers
+  MPI_Comm freed = MPI_COMM_NULL;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &freed);
+  const MPI_Comm stale = freed;
+  PMPI_Comm_free(&freed);
+  for (const Case& test : makers(stale)) compare(test);
+#endif
+  MPI_Errhandler_free(&handler);
+}
+
+}  // namespace
+}  // namespace mpi_test
+
+int main(int argc, char** argv) {
+  mpi_test::begin(argc, argv);
+  mpi_test::run();
+  return mpi_test::end();
+}
