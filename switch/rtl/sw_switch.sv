@@ -96,6 +96,9 @@ module sw_switch
   if (Inlets < 1 || Inlets > Ports || (Inlets < Ports && QueueWords == 0)) begin : g_bad_inlets
     $error("each port has an inlet, or a queue and part of an inlet");
   end
+  if ($clog2(Groups) + $clog2(2 * Window) > 16) begin : g_bad_window
+    $error("there are 65,536 slots at most: two windows for each group");
+  end
   if (FastClock > 1) begin : g_bad_clock
     $error("FastClock is 0 or 1");
   end
