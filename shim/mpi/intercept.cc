@@ -210,14 +210,17 @@ extern "C" {
 #define CARILLON_COLLECTIVE(symbol, started, collective, parameters, arguments, ...) \
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
 #define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)                \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                                    \
-    int code = MPI_SUCCESS;                                                                        \
-    if (repeat<Collective::k##collective>(Call{__VA_ARGS__}, &code)) return code;                  \
+  [[gnu::noinline]] static int first_##symbol parameters {                                         \
     if (left_at_once(Collective::k##collective, Form::kBlocking, comm)) [[unlikely]]               \
       return host().symbol arguments;                                                              \
     return intercept<Collective::k##collective>(                                                   \
                Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; })          \
         .code;                                                                                     \
+  }                                                                                                \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                                    \
+    int code = MPI_SUCCESS;                                                                        \
+    if (repeat<Collective::k##collective>(Call{__VA_ARGS__}, &code)) return code;                  \
+    return first_##symbol arguments;                                                               \
   }                                                                                                \
   CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) {              \
     if (left_at_once(Collective::k##collective, Form::kStarted, comm)) [[unlikely]]                \

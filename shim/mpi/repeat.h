@@ -30,7 +30,7 @@ inline Communicator* last_communicator(MPI_Comm comm) {
 /// All but the addresses. Of a reduction both sides have the input's count and type, and bcast has
 /// one buffer.
 template <Collective kCollective>
-inline bool same_arguments(const LastCall& last, const Call& call) {
+[[gnu::always_inline]] inline bool same_arguments(const LastCall& last, const Call& call) {
   constexpr Rule kRule = rule_of(kCollective);
   const auto same = [](const Buffer& a, const Buffer& b) {
     return a.count == b.count && a.type == b.type;
@@ -44,43 +44,46 @@ inline bool same_arguments(const LastCall& last, const Call& call) {
   return kCollective == Collective::kBcast || same(last.out, call.out);
 }
 
-/// What carillon gets for other addresses. False: that is to be found out.
-inline bool move_buffers(const LastCall& last, const Call& call, const void** from, void** to) {
+struct Addresses {
+  const void* in = nullptr;
+  void* out = nullptr;
+};
+
+/// Whether carillon gets other addresses as they are, where they count.
+[[gnu::always_inline]] inline bool moves(const LastCall& last, Addresses now) {
   const auto is_usual = [](const void* address) {
     return address != nullptr && address != MPI_IN_PLACE;
   };
   if (!last.moves) return false;
   const bool has_in = last.from != nullptr, has_out = last.to != nullptr;
-  if ((has_in && !is_usual(call.in.address)) || (has_out && !is_usual(call.out.address))) {
-    return false;
-  }
-  const auto apart = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(call.in.address) -
-                                               reinterpret_cast<std::uintptr_t>(call.out.address));
-  if (has_in && has_out && apart == last.aliased_bytes) return false;
-  *from = has_in ? call.in.address : nullptr;
-  *to = has_out ? const_cast<void*>(call.out.address) : nullptr;
-  return true;
+  if ((has_in && !is_usual(now.in)) || (has_out && !is_usual(now.out))) return false;
+  const auto apart = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(now.in) -
+                                               reinterpret_cast<std::uintptr_t>(now.out));
+  return !has_in || !has_out || apart != last.aliased_bytes;
 }
 
-/// True: it was such a call, is done, and *code is its error code.
+/// True: it was such a call, is done, and *code is its error code. In the caller's body, where the
+/// call need not be put together.
 template <Collective kCollective>
-inline bool repeat(const Call& call, int* code) {
+[[gnu::always_inline]] inline bool repeat(const Call& call, int* code) {
   if constexpr (can_repeat(kCollective)) {
     Communicator* const communicator = last_communicator(call.comm);
     if (communicator == nullptr || communicator->last_calls == nullptr) return false;
     const LastCall& last = (*communicator->last_calls)[place_of_last(kCollective)];
     if (!same_arguments<kCollective>(last, call) || may_have_devices()) return false;
-    const void* from = last.from;
-    void* to = last.to;
-    const bool stays = call.in.address == last.in.address && call.out.address == last.out.address;
-    if (!stays && !move_buffers(last, call, &from, &to)) return false;
+    const Addresses now = {call.in.address, const_cast<void*>(call.out.address)};
+    Addresses got = {last.from, last.to};
+    if (now.in != last.in.address || now.out != last.out.address) {
+      if (!moves(last, now)) return false;
+      got = {last.from != nullptr ? now.in : nullptr, last.to != nullptr ? now.out : nullptr};
+    }
     // Of bcast carillon gets one buffer, whichever side it is on here.
     if constexpr (kCollective == Collective::kBcast) {
-      to = to != nullptr ? to : const_cast<void*>(from);
-      from = to;
+      got.in = got.out = got.out != nullptr ? got.out : const_cast<void*>(got.in);
     }
     crl_status_t status = CRL_OK;
-    if (crl_repeat(communicator->team, last.repeatable, from, to, &status) == 0) return false;
+    if (crl_repeat(communicator->team, last.repeatable, got.in, got.out, &status) == 0)
+      return false;
     if (status == CRL_OK) [[likely]] {
       communicator->count(call_index(kCollective));
     } else {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/engine.h"
+#include "engine/run_brief-inl.h"
 #include "engine/team.h"
 
 namespace carillon {

@@ -152,7 +152,7 @@ struct Plan {
 };
 
 /// Is it one strand without loops, whose messages all fit their lines? Then it may go the short way
-/// where all are on one node (run_brief.cc).
+/// where all are on one node (run_brief-inl.h).
 bool is_brief(const Plan& plan);
 
 /// Lowers a schedule. `element_bytes` is that of the call (for reduce).

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/message_room.h"
 #include "engine/engine.h"
+#include "engine/run_brief-inl.h"
 #include "engine/wake.h"
 
 namespace carillon {
@@ -259,21 +260,6 @@ void Team::begin(Run& run) {
   if (run.plan().learned.length > 0) staged_ = true;
 }
 
-// The only one in flight is done.
-inline void Team::complete_only() {
-  in_flight_.clear();
-  endpoint_->set_done(endpoint_->done() + 1);
-  wake_readers(*this, shm::Pool::kToAll);
-}
-
-bool Team::run_briefly(Run& run, int polls) {
-  in_flight_.push_back(&run);
-  if (!run.run_briefly(++started_, polls)) return false;
-  run.set_state(Run::State::kDone);
-  complete_only();
-  return true;
-}
-
 Run* Team::next_deferred() {
   if (state() != State::kReady || staged_ || waiting_.empty()) return nullptr;
   Run* const run = waiting_.front();
@@ -286,7 +272,8 @@ void Team::complete(Run& run) {
   const std::uint64_t done = endpoint_->done();
   note_received(run);
   if (in_flight_.size() == 1) [[likely]] {
-    complete_only();
+    in_flight_.clear();
+    note_done();
     if (links_) links_->report(endpoint_->done_word(), true);
     return;
   }

@@ -137,7 +137,7 @@ class Team {
   bool quiet();
 
  private:
-  void complete_only();
+  void note_done();
   struct Hello;  // what members tell each other
   void tell_why(const Status& why) const;
   /// For as many members as may be on this node.

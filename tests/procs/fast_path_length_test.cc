@@ -72,21 +72,21 @@ std::function<crl_status_t()> again(crl_team_h team, double* in, double* out,
 std::vector<Call> calls_of(crl_team_h team, double* in, double* out) {
   using Request = crl_request_h*;
   std::vector<Call> calls = {
-      {"barrier", 590, [=] { return crl_barrier(team); },
+      {"barrier", 560, [=] { return crl_barrier(team); },
        [=](Request request) { return crl_ibarrier(team, request); }},
-      {"allreduce", 630, [=] { return crl_allreduce(team, in, out, 1, CRL_FLOAT64, CRL_SUM); },
+      {"allreduce", 590, [=] { return crl_allreduce(team, in, out, 1, CRL_FLOAT64, CRL_SUM); },
        [=](Request request) {
          return crl_iallreduce(team, in, out, 1, CRL_FLOAT64, CRL_SUM, request);
        }},
-      {"allgather", 630, [=] { return crl_allgather(team, in, out, 8); },
+      {"allgather", 590, [=] { return crl_allgather(team, in, out, 8); },
        [=](Request request) { return crl_iallgather(team, in, out, 8, request); }},
-      {"alltoall", 630, [=] { return crl_alltoall(team, in, out, 8); },
+      {"alltoall", 590, [=] { return crl_alltoall(team, in, out, 8); },
        [=](Request request) { return crl_ialltoall(team, in, out, 8, request); }},
-      {"bcast", 490, [=] { return crl_bcast(team, out, 8, 0); },
+      {"bcast", 445, [=] { return crl_bcast(team, out, 8, 0); },
        [=](Request request) { return crl_ibcast(team, out, 8, 0, request); }},
   };
-  calls.push_back({"allreduce again", 510, again(team, in, out, calls[1].run), calls[1].start});
-  calls.push_back({"bcast again", 375, again(team, out, out, calls[4].run), calls[4].start});
+  calls.push_back({"allreduce again", 465, again(team, in, out, calls[1].run), calls[1].start});
+  calls.push_back({"bcast again", 330, again(team, out, out, calls[4].run), calls[4].start});
   return calls;
 }
 
