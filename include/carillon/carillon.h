@@ -306,13 +306,14 @@ CRL_API crl_status_t crl_exscan(crl_team_h team, const void* in, void* out, size
 
 /* A blocking call that is made again and again, with nothing but other buffers: for callers who can
  * tell that by less than the call's own arguments, such as one comparison with those of the last
- * time. The repeated call then need not look at them again. */
+ * time. The repeated call then need not look at them again. What comes after crl_op_free is another
+ * operator, even if it has the same value. */
 typedef struct crl_repeatable {
   void* call;
   uint64_t edition;
 } crl_repeatable_t;
-/* The team's last blocking call, if it has succeeded and can be made again so; else one that never
- * can. */
+/* The team's last blocking call whose arguments were good, by crl_repeat or not, if it has
+ * succeeded and can be made again so; else one that never can. */
 CRL_API crl_repeatable_t crl_team_last_call(crl_team_h team);
 /* Makes it again. in, out: as in that call, CRL_IN_PLACE and NULL where they stood there (of bcast
  * both are the buffer, of barrier NULL); nothing of this is checked. 1: *status is what the call

@@ -265,7 +265,7 @@ crl_status_t run_blocking(crl_team& team, const CallKey& key, const Buffers& buf
   }
   team.context->engine->run_to_end(*run);
   const crl_status_t status = run->status().ok() ? CRL_OK : report(run->status());
-  team.last_call = call.run.has_value() ? &call : nullptr;
+  if (status == CRL_OK && call.run.has_value()) team.last_call = &call;
   if (!keeps) [[unlikely]]
     forget_entry(team, entry);
   return status;
@@ -277,8 +277,12 @@ crl_status_t run_again(crl_team& team, PreparedCall& call, const Buffers& buffer
   const Buffers both = placed(call, buffers);
   crl_request& run = *call.run;
   run.bind_again(both.in, both.out);
+  team.last_call = nullptr;
   team.context->engine->run_to_end(run);
-  return run.status().ok() ? CRL_OK : report(run.status());
+  if (!run.status().ok()) [[unlikely]]
+    return report(run.status());
+  team.last_call = &call;
+  return CRL_OK;
 }
 
 // Whether the servlet moves the call on from its beginning.

@@ -147,6 +147,24 @@ TEST(RepeatOfAFormerEdition, DoesNothing) {
   });
 }
 
+TEST(RepeatOfTheOneBeforeLast, IsTheLastCallThen) {
+  with_team(2, [](crl_team_h team, int rank) {
+    const Values in = values_of(rank, 0, 2);
+    Values out(2), sums(2);
+    expect_ok(crl_allreduce(team, in.data(), sums.data(), 2, CRL_INT64, CRL_SUM));
+    const crl_repeatable_t sum = crl_team_last_call(team);
+    expect_ok(crl_allreduce(team, in.data(), out.data(), 1, CRL_INT64, CRL_MAX));
+    crl_status_t status = CRL_ERR_INTERNAL;
+    for (int round = 0; round < 3; ++round) {
+      const crl_repeatable_t call = round == 0 ? sum : crl_team_last_call(team);
+      out.assign(2, -1);
+      ASSERT_EQ(crl_repeat(team, call, in.data(), out.data(), &status), 1);
+      expect_ok(status);
+      EXPECT_EQ(out, sums) << "round " << round;
+    }
+  });
+}
+
 TEST(RepeatOnAFailedTeam, SaysWhatTheCallSays) {
   with_team(3, [](crl_team_h team, int rank) {
     Values in = values_of(rank, 0, 1), out(1);
