@@ -26,12 +26,17 @@ constexpr std::size_t place_of_last(Collective collective) {
   return place;
 }
 
-/// Its arguments, as of which generations of types and reductions, and what carillon got for them.
+/// As of which handles of types and operators mean what they did.
+struct Generations {
+  std::uint64_t types = 0, reductions = 0;
+};
+
+/// Its arguments, as they were when it began, and what carillon got for them.
 struct LastCall {
   Buffer in{}, out{};
   MPI_Op op{};
   int root = 0;
-  std::uint64_t types = 0, reductions = 0;
+  Generations began;
   const void* from = nullptr;
   void* to = nullptr;
   /// Carillon would get other addresses as they are, if they are no such bytes apart: one buffer

@@ -36,10 +36,10 @@ template <Collective kCollective>
     return a.count == b.count && a.type == b.type;
   };
   if constexpr (kRule.kind == Kind::kBarrier) return true;
-  if (!same(last.in, call.in) || last.types != g_types.now()) return false;
+  if (!same(last.in, call.in) || last.began.types != g_types.now()) return false;
   if (kRule.rooted && last.root != call.root) return false;
   if constexpr (kRule.kind == Kind::kReduction) {
-    return last.op == call.op && last.reductions == g_reductions.now();
+    return last.op == call.op && last.began.reductions == g_reductions.now();
   }
   return kCollective == Collective::kBcast || same(last.out, call.out);
 }
@@ -94,11 +94,17 @@ template <Collective kCollective>
   return false;
 }
 
-/// A call that blocks has succeeded, with blocks of so many bytes; from, to: what carillon got. If
-/// there is no memory to remember it, calls stay as long as they are.
+/// To be asked for as a call begins: while it blocks, another thread may free what it uses, and get
+/// the handle for something else.
+inline Generations generations_now() {
+  return {.types = g_types.now(), .reductions = g_reductions.now()};
+}
+
+/// A call that blocks has succeeded, with blocks of so many bytes; got: by carillon. If there is no
+/// memory to remember it, calls stay as long as they are.
 template <Collective kCollective>
-inline void remember(Communicator& communicator, const Call& call, const void* from, void* to,
-                     std::int64_t bytes) {
+inline void remember(Communicator& communicator, const Call& call, const Generations& began,
+                     Addresses got, std::int64_t bytes) {
   constexpr Rule kRule = rule_of(kCollective);
   if (communicator.last_calls == nullptr) [[unlikely]] {
     communicator.last_calls.reset(new (std::nothrow) LastCalls{});
@@ -109,21 +115,20 @@ inline void remember(Communicator& communicator, const Call& call, const void* f
   if (kRule.kind == Kind::kData && kRule.in.block_per_rank != kRule.out.block_per_rank) {
     aliased_bytes = communicator.rank * (kRule.out.block_per_rank ? bytes : -bytes);
   }
-  const auto as_given = [](const void* got, const void* given, At at) {
-    if (got == nullptr) return at != At::kAll;  // it does not count here
-    return got == given && got != CRL_IN_PLACE;
+  const auto as_given = [](const void* address, const void* given, At at) {
+    if (address == nullptr) return at != At::kAll;  // it does not count here
+    return address == given && address != CRL_IN_PLACE;
   };
-  const bool moves =
-      as_given(from, call.in.address, kRule.in.at) && as_given(to, call.out.address, kRule.out.at);
+  const bool moves = as_given(got.in, call.in.address, kRule.in.at) &&
+                     as_given(got.out, call.out.address, kRule.out.at);
   (*communicator.last_calls)[place_of_last(kCollective)] = {
       .in = call.in,
       .out = call.out,
       .op = call.op,
       .root = call.root,
-      .types = g_types.now(),
-      .reductions = g_reductions.now(),
-      .from = from,
-      .to = to,
+      .began = began,
+      .from = got.in,
+      .to = got.out,
       .moves = moves,
       .aliased_bytes = aliased_bytes,
       .repeatable = crl_team_last_call(communicator.team)};

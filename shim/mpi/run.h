@@ -129,9 +129,10 @@ inline Outcome do_nothing(Collective collective, Communicator& communicator, Fli
 /// The outcome of a call that carillon got so; if it blocked, its next one may be shorter.
 template <Collective kCollective>
 inline Outcome remembered(Outcome outcome, Communicator& communicator, const Call& call,
-                          const void* from, void* to, std::int64_t bytes, const Flight* flight) {
+                          const Generations& began, Addresses got, std::int64_t bytes,
+                          const Flight* flight) {
   if (flight == nullptr && outcome.code == MPI_SUCCESS) {
-    remember<kCollective>(communicator, call, from, to, bytes);
+    remember<kCollective>(communicator, call, began, got, bytes);
   }
   return outcome;
 }
@@ -177,6 +178,7 @@ inline bool same_bytes(const Operand& in, const Operand& out) {
 template <Collective kCollective>
 Outcome run_data(Communicator& communicator, const Call& call, Flight* flight) {
   constexpr Rule kRule = rule_of(kCollective);
+  const Generations began = generations_now();
   bool is_root = false;
   if constexpr (kRule.rooted) {
     if (call.root < 0 || call.root >= communicator.size) return leave(Reason::kSuspect);
@@ -228,12 +230,13 @@ Outcome run_data(Communicator& communicator, const Call& call, Flight* flight) {
                                 place_of_request(flight)),
                       flight);
       });
-  return remembered<kCollective>(outcome, communicator, call, from, to, bytes, flight);
+  return remembered<kCollective>(outcome, communicator, call, began, {from, to}, bytes, flight);
 }
 
 template <Collective kCollective>
 Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flight) {
   constexpr Rule kRule = rule_of(kCollective);
+  const Generations began = generations_now();
   Reduction* const reduction = find_reduction(call.op, call.in.type);
   if (reduction == nullptr) return leave(Reason::kSuspect);
   if (reduction->reason != Reason::kNone) [[unlikely]]
@@ -275,7 +278,7 @@ Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flig
                                      dtype, op, root, place_of_request(flight)),
                       flight);
       });
-  return remembered<kCollective>(outcome, communicator, call, from, to, 0, flight);
+  return remembered<kCollective>(outcome, communicator, call, began, {from, to}, 0, flight);
 }
 
 template <Collective kCollective>
@@ -295,7 +298,7 @@ inline Outcome run(Communicator& communicator, const Call& call, Flight* flight)
                                       : crl_ibarrier(communicator.team, &flight->request),
                     flight);
     });
-    return remembered<kCollective>(outcome, communicator, call, nullptr, nullptr, 0, flight);
+    return remembered<kCollective>(outcome, communicator, call, {}, {}, 0, flight);
   } else if constexpr (kRule.kind == Kind::kData) {
     return run_data<kCollective>(communicator, call, flight);
   } else if constexpr (kRule.kind == Kind::kReduction) {

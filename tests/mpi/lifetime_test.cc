@@ -168,6 +168,49 @@ void free_in_bcast(MPI_Comm comm, MPI_Datatype type, int count) {
   });
 }
 
+// Nor is what gets the handle of a type freed meanwhile taken for it in the next call.
+void handle_comes_back(MPI_Comm comm) {
+  constexpr int kTries = 64;
+  const auto ints = [](int count) {
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(count, MPI_INT, &type);
+    return committed(type);
+  };
+  const auto bcast = [comm](MPI_Datatype type, int count) {
+    int numbers[3] = {-1, -1, -1};
+    for (int i = 0; world_rank() == 1 && i < count; ++i) numbers[i] = i;
+    const bool counts = world_rank() == 1;
+    MPI_Bcast(numbers, counts ? count : 1, counts ? MPI_INT : type, 1, comm);
+    check(numbers[count - 1] == count - 1 && (count == 3 || numbers[count] == -1),
+          "a bcast of " + std::to_string(count) + " ints beside a handle that comes back");
+  };
+  MPI_Datatype type = ints(2);
+  std::vector<MPI_Datatype> others;
+  if (world_rank() == 0) {
+    g_waits.store(false);
+    std::thread inside([&, used_type = type] {
+      t_watched = true;
+      bcast(used_type, 2);
+    });
+    while (!g_waits.load()) usleep(100);
+    const MPI_Datatype freed = type;
+    MPI_Type_free(&type);
+    do {
+      others.push_back(ints(3));
+    } while (others.back() != freed && others.size() < kTries);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    inside.join();
+  } else {
+    others.push_back(ints(3));
+    PMPI_Barrier(MPI_COMM_WORLD);
+    bcast(type, 2);
+    MPI_Type_free(&type);
+  }
+  MPI_Barrier(comm);  // so that this thread knows the communicator
+  bcast(others.back(), 3);
+  for (MPI_Datatype& other : others) MPI_Type_free(&other);
+}
+
 // Deferred is not forgotten: the MPI's type goes with the last call.
 void freed_in_the_end(MPI_Comm comm) {
   static int deleted = 0;
@@ -263,6 +306,7 @@ int main(int argc, char** argv) {
     free_in_allreduce(comms[0]);
     free_in_bcast(comms[0], strided(1000, 3), 1000);
     free_in_bcast(comms[0], irregular(80000), 80000);
+    handle_comes_back(comms[0]);
   }
   check(left("allreduce") == 0 && left("bcast") == 0, "carillon must take all calls");
   freed_in_the_end(comms[0]);
