@@ -366,23 +366,6 @@ class Demo(CliTest):
             self.assertEqual([(one["mpi"], one["problem"]) for one in answer], [(mpi["name"], "")])
             self.assertTrue(all(row["equal"] for row in answer[0]["results"]))
 
-    def test_bare_loop(self):
-        for mpi in MPIS:
-            for more in ([], ["--fresh"], ["--start", "together"]):
-                if more[1:] == ["together"] and len(os.sched_getaffinity(0)) < 2:
-                    continue
-                rows = self.ok("bench", "barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall",
-                               "scan", "-n", 2, "--sizes", "5,56,57,4K,300001,4M", "--mpi", mpi["name"],
-                               "--iterations", 10, "--bare", "--json", *more).json["results"]
-                for row in rows:  # whose answers have been compared with the MPI's
-                    self.assertEqual("bare_us" in row, row["collective"] != "scan")
-                    self.assertGreater(row.get("bare_us", 1), 0)
-                    self.assertGreater(row.get("room", 1), 0)
-            self.assertIn("native / bare", self.ok("bench", "bcast", "scan", "--sizes", 8, "--bare", "--mpi",
-                                                   mpi["name"], "--iterations", 10).out)
-        self.fails("loop of two ranks", "bench", "bcast", "-n", 3, "--bare", status=2)
-        self.fails("blocking calls only", "bench", "bcast", "--overlap", "--bare", status=2)
-
     def test_fails_if_carillon_does_not_take_the_calls(self):
         for mpi in MPIS[:1]:
             done = run("demo", "-n", 2, "--mpi", mpi["name"], CARILLON="off")
