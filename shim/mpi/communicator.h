@@ -43,7 +43,7 @@ struct Communicator {
   const Communicator* sibling_of = nullptr;  // it is one (make_sibling), while that one is there
   HostReduction host_reduction;              // of one call at a time
   std::vector<std::int64_t> tables;          // of byte counts and offsets, for one call at a time
-  std::unique_ptr<LastCalls> last_calls;     // once there was one
+  LastCalls last_calls;
   std::unique_ptr<const Neighbours> neighbours;   // once it has had a neighbourhood collective
   std::atomic<std::uint64_t> taken[kCalls] = {};  // one writer at a time
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "call.h"
 
@@ -46,6 +47,8 @@ struct LastCall {
   crl_repeatable_t repeatable{};
 };
 
-using LastCalls = std::array<LastCall, place_of_last(static_cast<Collective>(kCollectives))>;
+/// Each once there was one: few are ever used on a communicator.
+using LastCalls =
+    std::array<std::unique_ptr<LastCall>, place_of_last(static_cast<Collective>(kCollectives))>;
 
 }  // namespace carillon::shim

@@ -68,8 +68,10 @@ template <Collective kCollective>
 [[gnu::always_inline]] inline bool repeat(const Call& call, int* code) {
   if constexpr (can_repeat(kCollective)) {
     Communicator* const communicator = last_communicator(call.comm);
-    if (communicator == nullptr || communicator->last_calls == nullptr) return false;
-    const LastCall& last = (*communicator->last_calls)[place_of_last(kCollective)];
+    if (communicator == nullptr) return false;
+    const LastCall* const known = communicator->last_calls[place_of_last(kCollective)].get();
+    if (known == nullptr) return false;
+    const LastCall& last = *known;
     if (!same_arguments<kCollective>(last, call) || may_have_devices()) return false;
     const Addresses now = {call.in.address, const_cast<void*>(call.out.address)};
     Addresses got = {last.from, last.to};
@@ -106,9 +108,10 @@ template <Collective kCollective>
 inline void remember(Communicator& communicator, const Call& call, const Generations& began,
                      Addresses got, std::int64_t bytes) {
   constexpr Rule kRule = rule_of(kCollective);
-  if (communicator.last_calls == nullptr) [[unlikely]] {
-    communicator.last_calls.reset(new (std::nothrow) LastCalls{});
-    if (communicator.last_calls == nullptr) return;
+  std::unique_ptr<LastCall>& last = communicator.last_calls[place_of_last(kCollective)];
+  if (last == nullptr) [[unlikely]] {
+    last.reset(new (std::nothrow) LastCall);
+    if (last == nullptr) return;
   }
   // As same_address and run_reduction look at it (run.h).
   std::int64_t aliased_bytes = 0;
@@ -121,17 +124,16 @@ inline void remember(Communicator& communicator, const Call& call, const Generat
   };
   const bool moves = as_given(got.in, call.in.address, kRule.in.at) &&
                      as_given(got.out, call.out.address, kRule.out.at);
-  (*communicator.last_calls)[place_of_last(kCollective)] = {
-      .in = call.in,
-      .out = call.out,
-      .op = call.op,
-      .root = call.root,
-      .began = began,
-      .from = got.in,
-      .to = got.out,
-      .moves = moves,
-      .aliased_bytes = aliased_bytes,
-      .repeatable = crl_team_last_call(communicator.team)};
+  *last = {.in = call.in,
+           .out = call.out,
+           .op = call.op,
+           .root = call.root,
+           .began = began,
+           .from = got.in,
+           .to = got.out,
+           .moves = moves,
+           .aliased_bytes = aliased_bytes,
+           .repeatable = crl_team_last_call(communicator.team)};
 }
 
 }  // namespace carillon::shim
