@@ -24,13 +24,13 @@ enum {
 /* What one rank writes. Numbers and positions only grow. */
 struct lane {
   struct {
-    _Alignas(64) _Atomic uint64_t number; /* partner: the peer's load in take_line */
+    _Alignas(64) _Atomic uint64_t number; /* partner: the peer's load in await_line */
     char bytes[LINE_BYTES];
   } lines[LINES];
-  _Alignas(
-      64) _Atomic uint64_t written; /* bytes of its ring; partner: the peer's load in exchange */
-  _Alignas(
-      64) _Atomic uint64_t read; /* of the peer's ring; partner: the peer's load in may_write */
+  /* Bytes of its ring; partner: the peer's load in move_chunks. */
+  _Alignas(64) _Atomic uint64_t written;
+  /* Of the peer's ring; partner: the peer's load in may_write. */
+  _Alignas(64) _Atomic uint64_t read;
   _Alignas(64) _Atomic uint64_t taken; /* of the peer's lines; partner: its load in put_line */
   _Alignas(4096) char ring[RING];
 };

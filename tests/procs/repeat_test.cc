@@ -121,8 +121,7 @@ TEST_P(Repeat, DoesWhatTheCallDoes) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Repeat, testing::Values(1, 2, 3, 5, 8));
 
 TEST(RepeatOfAFormerEdition, DoesNothing) {
-  Meeting other_meeting(2);
-  with_team(2, [&](crl_team_h team, int rank) {
+  with_team(2, [](crl_team_h team, int rank) {
     Values in = values_of(rank, 0, 1), out(1);
     crl_status_t status = CRL_OK;
     EXPECT_EQ(crl_repeat(team, crl_repeatable_t{}, in.data(), out.data(), &status), 0);
