@@ -6,7 +6,7 @@
 // does not come in time, or is not such a one, the run goes on from there like any other.
 //
 // All of it stands in one function, who runs a blocking call to its end: the calls between these
-// few would be a fifth of their instructions.
+// few would be an eighth of their instructions.
 #pragma once
 
 #include "base/copy.h"
