@@ -218,8 +218,13 @@ TEST(ModelAndSimulator, AgreeOnAnyMachine) {
     ModelCall chain{.algorithm = "bcast.chain", .ranks = ranks, .bytes = bytes};
     chain.segment_bytes = *rc::gen::inRange<std::int64_t>(bytes / 20 + 1, bytes + 1);
     calls.push_back(chain);
-    for (const ModelCall& call : calls) {
-      const Result<std::int64_t> model = model_ps(machine, call);
+    for (ModelCall call : calls) {
+      Result<std::int64_t> model = model_ps(machine, call);
+      if (!model.ok()) {  // some closed forms ask for blocks of one length, or for short ones
+        call.bytes = 4 * ranks;
+        call.element_bytes = 4;
+        model = model_ps(machine, call);
+      }
       if (!model.ok()) continue;
       ++agreed[call.algorithm];
       if (model.value() != simulated_ps(machine, call)) {
