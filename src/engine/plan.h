@@ -151,8 +151,8 @@ struct Plan {
   bool brief = false;
 };
 
-/// Is it one strand without loops, whose messages all fit their lines? Then it may go the short way
-/// where all are on one node (run_brief-inl.h).
+/// Is it one strand without loops and lists, with no more messages on a channel than that has
+/// lines? Then it may go the short way where all are on one node (run_brief-inl.h).
 bool is_brief(const Plan& plan);
 
 /// Lowers a schedule. `element_bytes` is that of the call (for reduce).

@@ -389,21 +389,25 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
     return true;
   }
   shm::ChunkRef ref;
-  std::memcpy(&ref, line.payload, sizeof ref);
-  const std::byte* const data = kind == shm::kRemote
-                                    ? reinterpret_cast<const std::byte*>(ref.offset)
-                                    : team_->engine().at_shared_offset(ref.offset, ref.length);
-  if (data == nullptr) [[unlikely]] {
+  received->data = find_chunk(line, kind, &ref, &received->arrival);
+  received->length = static_cast<std::int64_t>(ref.length);
+  if (received->data == nullptr) [[unlikely]] {
     fail_place(channel.peer, ref);
     return false;
   }
+  return true;
+}
+
+// Where the bytes are that a line of this kind tells of, and how they came; null: in no such place.
+const std::byte* Run::find_chunk(const shm::Line& line, std::uint8_t kind, shm::ChunkRef* ref,
+                                 Arrival* arrival) const {
+  std::memcpy(ref, line.payload, sizeof *ref);
   const Came came = kind == shm::kChunk           ? Came::kCached
                     : kind == shm::kUncachedChunk ? Came::kUncached
                                                   : Came::kSomehow;
-  *received = {.data = data,
-               .length = static_cast<std::int64_t>(ref.length),
-               .arrival = {came, shm::known(ref.taken)}};
-  return true;
+  *arrival = {came, shm::known(ref->taken)};
+  return kind == shm::kRemote ? reinterpret_cast<const std::byte*>(ref->offset)
+                              : team_->engine().at_shared_offset(ref->offset, ref->length);
 }
 
 // Sends (run_two_sided.cc) are written like puts.

@@ -251,7 +251,10 @@ class Run {
   void reset(std::uint64_t collective);
   void find_brief_uses();
   bool put_briefly(const Instruction& in, const std::byte* from);
+  bool put_long_briefly(const Instruction& in);
   bool wait_briefly(const Instruction& in, int polls);
+  bool take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::Line& line,
+                         std::uint64_t header);
   bool leave_brief(const Instruction& in);
   void publish(const ChannelUse& channel, shm::Peer& peer, shm::Line& line, std::uint64_t number,
                std::uint8_t kind);
@@ -373,6 +376,8 @@ class Run {
                     std::uint64_t* header, Patience& patience);
   bool take_message(const Instruction& in, Strand& strand, std::uint64_t number);
   bool poll(std::uint16_t use, std::uint64_t number, int polls, Received* received);
+  [[nodiscard]] const std::byte* find_chunk(const shm::Line& line, std::uint8_t kind,
+                                            shm::ChunkRef* ref, Arrival* arrival) const;
   void fail_unreachable(int rank, const Status& why);
   void fail_given_up(int rank);
   void fail_freed(int rank);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The short way of a run that is one strand, whose messages all fit their lines, between ranks of
-// one node, in a call that nobody else moves on: it takes the same numbers, writes and reads the
+// The short way of a run that is one strand, whose messages are in lines or chunks, between ranks
+// of one node, in a call that nobody else moves on: it takes the same numbers, writes and reads the
 // same lines as every run (run.cc), but does not look for what cannot be there. Where a message
 // does not come in time, or is not such a one, the run goes on from there like any other.
 //
@@ -18,6 +18,7 @@
 
 namespace carillon {
 
+// Of messages that fit their lines.
 [[gnu::always_inline]] inline bool Run::put_briefly(const Instruction& in, const std::byte* from) {
   const BriefUse& use = brief_uses_[in.use];
   const ChannelUse& channel = plan_->uses[in.use];
@@ -35,8 +36,8 @@ namespace carillon {
   const std::uint64_t number = uses_[in.use].first + static_cast<std::uint64_t>(in.index);
   const shm::Line& line = use.in_lines[number % shm::kWindow];
   std::uint64_t header = 0;
-  if (!comes(line, *use.peer, number, polls, &header, uses_[in.use].patience) || !suits(in, header))
-    return false;
+  if (!comes(line, *use.peer, number, polls, &header, uses_[in.use].patience)) return false;
+  if (!suits(in, header)) return take_long_briefly(in, *use.peer, line, header);
   shm::Endpoint::note_lag(*use.peer, header, collective_);
   arrivals_[in.dst.base - kBaseSlots].came = Came::kSomehow;
   bases_[in.dst.base] = const_cast<std::byte*>(line.payload);
@@ -52,21 +53,39 @@ namespace carillon {
     ++use;
   }
   const auto at = [this](const Operand& operand) { return bases_[operand.base] + operand.offset; };
+  const auto fits_line = [](const Instruction& in) {
+    return in.length <= static_cast<std::int64_t>(shm::kInlineBytes);
+  };
   const std::uint32_t first = plan_->strand_starts.front();
   for (const Instruction* in = &plan_->code[first];; ++in) {
     switch (in->action) {
       case Action::kPut:
-        if (!put_briefly(*in, at(in->a))) return leave_brief(*in);
+        if (!(fits_line(*in) ? put_briefly(*in, at(in->a)) : put_long_briefly(*in))) {
+          return leave_brief(*in);
+        }
         break;
       case Action::kWait:
         if (!wait_briefly(*in, polls)) return leave_brief(*in);
         break;
-      case Action::kCopy: copy_bytes(at(in->dst), at(in->a), in->length); break;
-      case Action::kReduce:
-        binding_.reduction.kernel(at(in->dst), at(in->a), at(in->b),
-                                  static_cast<std::size_t>(in->count));
+      case Action::kCopy:
+        if (fits_line(*in)) {
+          copy_bytes(at(in->dst), at(in->a), in->length);
+        } else {
+          copy(*in, strands_.front());
+        }
         break;
-      case Action::kEnd: prefetch_next_writes(); return true;
+      case Action::kReduce:
+        if (fits_line(*in)) {
+          binding_.reduction.kernel(at(in->dst), at(in->a), at(in->b),
+                                    static_cast<std::size_t>(in->count));
+        } else {
+          reduce(*in, strands_.front());
+        }
+        break;
+      case Action::kEnd:
+        if (!references_.empty()) return leave_brief(*in);
+        prefetch_next_writes();
+        return true;
       default: break;  // a release: the end of the collective tells of all
     }
   }

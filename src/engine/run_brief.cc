@@ -7,11 +7,14 @@
 
 namespace carillon {
 
-// What stays as it is from call to call.
+// What stays as it is from call to call; and room for what a put may note, for nobody is there to
+// catch what is thrown later.
 void Run::find_brief_uses() {
   brief_uses_.clear();
   brief_ = plan_->brief && binding_.reduction.user == nullptr && !team_->spans_nodes();
   if (!brief_) return;
+  begin_strands();
+  references_.reserve(plan_->code.size());
   shm::Endpoint& endpoint = team_->endpoint();
   for (const ChannelUse& channel : plan_->uses) {
     shm::Peer& peer = endpoint.peer(channel.peer);
@@ -32,6 +35,30 @@ void Run::find_brief_uses() {
     }
     brief_uses_.push_back(use);
   }
+}
+
+// Of messages that go by the pool, or stay where they are.
+bool Run::put_long_briefly(const Instruction& in) {
+  if (!team_->engine().pool().has_next(static_cast<std::uint64_t>(in.length))) return false;
+  reads_in_place_ = false;  // or the run had left the short way
+  Strand& strand = strands_.front();
+  NoClock clock;
+  return write_message(in, strand, {number_of(in, strand), 0, in.length}, clock);
+}
+
+// Of one that has come, but is not in its line; those that are not in a chunk go the long way.
+bool Run::take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::Line& line,
+                            std::uint64_t header) {
+  const std::uint8_t kind = shm::header_kind(header);
+  const bool is_chunk = kind == shm::kChunk || kind == shm::kUncachedChunk;
+  if (!is_chunk || shm::header_signature(header) != signature()) return false;
+  const std::uint32_t slot = in.dst.base - kBaseSlots;
+  shm::ChunkRef ref;
+  const std::byte* const data = find_chunk(line, kind, &ref, &arrivals_[slot]);
+  if (data == nullptr || ref.length < static_cast<std::uint64_t>(in.length)) return false;
+  shm::Endpoint::note_lag(peer, header, collective_);
+  bases_[in.dst.base] = const_cast<std::byte*>(data);
+  return true;
 }
 
 // As if the run had come to this instruction as any other does.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which plans may go the short way of a run: those of one strand, without loops and lists, whose
-// messages fit their lines and are no more on a channel than it has lines.
+// messages are no more on a channel than it has lines.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,13 +29,13 @@ std::string puts(int count) {
   return ops;
 }
 
-TEST(PlanBrief, MessagesThatFitTheirLines) {
+TEST(PlanBrief, MessagesInLinesAndOthers) {
   EXPECT_TRUE(brief("put 1 #0 input[0+56]\n"));
-  EXPECT_FALSE(brief("put 1 #0 input[0+57]\n"));
+  EXPECT_TRUE(brief("put 1 #0 input[0+57]\n"));
   const std::string copy = "copy scratch[0+8] = slot(1 #0)[0+8]\n";
   EXPECT_TRUE(brief("put 1 #0 input[0+8]\nwait 1 #0\n" + copy));
   const std::string end = "copy scratch[0+8] = slot(1 #0)[49+8]\n";
-  EXPECT_FALSE(brief("put 1 #0 input[0+8]\nwait 1 #0\n" + end));
+  EXPECT_TRUE(brief("put 1 #0 input[0+8]\nwait 1 #0\n" + end));
 }
 
 TEST(PlanBrief, NoMoreThanLines) {
@@ -51,21 +51,23 @@ TEST(PlanBrief, OneStrandWithoutLoopsAndLists) {
   EXPECT_FALSE(brief("put 1 #0 input[0+8]\nmulticast team #0 input[0+8]\n"));
 }
 
-// What short collectives of two ranks do: the others are no faster for it.
-TEST(PlanBrief, ShortCollectivesOfOneNode) {
+// Of two ranks, whose messages are one piece of memory.
+TEST(PlanBrief, CollectivesOfOneNode) {
   for (const std::string name :
        {"barrier.flat", "allreduce.flat", "allgather.flat", "alltoall.flat", "bcast.flat",
         "reduce.flat", "allreduce.recursive_doubling"}) {
     const Algorithm* const algorithm = find_algorithm(name);
     ASSERT_NE(algorithm, nullptr) << name;
-    for (const Rank rank : {0, 1}) {
-      const Shared shared{algorithm->collective, 2, 0, 1, 8, true};
-      const Call call{.shared = shared, .rank = rank};
-      const auto schedule = emit(*algorithm, call);
-      ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
-      const auto plan = lower(schedule.value(), call);
-      ASSERT_TRUE(plan.ok()) << plan.status().to_string();
-      EXPECT_TRUE(plan.value().brief) << name << ", rank " << rank;
+    for (const std::int64_t count : {1, 8192}) {
+      for (const Rank rank : {0, 1}) {
+        const Shared shared{algorithm->collective, 2, 0, count, 8, true};
+        const Call call{.shared = shared, .rank = rank};
+        const auto schedule = emit(*algorithm, call);
+        ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
+        const auto plan = lower(schedule.value(), call);
+        ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+        EXPECT_TRUE(plan.value().brief) << name << " of " << count << " elements, rank " << rank;
+      }
     }
   }
 }

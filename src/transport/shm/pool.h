@@ -40,6 +40,11 @@ class Pool {
   /// Offset from the segment's start of a free chunk of at least `bytes` (at most chunk_bytes) for
   /// the given message; 0 if there is none now. Taken as soon as returned.
   std::uint64_t take(std::uint64_t bytes, const Letter& letter);
+  /// Is there one without more ado? Then take() finds it.
+  [[nodiscard]] bool has_next(std::uint64_t bytes) {
+    Ring& ring = is_small(bytes) ? small_ : large_;
+    return !busy(ring.chunks[ring.next]);
+  }
   /// Which chunk the next message of that length will probably take.
   [[nodiscard]] std::uint64_t next_offset(std::uint64_t bytes) const {
     const Ring& ring = is_small(bytes) ? small_ : large_;
