@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "communicator.h"
 #include "early.h"
 #include "heap_pins.h"
+#include "kept_arguments.h"
 #include "observe.h"
 #include "persistent.h"
 #include "process.h"
@@ -94,7 +96,17 @@ template <Collective kCollective, typename HostCall>
 template <Collective kCollective, typename HostCall>
 Outcome start_observed(const Call& call, MPI_Request* request, HostCall call_host);
 
-// The non-blocking forms. call_host(communicator, place for the request), which may be kept.
+// What the host is asked if carillon cannot do it after all, when the call has returned.
+template <typename HostCall>
+Flight::HostCall kept_call(Collective collective, Communicator& communicator, const Call& call,
+                           HostCall call_host) {
+  return
+      [call_host, kept = std::make_shared<const KeptArguments>(collective, communicator, call)](
+          MPI_Comm comm, MPI_Request* request) { return call_host(comm, request, kept->call()); };
+}
+
+// The non-blocking forms. call_host(communicator, place for the request, the call's lists), which
+// may be kept.
 template <Collective kCollective, typename HostCall>
 Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
@@ -108,7 +120,9 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
     pin_blocks<kCollective>(*flight, call);
     const Outcome outcome = run_anywhere<kCollective>(communicator, call, flight);
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
-      if (communicator.agreeing) flight->host_call = call_host;
+      if (communicator.agreeing) {
+        flight->host_call = kept_call(kCollective, communicator, call, call_host);
+      }
       return {launch_flight(flight, request)};
     }
     drop_flight(flight);
@@ -117,9 +131,9 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
   }
   if (observers() != 0) return start_observed<kCollective>(call, request, call_host);
   count_left(kCounted, reason);
-  return {
-      leave(reason, [&] { return call_host(communicator.for_host(call.comm, reason), request); }),
-      reason};
+  return {leave(reason,
+                [&] { return call_host(communicator.for_host(call.comm, reason), request, call); }),
+          reason};
 }
 
 template <Collective kCollective, typename HostCall>
@@ -191,6 +205,7 @@ bool find_call(const char* name, std::size_t* call) {
 }  // namespace
 }  // namespace carillon::shim
 
+using carillon::shim::AnyList;
 using carillon::shim::Call;
 using carillon::shim::Collective;
 using carillon::shim::Form;
@@ -204,37 +219,50 @@ using carillon::shim::repeat;
 
 extern "C" {
 
-// The lambdas' `comm` and `request` stand for the functions' in the arguments.
+// The lambdas' `comm` and `request` stand for the functions' in the arguments, and so do these
+// lists.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
+#define CARILLON_LISTS                                                                           \
+  [[maybe_unused]] const AnyList in_counts{lists.in_blocks.counts};                              \
+  [[maybe_unused]] const AnyList in_offsets{lists.in_blocks.offsets};                            \
+  [[maybe_unused]] const AnyList out_counts{lists.out_blocks.counts};                            \
+  [[maybe_unused]] const AnyList out_offsets{lists.out_blocks.offsets};                          \
+  [[maybe_unused]] const MPI_Datatype* const in_types = lists.in_blocks.types;                   \
+  [[maybe_unused]] const MPI_Datatype* const out_types = lists.out_blocks.types;                 \
+  /* Of those that have one side's only. */                                                      \
+  [[maybe_unused]] const AnyList counts = in_counts.address != nullptr ? in_counts : out_counts; \
+  [[maybe_unused]] const AnyList offsets = in_offsets.address != nullptr ? in_offsets : out_offsets;
 #define CARILLON_COLLECTIVE(symbol, started, collective, parameters, arguments, ...) \
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
-#define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)                \
-  [[gnu::noinline]] static int first_##symbol parameters {                                         \
-    if (left_at_once(Collective::k##collective, Form::kBlocking, comm)) [[unlikely]]               \
-      return host().symbol arguments;                                                              \
-    return intercept<Collective::k##collective>(                                                   \
-               Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; })          \
-        .code;                                                                                     \
-  }                                                                                                \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                                    \
-    int code = MPI_SUCCESS;                                                                        \
-    if (repeat<Collective::k##collective>(Call{__VA_ARGS__}, &code)) return code;                  \
-    return first_##symbol arguments;                                                               \
-  }                                                                                                \
-  CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) {              \
-    if (left_at_once(Collective::k##collective, Form::kStarted, comm)) [[unlikely]]                \
-      return host().started(CARILLON_LIST arguments, request);                                     \
-    return intercept_started<Collective::k##collective>(Call{__VA_ARGS__}, request,                \
-                                                        [=](MPI_Comm comm, MPI_Request* request) { \
-                                                          return host().started(                   \
-                                                              CARILLON_LIST arguments, request);   \
-                                                        })                                         \
-        .code;                                                                                     \
+#define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)           \
+  [[gnu::noinline]] static int first_##symbol parameters {                                    \
+    if (left_at_once(Collective::k##collective, Form::kBlocking, comm)) [[unlikely]]          \
+      return host().symbol arguments;                                                         \
+    return intercept<Collective::k##collective>(                                              \
+               Call{__VA_ARGS__}, [&](MPI_Comm comm) { return host().symbol arguments; })     \
+        .code;                                                                                \
+  }                                                                                           \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                               \
+    int code = MPI_SUCCESS;                                                                   \
+    if (repeat<Collective::k##collective>(Call{__VA_ARGS__}, &code)) return code;             \
+    return first_##symbol arguments;                                                          \
+  }                                                                                           \
+  CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) {         \
+    if (left_at_once(Collective::k##collective, Form::kStarted, comm)) [[unlikely]]           \
+      return host().started(CARILLON_LIST arguments, request);                                \
+    return intercept_started<Collective::k##collective>(                                      \
+               Call{__VA_ARGS__}, request,                                                    \
+               [=](MPI_Comm comm, MPI_Request* request, [[maybe_unused]] const Call& lists) { \
+                 CARILLON_LISTS                                                               \
+                 return host().started(CARILLON_LIST arguments, request);                     \
+               })                                                                             \
+        .code;                                                                                \
   }
 #include "collectives.def"
 #undef CARILLON_INTERCEPT
 #undef CARILLON_COLLECTIVE
+#undef CARILLON_LISTS
 
 #define CARILLON_PERSISTENT(...) CARILLON_INTERCEPT_PERSISTENT(__VA_ARGS__)
 #define CARILLON_INTERCEPT_PERSISTENT(symbol, collective, parameters, arguments, ...)              \
