@@ -225,6 +225,20 @@ void forbidden() {
   check(sum == world_size() * (world_size() - 1) / 2, "its result");
 }
 
+// What the MPI refuses it refuses beside a collective, too, and its error handler hears of it.
+void no_place_for_indices() {
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}, barrier = MPI_REQUEST_NULL;
+  int done = 0, theirs = MPI_SUCCESS, ours = MPI_SUCCESS;
+  g_handled = 0;
+  MPI_Error_class(PMPI_Waitsome(2, requests, &done, nullptr, MPI_STATUSES_IGNORE), &theirs);
+  const int their_calls = g_handled;
+  MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+  g_handled = 0;
+  MPI_Error_class(MPI_Waitsome(2, requests, &done, nullptr, MPI_STATUSES_IGNORE), &ours);
+  check(ours == theirs && g_handled == their_calls, "MPI_Waitsome without a place for indices");
+  MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+}
+
 void run() {
   MPI_Errhandler handler{};
   MPI_Comm_create_errhandler(handle, &handler);
@@ -236,6 +250,7 @@ void run() {
   }
   free_in_use();
   forbidden();
+  no_place_for_indices();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
