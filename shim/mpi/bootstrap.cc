@@ -77,6 +77,15 @@ int test(void* /*arg*/, void* request) {
 
 }  // namespace
 
+MPI_Comm Bootstrap::comm_for_program() const {
+  MPI_Errhandler handler{};
+  if (own.begun() && host().Comm_get_errhandler(original, &handler) == MPI_SUCCESS) {
+    host().Comm_set_errhandler(comm(), handler);
+    host().Errhandler_free(&handler);
+  }
+  return comm();
+}
+
 void Bootstrap::release() {
   const InsideHost guard;
   own.free();

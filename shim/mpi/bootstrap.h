@@ -27,6 +27,9 @@ struct Bootstrap {
   void copy() { copies = size > 1; }
   /// Where it happens.
   [[nodiscard]] MPI_Comm comm() const { return own.begun() ? own.comm() : original; }
+  /// The same, for what the program calls on the original: errors are told as it has them told by
+  /// now.
+  [[nodiscard]] MPI_Comm comm_for_program() const;
   /// The copy is not needed any more.
   void release();
 

@@ -59,7 +59,8 @@ struct Communicator {
   /// Where the host does what is left to it. What it alone can do it does on the original on all
   /// ranks, also while some do not know yet whether the team is served.
   [[nodiscard]] MPI_Comm for_host(MPI_Comm asked, Reason left) const {
-    return bootstrap.own.begun() && left == Reason::kNotServed ? bootstrap.comm() : asked;
+    return bootstrap.own.begun() && left == Reason::kNotServed ? bootstrap.comm_for_program()
+                                                               : asked;
   }
 };
 

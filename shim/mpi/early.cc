@@ -33,7 +33,7 @@ void give_to_host(Communicator& communicator, Flight& flight) {
   flight.unpack = nullptr;
   flight.by_host = true;
   flight.left = communicator.reason;
-  flight.code = flight.host_call(communicator.bootstrap.comm(), &flight.host_request);
+  flight.code = flight.host_call(communicator.bootstrap.comm_for_program(), &flight.host_request);
 }
 
 // The communicator's flights, which are early, and not the host's.

@@ -2,7 +2,8 @@
 //
 // Collectives that are started while their communicator's team is in the making, and are the MPI's
 // because it cannot be made. By then the program has freed their types, operators and communicator,
-// others have got the handles, and the lists are gone. The ranks are on nodes without a network.
+// others have got the handles, and the lists are gone. And what comes later has another error
+// handler. The ranks are on nodes without a network.
 #include <algorithm>
 #include <numeric>
 
@@ -164,6 +165,36 @@ void lists_of_neighbours_gone() {
   MPI_Comm_free(&comm);
 }
 
+int g_handled = 0;
+
+void handle(MPI_Comm* /*comm*/, int* /*code*/, ...) { ++g_handled; }
+
+// What the MPI refuses on its copy of the communicator it tells the handler that the program has
+// set since.
+void other_error_handler() {
+  MPI_Comm comm = copy_of_world();
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(handle, &handler);
+  int number = 0;
+  for (int round = 1; round <= 2; ++round) {
+    g_handled = 0;
+    MPI_Comm_set_errhandler(comm, round == 1 ? MPI_ERRORS_RETURN : handler);
+    const int answers[] = {MPI_Bcast(&number, 1, MPI_INT, world_size(), comm),
+                           MPI_Ibcast(&number, 1, MPI_INT, world_size(), comm, &request)};
+    for (const int answer : answers) {
+      int error_class = MPI_SUCCESS;
+      MPI_Error_class(answer, &error_class);
+      check(error_class == MPI_ERR_ROOT, "the error of a root that is none");
+    }
+    check(g_handled == (round == 1 ? 0 : 2), "the error handler is told");
+  }
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&comm);
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -175,6 +206,7 @@ int main(int argc, char** argv) {
     lists_gone();
     lists_of_root_gone();
     lists_of_neighbours_gone();
+    other_error_handler();
   }
   check(left("iallreduce") == 20 && left("ialltoallw") == 10, "all are the MPI's in the end");
   return end();
