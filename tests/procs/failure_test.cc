@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -310,6 +311,44 @@ TEST_F(Failure, EarlyExitAfterCompletedCollectivesHarmsNobody) {
         },
         20);
   }
+}
+
+// Who comes late, and looks for dead ranks each time it looks for messages, takes what is there for
+// it before it believes that no more will come.
+TEST_F(Failure, TheLastWordsOfARankAreHeard) {
+  constexpr int kRanks = 2, kCalls = 2;
+  constexpr std::size_t kCount = 20000;  // some messages, and as many as are sent unasked
+  Meeting world(kRanks), meeting(kRanks), known(kRanks);
+  expect_processes_ok(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 1);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        expect_ok(crl_barrier(team));
+        // Each knows whether the other lives, before it ends.
+        const Stopwatch watch;
+        while (watch.seconds() < 0.5) (void)crl_context_progress(context);
+        known.barrier(rank);
+        std::vector<std::vector<std::int64_t>> data(kCalls, values_of(0, 1, kCount));
+        if (rank == 1) {
+          for (auto& values : data) std::fill(values.begin(), values.end(), 0);
+          usleep(300000);
+        }
+        std::vector<crl_request_h> requests(kCalls);
+        for (std::size_t i = 0; i < kCalls; ++i) {
+          expect_ok(crl_ibcast(team, data[i].data(), kCount * sizeof data[i][0], 0, &requests[i]));
+        }
+        for (std::size_t i = 0; i < kCalls; ++i) {
+          crl_status_t status = CRL_IN_PROGRESS;
+          while (status == CRL_IN_PROGRESS) status = crl_request_test(&requests[i]);
+          expect_ok(status);
+          EXPECT_EQ(data[i], values_of(0, 1, kCount));
+        }
+        if (rank == 0) _exit(testing::Test::HasFailure() ? 1 : 0);  // not even the context's end
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      20);
 }
 
 TEST_F(Failure, LeavingEarlyIsReportedToThoseWhoStillWait) {
