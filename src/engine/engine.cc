@@ -15,6 +15,7 @@
 #include "engine/join_network.h"
 #include "engine/node.h"
 #include "engine/team.h"
+#include "engine/until_quiet.h"
 #include "engine/waiter.h"
 #include "team/bootstrap.h"
 #include "transport/shm/doorbell.h"
@@ -216,8 +217,17 @@ Lifeline::State Engine::look_at(int process, Status* reason) {
   lifeline_->watch(process, lifelines_[static_cast<std::size_t>(process)]);
   *reason = lifeline_->reason(process);
   const Lifeline::State state = lifeline_->state(process);
+  if (may_still_come(process)) return Lifeline::State::kAlive;
   if (state == Lifeline::State::kDead && network_) network_->give_up_on(process, *reason);
   return state;
+}
+
+// It has ended, and what it has sent before is not all here yet.
+bool Engine::may_still_come(int process) {
+  if (!lifeline_ || !network_) return false;
+  const Lifeline::State state = lifeline_->state(process);
+  const bool ended = state == Lifeline::State::kDead || state == Lifeline::State::kLeft;
+  return ended && network_->may_still_come(process);
 }
 
 bool Engine::lives(int process) {
@@ -348,7 +358,12 @@ Status Engine::find_death() {
 void Engine::check_peers() {
   if (!joined()) return;
   if (lifeline_) progress_lifeline();
-  if (network_) network_->check_buffers();
+  if (network_) {
+    // Who has ended since has sent before: that is looked at first.
+    look_until_quiet([&] { return network_->wire().counters().completions; },
+                     [&] { (void)network_->progress(); }, [] { return true; });
+    network_->check_buffers();
+  }
   for (Team* team : teams_) {
     if (team->state() == Team::State::kAgreeing) {
       if (Status death = find_death(); !death.ok()) team->fail(std::move(death));

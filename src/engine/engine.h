@@ -145,6 +145,8 @@ class Engine {
   [[nodiscard]] std::uint64_t heap_changes() const { return heap_changes_; }
   /// What is known of a process of another node; it is watched from now on. `reason` says more.
   Lifeline::State look_at(int process, Status* reason);
+  /// It has ended, and what it had sent may still be coming.
+  bool may_still_come(int process);
   /// May the process, of another node, live, as far as is known now? Who never called has not said.
   bool lives(int process);
   /// Where the time of the collectives goes that begin from now on; forgets what was measured.

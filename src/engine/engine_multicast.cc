@@ -20,7 +20,10 @@ namespace {
 
 constexpr auto kLeaveWithin = std::chrono::seconds(2);  // unless multicasts are owed
 constexpr auto kBetweenRepairs = std::chrono::milliseconds(1);
-constexpr int kRoundsPerLook = 64;  // at who has ended: it is a system call
+// At who has ended: it is a system call. Where others want the core, a round takes what all of them
+// do.
+constexpr int kRoundsPerLook = 64;
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -139,15 +142,20 @@ void Engine::give_up_on_ended() {
 void Engine::leave_network() {
   if (!network_) return;
   int rounds = 0;
-  const auto end = std::chrono::steady_clock::now() + kLeaveWithin;
+  auto looked = std::chrono::steady_clock::now();
+  const auto end = looked + kLeaveWithin;
   while (network_->progress().ok()) {
     reap_teams();
     const bool quiet = std::none_of(retired_.begin(), retired_.end(), [](const auto& team) {
       return team->spans_nodes() && team->state() == Team::State::kReady;
     });
     if (quiet && network_->idle()) return;
-    if (quiet && ++rounds % kRoundsPerLook == 0) give_up_on_ended();
-    if (std::chrono::steady_clock::now() <= end) {
+    const auto now = std::chrono::steady_clock::now();
+    if (quiet && (++rounds % kRoundsPerLook == 0 || now > looked + kBetweenLooks)) {
+      give_up_on_ended();
+      looked = now;
+    }
+    if (now <= end) {
       sched_yield();
     } else if (owes_multicasts()) {
       std::this_thread::sleep_for(kBetweenRepairs);

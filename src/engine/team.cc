@@ -351,6 +351,7 @@ void Team::check_member(int rank, const Run& oldest) {
     return;
   }
   if (pair != nullptr && !pair->status().ok() && needed) {
+    if (engine_.may_still_come(pair->place().process)) return;
     fail(unreachable(rank, collective, pair->status()));
     return;
   }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -312,6 +313,44 @@ TEST_F(Failure, EarlyExitAfterCompletedCollectivesHarmsNobody) {
   }
 }
 
+// Who comes late, and looks for dead ranks each time it looks for messages, takes what is there for
+// it before it believes that no more will come.
+TEST_F(Failure, TheLastWordsOfARankAreHeard) {
+  constexpr int kRanks = 2, kCalls = 2;
+  constexpr std::size_t kCount = 20000;  // some messages, and as many as are sent unasked
+  Meeting world(kRanks), meeting(kRanks), known(kRanks);
+  expect_processes_ok(
+      kRanks,
+      [&](int rank) {
+        crl_context_h context = make_context(world, rank, false, 1);
+        crl_team_h team = make_team(context, meeting.oob(rank));
+        expect_ok(crl_barrier(team));
+        // Each knows whether the other lives, before it ends.
+        const Stopwatch watch;
+        while (watch.seconds() < 0.5) (void)crl_context_progress(context);
+        known.barrier(rank);
+        std::vector<std::vector<std::int64_t>> data(kCalls, values_of(0, 1, kCount));
+        if (rank == 1) {
+          for (auto& values : data) std::fill(values.begin(), values.end(), 0);
+          usleep(300000);
+        }
+        std::vector<crl_request_h> requests(kCalls);
+        for (std::size_t i = 0; i < kCalls; ++i) {
+          expect_ok(crl_ibcast(team, data[i].data(), kCount * sizeof data[i][0], 0, &requests[i]));
+        }
+        for (std::size_t i = 0; i < kCalls; ++i) {
+          crl_status_t status = CRL_IN_PROGRESS;
+          while (status == CRL_IN_PROGRESS) status = crl_request_test(&requests[i]);
+          expect_ok(status);
+          EXPECT_EQ(data[i], values_of(0, 1, kCount));
+        }
+        if (rank == 0) _exit(testing::Test::HasFailure() ? 1 : 0);  // not even the context's end
+        crl_team_destroy(team);
+        crl_context_destroy(context);
+      },
+      20);
+}
+
 TEST_F(Failure, LeavingEarlyIsReportedToThoseWhoStillWait) {
   Meeting world(3), meeting(3);
   expect_processes_ok(
@@ -394,8 +433,9 @@ TEST_F(Failure, StoppingARankChangesNothingButTime) {
         if (rank == 1) pid->store(getpid());
         crl_context_h context = make_context(world, rank);
         crl_team_h team = make_team(context, meeting.oob(rank));
-        for (int i = 0; i < 2000; ++i) {
-          const bool stop = rank == 0 && i % 500 == 100;
+        // Where others want the cores each takes some turns of theirs.
+        for (int i = 0; i < 400; ++i) {
+          const bool stop = rank == 0 && i % 100 == 20;
           if (stop) kill(pid->load(), SIGSTOP);
           const auto in = values_of(rank, i, 1000);
           std::vector<std::int64_t> out(1000);
@@ -403,7 +443,7 @@ TEST_F(Failure, StoppingARankChangesNothingButTime) {
           expect_ok(
               crl_iallreduce(team, in.data(), out.data(), 1000, CRL_INT64, CRL_SUM, &request));
           if (stop) {
-            usleep(i == 100 ? 1500000 : 100000);  // longer than dead peers live unnoticed
+            usleep(i == 20 ? 1500000 : 100000);  // longer than dead peers live unnoticed
             kill(pid->load(), SIGCONT);
           }
           expect_ok(crl_request_wait(&request));

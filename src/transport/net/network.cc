@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t kPlace = 2 * sizeof(Note);  // of a process in a lobby: request, reply
 
+constexpr std::chrono::milliseconds kSilence(10);  // before nothing more is expected
+
 std::uint64_t note_offset(int process, bool reply) {
   return static_cast<std::uint64_t>(process) * kPlace + (reply ? sizeof(Note) : 0);
 }
@@ -181,6 +183,18 @@ void Network::give_up_on(int process, const Status& why) {
   for (Pair* const pair : pairs_) {
     if (pair != nullptr && pair->place().process == process) pair->fail(why);
   }
+}
+
+// Who hears of an end hears of it by another connection than that which its last words come by, of
+// which one look takes one.
+bool Network::may_still_come(int process) {
+  Process& other = processes_[static_cast<std::size_t>(process)];
+  const auto now = std::chrono::steady_clock::now();
+  if (!other.silent_since || other.arrivals != other.last_words) {
+    other.silent_since = now;
+    other.last_words = other.arrivals;
+  }
+  return now - *other.silent_since < kSilence;
 }
 
 bool Network::settle(const std::function<bool()>& done, std::chrono::milliseconds within) {
@@ -379,10 +393,12 @@ void Network::on_put(std::uint32_t value) {
   const std::uint32_t id = value & ((UINT32_C(1) << kIdBits) - 1);
   if (kind == Kind::kNote) {
     if (id < processes_.size() && static_cast<int>(id) != self_) {
+      note_arrival(static_cast<int>(id));
       on_note(static_cast<int>(id), number);
       return;
     }
   } else if (Pair* const pair = pair_of(id); pair != nullptr) {
+    note_arrival(pair->place().process);
     if (kind != Kind::kStatus) {
       pair->on_message(number, kind == Kind::kLong);
     } else if (number == 0) {

@@ -100,7 +100,10 @@ struct Process {
   Pair* asking_for = nullptr;
   std::uint64_t requests_sent = 0, replies_sent = 0;
   std::uint64_t requests_seen = 0, replies_seen = 0;
-  Status trouble;  ///< not ok: nothing can be sent there any more
+  Status trouble;                ///< not ok: nothing can be sent there any more
+  std::uint64_t arrivals = 0;    ///< of what it put or sent here
+  std::uint64_t last_words = 0;  ///< arrivals, when it was last asked after (may_still_come)
+  std::optional<std::chrono::steady_clock::time_point> silent_since;  ///< with that
   wire::Operation request_operation, reply_operation;
   std::uint32_t placed_posted = 0;    ///< receives of what it places here
   const Placed* numbering = nullptr;  ///< the message whose receives are being posted
@@ -162,6 +165,11 @@ class Network final : public wire::Listener {
   [[nodiscard]] Status trouble_with(int process) const;
   /// The process has ended, or cannot be reached: nothing more is tried.
   void give_up_on(int process, const Status& why);
+  /// Of a process that has ended: may more come of what it has sent? Asked again and again, with
+  /// progress in between; false once nothing has come for a while.
+  bool may_still_come(int process);
+  /// Something that the process has sent has come.
+  void note_arrival(int process) { ++processes_[static_cast<std::size_t>(process)].arrivals; }
   /// Calls pair.retry() until it succeeds.
   void retry_later(Pair& pair) { retries_.push_back(&pair); }
   void forget(Pair& pair);

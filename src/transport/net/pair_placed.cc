@@ -250,6 +250,7 @@ Result<bool> Pair::receive_placed(std::uint64_t number, Placed& placed) {
     placed.told = true;
   }
   if (!placed.all_done()) return false;
+  network_.note_arrival(place_.process);
   std::uint64_t bytes = 0;
   for (const wire::Operation& one : std::span(placed.operations).first(placed.posted)) {
     if (!one.status().ok()) return one.status();

@@ -104,6 +104,7 @@ void Pair::show_line(unsigned line) {
     fail(status);
     return;
   }
+  network_.note_arrival(place_.process);
   const std::byte* const message = receive.buffer->data;
   std::uint64_t length = 0;
   std::uint64_t header = 0;
