@@ -170,11 +170,7 @@ class SheetReader {
     for (const toml::node& one : *levels) {
       const toml::table& level = *one.as_table();
       toml_.require_known(level, "the level", {"radix", "oversubscription", "source", "estimate"});
-      const double radix = toml_.number(level, "radix", "the level", 1, 1 << 20);
-      if (radix != std::floor(radix)) {
-        toml_.fail(TomlReader::line_of(level), "the level: radix must be a whole number, not {}",
-                   radix);
-      }
+      const std::int64_t radix = toml_.whole(level, "radix", "the level", 1, 1 << 20);
       const double over = level.contains("oversubscription")
                               ? toml_.number(level, "oversubscription", "the level", 1, 1000)
                               : 1;
