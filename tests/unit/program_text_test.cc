@@ -190,6 +190,18 @@ TEST(Resized, RanksDoWhatThoseOfTheProgramDo) {
   EXPECT_EQ(TeamTable(again.value()).size(), 6U);
 }
 
+// What nobody does there, and teams that cannot be there, are not in its text.
+TEST(Resized, OfFewRanksHasATextThatIsReadAgain) {
+  const Program program = parsed(
+      "carillon-program 1\nranks 4\nteams row blocks 4\ncall a barrier\n"
+      "rank 0\ndo a\nrank 1-3\ncompute 5\ndo a\n");
+  const Result<Program> one = resized(program, 1);
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  const Result<Program> again = parse(to_text(one.value()), "q");
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again.value().bodies.size(), 1U);
+}
+
 TEST(Resized, RefusesWhatHasNoMeaning) {
   const auto refused = [](const std::string& lines, Rank ranks) {
     const Program program = parsed("carillon-program 1\nranks 4\n" + lines);
