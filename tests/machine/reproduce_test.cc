@@ -91,6 +91,28 @@ TEST(Papers, MistakesAreTold) {
   }
 }
 
+// Their tables are of blocks of one length.
+TEST(Papers, PairsMayBeOfCollectivesWithTables) {
+  const std::pair<const char*, const char*> algorithms[] = {{"alltoallv", "pairwise"},
+                                                            {"allgatherv", "pairwise"},
+                                                            {"gatherv", "flat"},
+                                                            {"scatterv", "flat"},
+                                                            {"reduce_scatter", "pairwise"}};
+  for (const auto& [collective, algorithm] : algorithms) {
+    const std::string name(algorithm);
+    const Result<Paper> paper = parse_paper(
+        "title = \"t\"\nmachine = \"edr\"\n[sources]\ns = \"t\"\n[pairs.a]\ncollective = \"" +
+            std::string(collective) + "\"\nbase = \"" + name + "\"\nours = \"" + name +
+            "\"\n[[figures]]\nwhat = \"f\"\npair = \"a\"\nranks = 4\nbytes = 64\n" +
+            "quantity = \"latency\"\nunpublished = true\nsource = \"s\"\n",
+        "my.toml", "my");
+    ASSERT_TRUE(paper.ok()) << paper.status().message();
+    const Result<Reproduction> result = reproduce(paper.value());
+    ASSERT_TRUE(result.ok()) << collective << ": " << result.status().message();
+    EXPECT_GT(result.value().figures.at(0).ours, 0) << collective;
+  }
+}
+
 TEST(Papers, MistakesInCombinationsAreTold) {
   struct Case {
     std::string from, to, message;
