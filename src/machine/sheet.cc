@@ -179,6 +179,12 @@ class SheetReader {
       sheet_.machine.topology.levels.push_back(
           {static_cast<std::int32_t>(radix), std::llround(over * 1000)});
     }
+    if (const double top = sheet_.top_ns_per_byte(); top > Sheet::most_ns_per_byte()) {
+      toml_.fail(TomlReader::line_of(*node),
+                 "the levels: a byte takes {:g} ns above them, which is network.ns_per_byte times "
+                 "all oversubscriptions; the most is {}",
+                 top, Sheet::most_ns_per_byte());
+    }
   }
 
   TomlReader toml_;
@@ -194,6 +200,17 @@ const Number* Sheet::find(std::string_view field) const {
   }
   return nullptr;
 }
+
+double Sheet::top_ns_per_byte() const {
+  const Number* const number = find("network.ns_per_byte");
+  double ns = number == nullptr ? 0 : number->max;
+  for (const Level& level : machine.topology.levels) {
+    ns *= static_cast<double>(level.oversubscription_permille) / 1000;
+  }
+  return ns;
+}
+
+double Sheet::most_ns_per_byte() { return find_field("network.ns_per_byte")->most(); }
 
 Result<Sheet> parse_sheet(std::string_view text, const std::string& file, const std::string& name) {
   return SheetReader(text, file).read(name);

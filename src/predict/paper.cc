@@ -124,16 +124,7 @@ class PaperReader {
     if (table.contains("most_k")) {
       pair.most_k = static_cast<std::int32_t>(toml_.whole(table, "most_k", where, 1, 1024));
     }
-    if (const toml::node* const over = table.get("oversubscription"); over != nullptr) {
-      pair.oversubscription_permille =
-          std::llround(toml_.number(table, "oversubscription", where, 1, 1000) * 1000);
-      const Result<machine::Machine> machine = machine::load(paper_.machine);
-      if (machine.ok() && machine.value().topology.levels.empty()) {
-        toml_.fail(TomlReader::line_of(*over),
-                   "{}: oversubscription is that of [[topology.levels]], and machine {} has none",
-                   where, paper_.machine);
-      }
-    }
+    if (table.contains("oversubscription")) read_oversubscription(table, where, &pair);
     if (pair.most_k > 0 && pair.ours.algorithm != nullptr && pair.ours.algorithm->k.max == 0) {
       toml_.fail(TomlReader::line_of(table), "{}: {} has no parameter k", where,
                  pair.ours.algorithm->id);
@@ -143,6 +134,30 @@ class PaperReader {
                  pair.ours.algorithm->id, pair.ours.algorithm->k.min, pair.most_k);
     }
     paper_.pairs.push_back(std::move(pair));
+  }
+
+  // Of all levels of the machine.
+  void read_oversubscription(const toml::table& table, const std::string& where, Pair* pair) {
+    const unsigned line = TomlReader::line_of(*table.get("oversubscription"));
+    pair->oversubscription_permille =
+        std::llround(toml_.number(table, "oversubscription", where, 1, 1000) * 1000);
+    Result<machine::Sheet> sheet = machine::load_sheet(paper_.machine);
+    if (!sheet.ok()) return;
+    std::vector<machine::Level>& levels = sheet.value().machine.topology.levels;
+    if (levels.empty()) {
+      toml_.fail(line,
+                 "{}: oversubscription is that of [[topology.levels]], and machine {} has none",
+                 where, paper_.machine);
+    }
+    for (machine::Level& level : levels) {
+      level.oversubscription_permille = pair->oversubscription_permille;
+    }
+    if (const double top = sheet.value().top_ns_per_byte();
+        top > machine::Sheet::most_ns_per_byte()) {
+      toml_.fail(line,
+                 "{}: with that oversubscription of {} levels a byte takes {:g} ns above them",
+                 where, levels.size(), top);
+    }
   }
 
   // Each algorithm, each way to handle memory, each number of ranks on a node.

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <fstream>
 
 #include "base/embedded.h"
 
@@ -272,6 +274,23 @@ TEST(Hu2013, MistakesAreTold) {
     EXPECT_THAT(error, HasSubstr(c.message)) << c.from << " -> " << c.to;
     EXPECT_THAT(error, testing::StartsWith("my.toml:"));
   }
+}
+
+// Of a machine with a level more: times have no room for what a byte would take.
+TEST(Hu2013, OversubscriptionLeavesRoomForTimes) {
+  std::string machine;
+  for (const EmbeddedFile& file : machine_files()) {
+    if (file.name == "hu2013") machine = file.text;
+  }
+  const std::string path = testing::TempDir() + "carillon_three_levels.toml";
+  std::ofstream(path) << machine << "[[topology.levels]]\nradix = 16\nestimate = \"so\"\n";
+  const std::string paper = edited("hu2013", "machine = \"hu2013\"", "machine = \"" + path + "\"");
+  EXPECT_EQ(error_of(paper), "no error");
+  std::string more = paper;
+  const std::string over = "oversubscription = 16";
+  more.replace(more.find(over), over.size(), "oversubscription = 1000");
+  EXPECT_THAT(error_of(more), HasSubstr("of 3 levels a byte takes "));
+  std::remove(path.c_str());
 }
 
 // The line is that of the key which should not be there.
