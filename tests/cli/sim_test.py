@@ -342,18 +342,6 @@ class Large(CliTest):
             self.assertLessEqual(row["peak_rss_mb"] * (1 << 20), 600 * ranks)
 
 
-class Memory(CliTest):
-    def test_a_system_without_enough_of_it_is_no_defect_of_carillon(self):
-        if b"__asan_init" in CARILLON.read_bytes():
-            self.skipTest("the address sanitizer takes more than there is to be")
-        done = subprocess.run(
-            ["sh", "-c", f"ulimit -v 400000; exec {CARILLON} sim alltoall -n 1048576 -b 8"],
-            capture_output=True, text=True, timeout=100)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("carillon: there is not enough memory for this", done.stderr)
-        self.assertNotIn("defect", done.stderr)
-
-
 class FailedRow(CliTest):
     """A sweep of which a row cannot be: what was done before is printed."""
     CALL = ["sim", "alltoall", "-a", "bruck_resident:k=9", "--sweep", "ranks=16,32,8,64"]

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <fstream>
 
 #include "base/embedded.h"
 
@@ -90,28 +88,6 @@ TEST(Papers, MistakesAreTold) {
   for (const Case& c : cases) {
     EXPECT_THAT(error_of(gupta(c.from, c.to)), HasSubstr(c.message)) << c.from << " -> " << c.to;
     EXPECT_THAT(error_of(gupta(c.from, c.to)), testing::StartsWith("my.toml:"));
-  }
-}
-
-// Their tables are of blocks of one length.
-TEST(Papers, PairsMayBeOfCollectivesWithTables) {
-  const std::pair<const char*, const char*> algorithms[] = {{"alltoallv", "pairwise"},
-                                                            {"allgatherv", "pairwise"},
-                                                            {"gatherv", "flat"},
-                                                            {"scatterv", "flat"},
-                                                            {"reduce_scatter", "pairwise"}};
-  for (const auto& [collective, algorithm] : algorithms) {
-    const std::string name(algorithm);
-    const Result<Paper> paper = parse_paper(
-        "title = \"t\"\nmachine = \"edr\"\n[sources]\ns = \"t\"\n[pairs.a]\ncollective = \"" +
-            std::string(collective) + "\"\nbase = \"" + name + "\"\nours = \"" + name +
-            "\"\n[[figures]]\nwhat = \"f\"\npair = \"a\"\nranks = 4\nbytes = 64\n" +
-            "quantity = \"latency\"\nunpublished = true\nsource = \"s\"\n",
-        "my.toml", "my");
-    ASSERT_TRUE(paper.ok()) << paper.status().message();
-    const Result<Reproduction> result = reproduce(paper.value());
-    ASSERT_TRUE(result.ok()) << collective << ": " << result.status().message();
-    EXPECT_GT(result.value().figures.at(0).ours, 0) << collective;
   }
 }
 
@@ -274,23 +250,6 @@ TEST(Hu2013, MistakesAreTold) {
     EXPECT_THAT(error, HasSubstr(c.message)) << c.from << " -> " << c.to;
     EXPECT_THAT(error, testing::StartsWith("my.toml:"));
   }
-}
-
-// Of a machine with a level more: times have no room for what a byte would take.
-TEST(Hu2013, OversubscriptionLeavesRoomForTimes) {
-  std::string machine;
-  for (const EmbeddedFile& file : machine_files()) {
-    if (file.name == "hu2013") machine = file.text;
-  }
-  const std::string path = testing::TempDir() + "carillon_three_levels.toml";
-  std::ofstream(path) << machine << "[[topology.levels]]\nradix = 16\nestimate = \"so\"\n";
-  const std::string paper = edited("hu2013", "machine = \"hu2013\"", "machine = \"" + path + "\"");
-  EXPECT_EQ(error_of(paper), "no error");
-  std::string more = paper;
-  const std::string over = "oversubscription = 16";
-  more.replace(more.find(over), over.size(), "oversubscription = 1000");
-  EXPECT_THAT(error_of(more), HasSubstr("of 3 levels a byte takes "));
-  std::remove(path.c_str());
 }
 
 // The line is that of the key which should not be there.
