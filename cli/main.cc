@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -167,6 +168,10 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s\n", failure.what());
     return failure.exit_status;
+  } catch (const std::bad_alloc&) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "carillon: there is not enough memory for this; ask for less of it\n");
+    return 1;
   } catch (const std::exception& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s (a defect of carillon: please report it)\n", error.what());

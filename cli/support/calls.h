@@ -3,31 +3,12 @@
 // Calls to try algorithms on, where there is no program that makes them.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "schedule/problem.h"
+#include "schedule/even_tables.h"
 #include "schedule/uneven_tables.h"
 
 namespace carillon::cli {
 
-/// Tables by which every rank sends `bytes` bytes to every other, one after
-/// another. Empty for collectives without tables.
-class EvenTables {
- public:
-  EvenTables(const Shared& shared, std::int64_t bytes) {
-    if (!has_tables(shared.collective)) return;
-    for (Rank peer = 0; peer < shared.ranks; ++peer) {
-      bytes_.push_back(bytes);
-      offsets_.push_back(peer * bytes);
-    }
-  }
-  [[nodiscard]] Tables view() const { return {bytes_, offsets_, bytes_, offsets_}; }
-
- private:
-  std::vector<std::int64_t> bytes_, offsets_;
-};
-
+using carillon::EvenTables;
 using carillon::UnevenTables;
 
 }  // namespace carillon::cli

@@ -238,11 +238,11 @@ double Field::most() const {
 }
 bool Field::is_power_of_two() const { return section == "switch" && key == "window"; }
 // Nothing arrives before it was sent: the simulator's steps are as long as the latency. A tree has
-// an end, and a packet something in it.
+// an end, and a packet, a fragment and a datagram something in it.
 double Field::least() const {
   if (key == "latency_ns" || key == "link_ns") return 1e-3;
   if (key == "ports") return 2;
-  if (key == "operand_bytes") return 1;
+  if (key == "operand_bytes" || key == "fragment_bytes" || key == "mtu_bytes") return 1;
   return limits_of(unit).least;
 }
 

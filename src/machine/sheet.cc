@@ -170,11 +170,7 @@ class SheetReader {
     for (const toml::node& one : *levels) {
       const toml::table& level = *one.as_table();
       toml_.require_known(level, "the level", {"radix", "oversubscription", "source", "estimate"});
-      const double radix = toml_.number(level, "radix", "the level", 1, 1 << 20);
-      if (radix != std::floor(radix)) {
-        toml_.fail(TomlReader::line_of(level), "the level: radix must be a whole number, not {}",
-                   radix);
-      }
+      const std::int64_t radix = toml_.whole(level, "radix", "the level", 1, 1 << 20);
       const double over = level.contains("oversubscription")
                               ? toml_.number(level, "oversubscription", "the level", 1, 1000)
                               : 1;
@@ -182,6 +178,12 @@ class SheetReader {
       read_source("the level", level, &from.source, &from.estimate);
       sheet_.machine.topology.levels.push_back(
           {static_cast<std::int32_t>(radix), std::llround(over * 1000)});
+    }
+    if (const double top = sheet_.top_ns_per_byte(); top > Sheet::most_ns_per_byte()) {
+      toml_.fail(TomlReader::line_of(*node),
+                 "the levels: a byte takes {:g} ns above them, which is network.ns_per_byte times "
+                 "all oversubscriptions; the most is {}",
+                 top, Sheet::most_ns_per_byte());
     }
   }
 
@@ -198,6 +200,17 @@ const Number* Sheet::find(std::string_view field) const {
   }
   return nullptr;
 }
+
+double Sheet::top_ns_per_byte() const {
+  const Number* const number = find("network.ns_per_byte");
+  double ns = number == nullptr ? 0 : number->max;
+  for (const Level& level : machine.topology.levels) {
+    ns *= static_cast<double>(level.oversubscription_permille) / 1000;
+  }
+  return ns;
+}
+
+double Sheet::most_ns_per_byte() { return find_field("network.ns_per_byte")->most(); }
 
 Result<Sheet> parse_sheet(std::string_view text, const std::string& file, const std::string& name) {
   return SheetReader(text, file).read(name);

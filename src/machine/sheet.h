@@ -37,6 +37,10 @@ struct Sheet {
 
   /// Null if the file leaves it out.
   [[nodiscard]] const Number* find(std::string_view field) const;
+  /// Of a byte above all levels of machine.topology, at most. More than a file may say of one below
+  /// them is refused: times have no room for it.
+  [[nodiscard]] double top_ns_per_byte() const;
+  static double most_ns_per_byte();
 };
 
 /// Reads the text of a machine file; errors begin with `file` and the line.

@@ -4,9 +4,15 @@
 // known type.
 #pragma once
 
+// What toml++ expects of a file it does not only assert: it says what is wrong with the file. An
+// assertion would end the process, in builds that have them.
+#define TOML_ASSERT(expression) static_assert(true)
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <span>
@@ -93,6 +99,24 @@ class TomlReader {
       return least;
     }
     return *value;
+  }
+  /// The same of a whole number.
+  std::int64_t whole(const toml::table& table, std::string_view key, const std::string& where,
+                     std::int64_t least, std::int64_t most) {
+    const double value =
+        number(table, key, where, static_cast<double>(least), static_cast<double>(most));
+    if (value != std::floor(value)) {
+      fail(line_of(*table.get(key)), "{}: {} must be a whole number, not {}", where, key, value);
+    }
+    return static_cast<std::int64_t>(value);
+  }
+
+  /// The file's section of that name; null where there is none. Fails for what is no section.
+  const toml::table* section(std::string_view name) {
+    const toml::node* const node = root_.get(name);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) fail(line_of(*node), "{} must be a section: [{}]", name, name);
+    return node->as_table();
   }
 
  private:

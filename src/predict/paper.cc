@@ -48,25 +48,25 @@ class PaperReader {
     paper_.title = toml_.text(root, "title", "the file");
     paper_.machine = toml_.text(root, "machine", "the file");
     paper_.assumed = texts(root, "assumed");
-    if (const toml::table* const fit = root["fit"].as_table(); fit != nullptr) {
+    if (const toml::table* const fit = toml_.section("fit"); fit != nullptr) {
       toml_.require_known(*fit, "section [fit]", {"numbers"});
       paper_.fitted = texts(*fit, "numbers");
       if (paper_.fitted.size() > 2) {
         toml_.fail(TomlReader::line_of(*fit), "at most two numbers can be fitted");
       }
     }
-    if (const toml::table* const pairs = root["pairs"].as_table(); pairs != nullptr) {
+    if (const toml::table* const pairs = toml_.section("pairs"); pairs != nullptr) {
       for (const auto& [key, node] : *pairs) read_pair(std::string(key.str()), node);
     }
-    if (const toml::table* const all = root["combinations"].as_table(); all != nullptr) {
+    if (const toml::table* const all = toml_.section("combinations"); all != nullptr) {
       read_combinations(*all);
       if (!paper_.pairs.empty() || !paper_.fitted.empty()) {
         toml_.fail(TomlReader::line_of(*all), "a paper of combinations has no pairs and no fit");
       }
     }
-    if (const toml::table* const fft3d = root["fft3d"].as_table(); fft3d != nullptr) {
+    const toml::table* const ways = toml_.section("ways");
+    if (const toml::table* const fft3d = toml_.section("fft3d"); fft3d != nullptr) {
       read_fft3d(*fft3d);
-      const toml::table* const ways = root["ways"].as_table();
       for (const auto& [key, node] : ways != nullptr ? *ways : toml::table()) {
         read_way(std::string(key.str()), node);
       }
@@ -74,6 +74,8 @@ class PaperReader {
         toml_.fail(TomlReader::line_of(*fft3d),
                    "a paper of programs has no pairs, no combinations and no fit");
       }
+    } else if (ways != nullptr) {
+      toml_.fail(TomlReader::line_of(*ways), "ways need [fft3d]");
     }
     const toml::array* const figures = root["figures"].as_array();
     if (figures == nullptr || !figures->is_homogeneous<toml::table>()) {
@@ -120,23 +122,42 @@ class PaperReader {
       }
     }
     if (table.contains("most_k")) {
-      pair.most_k = static_cast<std::int32_t>(toml_.number(table, "most_k", where, 1, 1024));
+      pair.most_k = static_cast<std::int32_t>(toml_.whole(table, "most_k", where, 1, 1024));
     }
-    if (const toml::node* const over = table.get("oversubscription"); over != nullptr) {
-      pair.oversubscription_permille =
-          std::llround(toml_.number(table, "oversubscription", where, 1, 1000) * 1000);
-      const Result<machine::Machine> machine = machine::load(paper_.machine);
-      if (machine.ok() && machine.value().topology.levels.empty()) {
-        toml_.fail(TomlReader::line_of(*over),
-                   "{}: oversubscription is that of [[topology.levels]], and machine {} has none",
-                   where, paper_.machine);
-      }
-    }
+    if (table.contains("oversubscription")) read_oversubscription(table, where, &pair);
     if (pair.most_k > 0 && pair.ours.algorithm != nullptr && pair.ours.algorithm->k.max == 0) {
       toml_.fail(TomlReader::line_of(table), "{}: {} has no parameter k", where,
                  pair.ours.algorithm->id);
+    } else if (pair.most_k > 0 && pair.ours.algorithm != nullptr &&
+               pair.most_k < pair.ours.algorithm->k.min) {
+      toml_.fail(TomlReader::line_of(table), "{}: {} has no k below {}, and most_k is {}", where,
+                 pair.ours.algorithm->id, pair.ours.algorithm->k.min, pair.most_k);
     }
     paper_.pairs.push_back(std::move(pair));
+  }
+
+  // Of all levels of the machine.
+  void read_oversubscription(const toml::table& table, const std::string& where, Pair* pair) {
+    const unsigned line = TomlReader::line_of(*table.get("oversubscription"));
+    pair->oversubscription_permille =
+        std::llround(toml_.number(table, "oversubscription", where, 1, 1000) * 1000);
+    Result<machine::Sheet> sheet = machine::load_sheet(paper_.machine);
+    if (!sheet.ok()) return;
+    std::vector<machine::Level>& levels = sheet.value().machine.topology.levels;
+    if (levels.empty()) {
+      toml_.fail(line,
+                 "{}: oversubscription is that of [[topology.levels]], and machine {} has none",
+                 where, paper_.machine);
+    }
+    for (machine::Level& level : levels) {
+      level.oversubscription_permille = pair->oversubscription_permille;
+    }
+    if (const double top = sheet.value().top_ns_per_byte();
+        top > machine::Sheet::most_ns_per_byte()) {
+      toml_.fail(line,
+                 "{}: with that oversubscription of {} levels a byte takes {:g} ns above them",
+                 where, levels.size(), top);
+    }
   }
 
   // Each algorithm, each way to handle memory, each number of ranks on a node.
@@ -180,9 +201,8 @@ class PaperReader {
         toml_.fail(TomlReader::line_of(way), "{}: {}", where, parsed.status().message());
       }
     }
-    constexpr double kMostEntries = 1 << 20;
     candidate.gather_entries =
-        static_cast<std::int32_t>(toml_.number(way, "gather_entries", where, 1, kMostEntries));
+        static_cast<std::int32_t>(toml_.whole(way, "gather_entries", where, 1, 1 << 20));
     if (ppn < 1 || ppn > 1 << 20) {
       toml_.fail(TomlReader::line_of(way), "{}: ranks_per_node has numbers from 1 on", where);
     }
@@ -194,9 +214,10 @@ class PaperReader {
     const std::string where = "section [fft3d]";
     toml_.require_known(table, where, {"slices", "window", "line_mflops", "varied"});
     Fft3d fft3d;
-    constexpr double kMostSlices = 4096, kMostRate = 1e9;
-    fft3d.slices = static_cast<int>(toml_.number(table, "slices", where, 1, kMostSlices));
-    fft3d.window = static_cast<int>(toml_.number(table, "window", where, 1, kMostSlices));
+    constexpr std::int64_t kMostSlices = 4096;
+    constexpr double kMostRate = 1e9;
+    fft3d.slices = static_cast<int>(toml_.whole(table, "slices", where, 1, kMostSlices));
+    fft3d.window = static_cast<int>(toml_.whole(table, "window", where, 1, kMostSlices));
     paper_.varied = texts(table, "varied");
     const toml::table* const rate = table["line_mflops"].as_table();
     if (rate == nullptr) {
@@ -242,9 +263,9 @@ class PaperReader {
       toml_.fail(TomlReader::line_of(table),
                  "{}: progress must be caller, thread or servlet, not \"{}\"", where, progress);
     }
-    way.ppn = static_cast<Rank>(toml_.number(table, "ranks_per_node", where, 1, 1 << 20));
+    way.ppn = static_cast<Rank>(toml_.whole(table, "ranks_per_node", where, 1, 1 << 20));
     way.gather_entries =
-        static_cast<std::int32_t>(toml_.number(table, "gather_entries", where, 1, 1 << 20));
+        static_cast<std::int32_t>(toml_.whole(table, "gather_entries", where, 1, 1 << 20));
     paper_.ways.push_back(std::move(way));
   }
 
@@ -259,7 +280,8 @@ class PaperReader {
   }
 
   void read_ways(const toml::table& table, const std::string& where, Figure* figure) {
-    refuse_beside(table, where, "a figure of programs", {"pair", "ranks_per_node", "from_ranks"});
+    refuse_beside(table, where, "a figure of programs",
+                  {"pair", "ranks_per_node", "domains_per_node", "from_ranks", "late_us"});
     const bool overlaps = table["quantity"].value_or(std::string()) == "overlap";
     const bool alone = overlaps || table["quantity"].value_or(std::string()) == "latency";
     refuse_beside(table, where, "such a quantity", {overlaps ? "grids" : "bytes"});
@@ -289,13 +311,13 @@ class PaperReader {
                  "domains_per_node",
                  where);
     }
-    figure.ranks = static_cast<Rank>(toml_.number(table, "ranks", where, 1, 1 << 20));
+    figure.ranks = static_cast<Rank>(toml_.whole(table, "ranks", where, 1, 1 << 20));
     if (table.contains("ranks_per_node")) {
-      figure.ppn = static_cast<Rank>(toml_.number(table, "ranks_per_node", where, 1, 1 << 20));
+      figure.ppn = static_cast<Rank>(toml_.whole(table, "ranks_per_node", where, 1, 1 << 20));
     }
     if (table.contains("domains_per_node")) {
       figure.domains =
-          static_cast<std::int32_t>(toml_.number(table, "domains_per_node", where, 1, figure.ppn));
+          static_cast<std::int32_t>(toml_.whole(table, "domains_per_node", where, 1, figure.ppn));
     }
     if (table.contains("late_us")) read_lateness(table, where, &figure);
     read_lengths(table, where, &figure);
@@ -321,19 +343,19 @@ class PaperReader {
 
   // A number, or a list of them.
   void read_lengths(const toml::table& table, const std::string& where, Figure* figure) {
-    constexpr double kMostBytes = static_cast<double>(std::int64_t{1} << 40);
-    constexpr double kMostEdge = 1 << 16;  // of a grid
+    constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+    constexpr std::int64_t kMostEdge = 1 << 16;  // of a grid
     const std::string_view key = table.contains("grids") ? "grids" : "bytes";
-    const double least = key == "grids" ? 1 : 0, most = key == "grids" ? kMostEdge : kMostBytes;
+    const std::int64_t least = key == "grids" ? 1 : 0;
+    const std::int64_t most = key == "grids" ? kMostEdge : kMostBytes;
     const toml::array* const list = table[key].as_array();
     if (list == nullptr) {
-      figure->lengths.push_back(
-          static_cast<std::int64_t>(toml_.number(table, key, where, least, most)));
+      figure->lengths.push_back(toml_.whole(table, key, where, least, most));
       return;
     }
     for (const toml::node& one : *list) {
       const std::int64_t bytes = one.value<std::int64_t>().value_or(-1);
-      if (static_cast<double>(bytes) < least || static_cast<double>(bytes) > most) break;
+      if (bytes < least || bytes > most) break;
       figure->lengths.push_back(bytes);
     }
     if (list->empty() || figure->lengths.size() != list->size()) {
@@ -379,7 +401,7 @@ class PaperReader {
         toml_.fail(TomlReader::line_of(table), "{}: growth needs a pair", where);
       }
       figure->from_ranks =
-          static_cast<Rank>(toml_.number(table, "from_ranks", where, 1, figure->ranks));
+          static_cast<Rank>(toml_.whole(table, "from_ranks", where, 1, figure->ranks));
     } else {
       refuse_beside(table, where, "a quantity that is no growth", {"from_ranks"});
     }

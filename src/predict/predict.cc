@@ -8,6 +8,7 @@
 #include "base/message_room.h"
 #include "predict/symmetry.h"
 #include "program/text.h"
+#include "schedule/even_tables.h"
 #include "sim/replay.h"
 
 namespace carillon::predict {
@@ -195,7 +196,9 @@ Result<sim::Report> simulated(const machine::Machine& machine, const Question& q
     options.starts_ps[static_cast<std::size_t>(question.ppn)] = question.late_ps;
     options.rank_times = true;
   }
-  return simulate(question.choice, problem_of(question), limits, machine, options);
+  const Shared shared = problem_of(question);
+  const EvenTables tables(shared, shared.block_bytes());
+  return simulate(question.choice, shared, limits, machine, options, {.tables = tables.view()});
 }
 
 Result<std::int64_t> simulated_ps(const machine::Machine& machine, const Question& question) {

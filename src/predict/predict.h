@@ -52,7 +52,8 @@ Result<std::int64_t> simulate_repeated(std::int32_t times, const AlgorithmChoice
                                        const Shared& shared, const Limits& limits,
                                        const machine::Machine& machine);
 
-/// An example problem; closed forms are of nodes of one rank each.
+/// An example problem, of tables of equal blocks where there are tables; closed forms are of nodes
+/// of one rank each.
 struct Question {
   AlgorithmChoice choice;
   Rank ranks = 2;

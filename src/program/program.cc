@@ -101,8 +101,9 @@ Result<Program> resized(const Program& program, Rank ranks) {
   copy.ranks = ranks;
   copy.teams[kWorld].members.resize(static_cast<std::size_t>(ranks));
   std::iota(copy.teams[kWorld].members.begin(), copy.teams[kWorld].members.end(), 0);
-  std::erase_if(copy.teams, [&](const Teams& teams) {  // unused lists, as was just seen
-    return teams.kind == Teams::Kind::kList && teams.name != program.teams[kWorld].name;
+  std::erase_if(copy.teams, [&](const Teams& teams) {  // unused, as was just seen
+    if (teams.kind != Teams::Kind::kList) return teams.n > ranks;
+    return teams.name != program.teams[kWorld].name;
   });
   for (Call& call : copy.calls) {
     const auto row = std::find_if(copy.teams.begin(), copy.teams.end(), [&](const Teams& teams) {

@@ -104,6 +104,7 @@ std::string to_text(const Program& program) {
     for (Rank rank = 0; rank < program.ranks; ++rank) {
       if (program.body_of[static_cast<std::size_t>(rank)] == b) ranks.push_back(rank);
     }
+    if (ranks.empty()) continue;  // of a program on fewer ranks
     text += rank_line(ranks) + "\n";
     for (const Step& step : program.bodies[b].steps) {
       text += step_text(program, program.bodies[b], step) + "\n";

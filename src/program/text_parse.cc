@@ -86,17 +86,19 @@ bool parse_ranks(std::string_view text, Rank ranks, std::vector<Rank>* out) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
-// "8x3,0,16", at most as many values as a team can have members.
-bool parse_values(std::string_view text, std::vector<std::int64_t>* out) {
+// "8x3,0,16", at most `most` values.
+bool parse_values(std::string_view text, Rank most, std::vector<std::int64_t>* out) {
   std::int64_t sum = 0;
   return for_each_item(text, [&](std::string_view item) {
     std::int64_t value = 0, times = 1;
     const std::size_t x = item.find('x');
     if (!parse_number(item.substr(0, x), kMaxBytes, &value)) return false;
-    if (x != std::string_view::npos && !parse_number(item.substr(x + 1), kMaxRanks, &times)) {
+    if (x != std::string_view::npos && !parse_number(item.substr(x + 1), most, &times)) {
       return false;
     }
-    if (out->size() + static_cast<std::size_t>(times) > kMaxRanks) return false;
+    if (out->size() + static_cast<std::size_t>(times) > static_cast<std::size_t>(most)) {
+      return false;
+    }
     if (times > 0 && value > (kMaxBytes - sum) / times) return false;
     sum += value * times;
     out->insert(out->end(), static_cast<std::size_t>(times), value);
@@ -272,7 +274,7 @@ class Parser {
         call->element_bytes = static_cast<std::int32_t>(n);
     } else if (name == "send" || name == "recv") {
       auto& bytes = name == "send" ? call->send_bytes : call->recv_bytes;
-      if (!bytes.empty() || !parse_values(value, &bytes)) {
+      if (!bytes.empty() || !parse_values(value, program_.ranks, &bytes)) {
         fail(quoted(word) + " is no table of bytes, one for each member, as in 8x3,0,16");
       }
     } else if (word == "ordered") {
@@ -303,8 +305,12 @@ class Parser {
     step.line = line_;
     program_.bodies.back().steps.push_back(step);
   }
-  // What is in flight, from slot to the line of its start.
-  using Flying = std::map<std::uint32_t, std::int32_t>;
+  // Something begins to be in flight, or ends to be.
+  void change(std::uint32_t slot) {
+    if (loops_.empty()) return;
+    std::set<std::uint32_t>& changed = loops_.back().changed;
+    if (!changed.insert(slot).second) changed.erase(slot);
+  }
 
   bool find_call(std::string_view name, std::uint32_t* call) {
     const auto row = calls_.find(std::string(name));
@@ -338,6 +344,7 @@ class Parser {
     if (!fits) {
       return fail(quoted(id) + " is in flight since line " + std::to_string(other->second));
     }
+    change(step.slot);
     add(step);
   }
   void take_wait(const Words& words) {
@@ -345,6 +352,7 @@ class Parser {
     if (row == slots_.end() || flying_.erase(row->second) == 0) {
       return fail("a wait for " + quoted(words[1]) + ", which has not been started");
     }
+    change(row->second);
     add({.kind = StepKind::kWait, .slot = row->second});
   }
   void take_other(const Words& words) {
@@ -359,16 +367,15 @@ class Parser {
   void take_repeat(const Words& words) {
     Step step{.kind = StepKind::kRepeat};
     if (!number(words[1], 0, kMaxNs, "repeat", &step.value)) return;
-    loops_.push_back({program_.bodies.back().steps.size(), flying_});
+    loops_.push_back({.begin = program_.bodies.back().steps.size(), .changed = {}});
     add(step);
   }
   void take_end(const Words&) {
     if (loops_.empty()) return fail("an end without a repeat");
-    const auto [begin, before] = loops_.back();
+    const auto [begin, changed] = std::move(loops_.back());
     loops_.pop_back();
     std::vector<Step>& steps = program_.bodies.back().steps;
-    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-    if (!std::equal(flying_.begin(), flying_.end(), before.begin(), before.end(), same)) {
+    if (!changed.empty()) {
       return fail("the repeat of line " + std::to_string(steps[begin].line) +
                   " must wait for as much as it starts");
     }
@@ -441,7 +448,7 @@ class Parser {
 
   struct Loop {
     std::size_t begin = 0;
-    Flying before;
+    std::set<std::uint32_t> changed;  // slots in flight now, or at its begin, and not both
   };
   Program program_;
   Status status_;
@@ -449,7 +456,7 @@ class Parser {
   bool has_first_line_ = false, in_body_ = false;
   std::unordered_map<std::string, std::uint32_t> teams_, calls_, others_;
   std::unordered_map<std::string, std::uint32_t> slots_;  // of the body
-  Flying flying_;
+  std::map<std::uint32_t, std::int32_t> flying_;          // slot to the line of its start
   std::vector<Loop> loops_;
 };
 

@@ -111,8 +111,9 @@ class TransferTable {
   };
   struct Hash {
     std::size_t operator()(const Key& key) const {
-      return static_cast<std::size_t>(key.bytes * 0x9e3779b9 + key.entries * 4 +
-                                      (key.registered ? 2 : 0) + (key.two_sided ? 1 : 0));
+      return static_cast<std::size_t>(key.bytes) * 0x9e3779b9 +
+             static_cast<std::size_t>(key.entries) * 4 + (key.registered ? 2 : 0) +
+             (key.two_sided ? 1 : 0);
     }
   };
 

@@ -88,6 +88,15 @@ TEST(MachineFiles, LevelsAreRead) {
   EXPECT_EQ(error_of(edr() + "[[topology.levels]]\nradix = 2.0\nestimate = \"so\"\n"), "no error");
 }
 
+// Of edr's 0.1 ns at most a byte takes 1e5 ns above two levels, and 1e8 above three.
+TEST(MachineFiles, LevelsLeaveRoomForTimes) {
+  const std::string level =
+      "[[topology.levels]]\nradix = 2\noversubscription = 1000\nestimate = \"so\"\n";
+  EXPECT_EQ(error_of(edr() + level + level), "no error");
+  EXPECT_THAT(error_of(edr() + level + level + level),
+              HasSubstr(": the levels: a byte takes 1e+08 ns above them"));
+}
+
 TEST(MachineFiles, SwitchesThatReduce) {
   const std::string lines =
       "[switch]\nports = {value = 16, source = \"osu\"}\nwindow = {value = 64, source = \"osu\"}\n";
@@ -180,6 +189,10 @@ TEST(MachineFiles, WhatCannotBeIsRefused) {
       {latency, "latency_ns = 600", "network.latency_ns must say where it comes from"},
       {"min = 600", "min = 700", "network.latency_ns: min is 700"},
       {"max = 800", "max = 500", "network.latency_ns: max is 500"},
+      {"gap_ns", "fragment_bytes = {value = 0, source = \"ucx_ib\"}\ngap_ns",
+       "network.fragment_bytes: value is 0; it must be within 1"},
+      {"mtu_bytes = {value = 4096", "mtu_bytes = {value = 0",
+       "datagram.mtu_bytes: value is 0; it must be within 1"},
       {", max = 800", "", "network.latency_ns needs max"},
       {"source = \"ucx_ib\"", "source = \"ucx\"", "there is no source \"ucx\""},
       {", source = \"ucx_ib\"", "", "must have either a source"},
@@ -193,6 +206,7 @@ TEST(MachineFiles, WhatCannotBeIsRefused) {
       {"ranks = {value = 1,", "ranks = {value = 40,", "node.ranks"},
       {"title = ", "titel = ", "the file has no titel"},
       {"[sources]", "[sources", "my.toml:"},
+      {"[sources]", "[\nsources]", "my.toml:6: "},
   };
   for (const Case& c : cases) {
     EXPECT_THAT(error_of(edr(c.from, c.to)), HasSubstr(c.message)) << c.from << " -> " << c.to;

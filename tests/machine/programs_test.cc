@@ -142,6 +142,9 @@ TEST(Kandalla2013, MistakesAreTold) {
   };
   const Case cases[] = {
       {"slices = 4", "slices = 0", "slices is 0"},
+      {"slices = 4", "slices = 4.5", "slices must be a whole number, not 4.5"},
+      {"bytes = 65536", "bytes = 65536.5", "bytes must be a whole number, not 65536.5"},
+      {"bytes = 65536", "bytes = 65536\nlate_us = 5", "a figure of programs has no late_us"},
       {"line_mflops = {value = 2000", "line_mflops = {value = 9000", "line_mflops: value is 9000"},
       {"line_mflops", "line_rate", "has no line_rate"},
       {"progress = \"servlet\"", "progress = \"magic\"", "caller, thread or servlet"},

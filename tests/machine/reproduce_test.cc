@@ -61,9 +61,14 @@ TEST(Papers, MistakesAreTold) {
       {"base = \"binomial:transfer=sendrecv\"", "", "pair bcast needs base"},
       {"ours = \"degree_k\"", "ours = \"ring\"", "allreduce.ring has no parameter k"},
       {"most_k = 16", "most_k = 0", "most_k is 0"},
+      {"most_k = 16", "most_k = 2.5", "most_k must be a whole number, not 2.5"},
+      {"ours = \"binomial\"", "ours = \"knomial\"\nmost_k = 1",
+       "bcast.knomial has no k below 2, and most_k is 1"},
       {"pair = \"bcast\"", "pair = \"bcasts\"", "no section [pairs.bcasts]"},
       {"ranks = 16", "ranks = 0", "ranks is 0"},
       {"ranks = 16", "ranks = \"16\"", "ranks must be a number"},
+      {"ranks = 16", "ranks = 16.5", "ranks must be a whole number, not 16.5"},
+      {"ranks = 16", "ranks = 16\nranks_per_node = 1.5", "ranks_per_node must be a whole number"},
       {"ranks = 16", "ranks = 16\nranks_per_node = 4\ndomains_per_node = 5",
        "domains_per_node is 5"},
       {"ranks = 16", "ranks = 16\nranks_per_node = 16\nlate_us = 1", "of the second node"},
@@ -75,6 +80,10 @@ TEST(Papers, MistakesAreTold) {
       {"published = 14", "publishd = 14", "a figure has no publishd"},
       {"\"one_sided.poll_ns\"", "\"one_sided.poll_ns\", \"a\"", "at most two"},
       {"[[figures]]", "[[figurs]]", "the file has no figurs"},
+      {"title = ", "fft3d = 3\ntitle = ", "fft3d must be a section: [fft3d]"},
+      {"title = ", "combinations = []\ntitle = ", "combinations must be a section"},
+      {"title = ", "ways = \"a\"\ntitle = ", "ways must be a section: [ways]"},
+      {"[[figures]]", "[ways.a]\n[[figures]]", "ways need [fft3d]"},
   };
   for (const Case& c : cases) {
     EXPECT_THAT(error_of(gupta(c.from, c.to)), HasSubstr(c.message)) << c.from << " -> " << c.to;

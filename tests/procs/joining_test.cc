@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -127,6 +128,32 @@ TEST(Joining, TheLeadersPatienceEndsBeforeTheOthersDoes) {
   expect_processes_ok(
       kRanks, [&](int rank) { join_without(rank, 2, 1, world, meeting); }, kPatienceMs / 1000);
   unsetenv("CARILLON_JOIN_TIMEOUT_S");
+}
+
+// What is behind the end of a file cannot be touched.
+TEST(Joining, ASegmentThatIsNotAsLongAsItSaysIsRefused) {
+  const auto part = static_cast<std::uint64_t>(shm::kHugePageBytes);
+  const auto attached = [&](std::uint32_t ranks, std::uint64_t parts, std::uint64_t heap_bytes) {
+    UniqueFd file(memfd_create("carillon-test", MFD_CLOEXEC));
+    EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>((1 + parts) * part)), 0);
+    shm::SegmentHeader header = {};
+    header.magic = shm::kMagic;
+    header.version = shm::kVersion;
+    header.ranks = ranks;
+    header.part_bytes = part;
+    header.heap_bytes = heap_bytes;
+    EXPECT_EQ(pwrite(file.get(), &header, sizeof header, 0), ssize_t{sizeof header});
+    return shm::Segment::attach(std::move(file)).status().code();
+  };
+  EXPECT_EQ(attached(2, 2, 0), Code::kOk);
+  EXPECT_EQ(attached(2, 2, part), Code::kOk);
+  EXPECT_EQ(attached(2, 1, 0), Code::kMismatch);
+  EXPECT_EQ(attached(2, 0, 0), Code::kMismatch);
+  EXPECT_EQ(attached(0, 2, 0), Code::kMismatch);
+  EXPECT_EQ(attached(3, 2, 0), Code::kMismatch);
+  EXPECT_EQ(attached(UINT32_MAX, 2, 0), Code::kMismatch);
+  EXPECT_EQ(attached(2, 2, part + 1), Code::kMismatch);
+  EXPECT_EQ(attached(2, 2, UINT64_MAX), Code::kMismatch);
 }
 
 // A descriptor that belongs to another process than was meant is not touched: to close the segment

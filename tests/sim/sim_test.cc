@@ -35,6 +35,19 @@ TEST(Simulator, OneMessage) {
   EXPECT_EQ(report.activity_ps[static_cast<std::size_t>(sim::Activity::kWait)], report.latency_ps);
 }
 
+// Of several GiB, of which each byte takes a tenth of a nanosecond on the way.
+TEST(Simulator, OneLongMessage) {
+  constexpr std::int64_t kBytes = std::int64_t{5} << 30;
+  sim::Job job = hand_job(2, 1, [](const Call& call, Builder& b) {
+    if (call.rank == 0) b.put(1, b.input({0, kBytes}));
+    if (call.rank == 1) b.wait(0);
+  });
+  job.call.limits.slot_bytes = kBytes;
+  const sim::Report report = simulated(job, paper());
+  EXPECT_EQ(report.latency_ps, kPut + kBytes * kNs / 10 + kLatency + kWait);
+  EXPECT_EQ(report.bytes, kBytes);
+}
+
 Machine with_multicast() {
   Machine m = paper();
   m.datagram = {.mtu_bytes = 30, .fragment_ps = 37 * kNs, .deliver_ps = 41 * kNs};

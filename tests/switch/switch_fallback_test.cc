@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -197,6 +198,40 @@ TEST(SwitchFallback, CallsThatDifferEndWithAnError) {
   };
   for (int round = 0; round < 100'000 && !failed(); ++round) team.step();
   EXPECT_TRUE(failed());
+}
+
+class Nowhere final : public Output {
+ public:
+  void send(std::span<const Endpoint> /*to*/, std::span<const std::byte> /*datagram*/) override {}
+};
+
+// A host that says it lacks what nobody has sent yet, or what is long forgotten, ends the group.
+TEST(FallBack, WhatNobodyHoldsIsNotSentAgain) {
+  const SipKey key = job_key(kAdministrator, kJob, kQuota.nonce);
+  for (const std::uint32_t lacks : {UINT32_MAX, UINT32_MAX - 2 * kWindow, UINT32_MAX / 2 + 2}) {
+    Member member({.job = kJob,
+                   .group = 1,
+                   .key = key,
+                   .child = 0,
+                   .window = kWindow,
+                   .operand_bytes = kOperandBytes,
+                   .path = {kSwitch},
+                   .times = {}},
+                  {.at = {host_at(0), host_at(1)}, .places = {}, .own = 0});
+    std::array<std::byte, kHeaderBytes> packet{};
+    seal(key,
+         {.version = kVersion,
+          .kind = Kind::kFallBack,
+          .job = kJob,
+          .group = 1,
+          .sequence = lacks,
+          .child = 1},
+         packet);
+    Nowhere nowhere;
+    EXPECT_TRUE(member.take(host_at(1), packet, 0, nowhere));
+    EXPECT_EQ(member.status().code(), Code::kInternal) << lacks;
+    member.progress(1, nowhere);
+  }
 }
 
 }  // namespace

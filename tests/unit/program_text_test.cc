@@ -2,7 +2,9 @@
 //
 // The file of a program: what is written is read again, and what cannot be is told with its line.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdint>
 #include <string>
 
 #include "program/text.h"
@@ -101,6 +103,8 @@ TEST(ProgramText, WhatCannotBeIsToldWithItsLine) {
       {"call a barrier send=1 recv=1\n", "p:3: barrier has no send= and recv="},
       {"call a alltoallv send=1xx recv=1\n", "p:3: \"send=1xx\" is no table"},
       {"call a alltoallv send=1x9999999 recv=1\n", "p:3: \"send=1x9999999\" is no table"},
+      {"call a alltoallv send=1x5 recv=1x4\n", "p:3: \"send=1x5\" is no table"},
+      {"call a alltoallv send=0x4,0 recv=1x4\n", "p:3: \"send=0x4,0\" is no table"},
       {"call a alltoallv send=1x3 recv=1x4\nrank all\ndo a\n", "p:3: tables of 3 and 4 members"},
       {"call a barrier team=t\n", "p:3: there is no team \"t\""},
       {"call a barrier loud\n", "p:3: a call has no \"loud\"; it may have team=, root=, count="},
@@ -132,6 +136,35 @@ TEST(ProgramText, WhatCannotBeIsToldWithItsLine) {
   }
 }
 
+std::string times(int count, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::int64_t peak_bytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * std::int64_t{1024};
+}
+
+// Loops in loops around much that is in flight: memory is as long as the text.
+TEST(ProgramText, LoopsTakeLittleMemory) {
+  constexpr int kCount = 4000;
+  std::string starts, waits;
+  for (int i = 0; i < kCount; ++i) {
+    starts += "start a as x" + std::to_string(i) + "\n";
+    waits += "wait x" + std::to_string(i) + "\n";
+  }
+  const std::string text = "carillon-program 1\nranks 1\ncall a barrier\nrank all\n" + starts +
+                           times(kCount, "repeat 2\n") + "wait x0\nstart a as x0\n" +
+                           times(kCount, "end\n") + waits;
+  const std::int64_t before = peak_bytes();
+  const Result<Program> program = parse(text, "p");
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  EXPECT_LT(peak_bytes() - before, std::int64_t{64} << 20);
+}
+
 TEST(ProgramText, OtherFiles) {
   EXPECT_EQ(parse("", "p").status().message(), "p:1: an empty file");
   EXPECT_EQ(parse("ranks 3\n", "p").status().message(),
@@ -155,6 +188,18 @@ TEST(Resized, RanksDoWhatThoseOfTheProgramDo) {
   EXPECT_EQ(again.value().ranks, 10);
   EXPECT_EQ(again.value().body_of, (std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
   EXPECT_EQ(TeamTable(again.value()).size(), 6U);
+}
+
+// What nobody does there, and teams that cannot be there, are not in its text.
+TEST(Resized, OfFewRanksHasATextThatIsReadAgain) {
+  const Program program = parsed(
+      "carillon-program 1\nranks 4\nteams row blocks 4\ncall a barrier\n"
+      "rank 0\ndo a\nrank 1-3\ncompute 5\ndo a\n");
+  const Result<Program> one = resized(program, 1);
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  const Result<Program> again = parse(to_text(one.value()), "q");
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again.value().bodies.size(), 1U);
 }
 
 TEST(Resized, RefusesWhatHasNoMeaning) {

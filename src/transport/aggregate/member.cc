@@ -88,7 +88,8 @@ void Member::go_on(std::int64_t now_ns, Output& output) {
   for (const auto& one : told_) {
     if (static_cast<std::int32_t>(*one - first) < 0) first = *one;
   }
-  if (stream_.next_sequence() - first > slots_of(config_.window)) {
+  // Held are all from that on, or none.
+  if (first != stream_.next_sequence() && !stream_.held(first)) {
     status_ = Status(Code::kInternal, "aggregate: a host of the group lacks what nobody holds");
     return;
   }

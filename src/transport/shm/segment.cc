@@ -32,6 +32,22 @@ std::uint64_t header_bytes(std::uint64_t ranks) {
                kHugePageBytes);
 }
 
+// Whether the file has just as much as its header tells of: what is behind its end cannot be
+// touched.
+bool is_whole(const SegmentHeader& header, std::uint64_t bytes) {
+  const std::uint64_t front = header_bytes(header.ranks);
+  if (header.ranks == 0 || bytes <= front || (bytes - front) % header.ranks != 0) return false;
+  std::uint64_t rest = header.part_bytes;
+  if (rest != (bytes - front) / header.ranks) return false;
+  for (const std::uint64_t part :
+       {header.control_bytes, header.small_pool_bytes, header.large_pool_bytes, header.heap_bytes,
+        header.program_bytes}) {
+    if (part > rest) return false;
+    rest -= part;
+  }
+  return true;
+}
+
 // This process's mappings: ranks that are threads share one.
 std::mutex g_mutex;
 std::unordered_map<ino_t, std::weak_ptr<Segment>>& mappings() {
@@ -114,6 +130,9 @@ Result<std::shared_ptr<Segment>> Segment::attach(UniqueFd fd) {
   if (header.magic != kMagic || header.version != kVersion) {
     return Status(Code::kMismatch,
                   "shared memory: the node's segment was made by another version of carillon");
+  }
+  if (!is_whole(header, static_cast<std::uint64_t>(info.st_size))) {
+    return Status(Code::kMismatch, "shared memory: the node's segment is not as long as it says");
   }
   mappings()[info.st_ino] = segment.value();
   return segment;
