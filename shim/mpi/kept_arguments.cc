@@ -25,6 +25,7 @@ int blocks_of(Collective collective, Communicator& communicator, bool output) {
 void copy(std::vector<std::byte>& kept, const void*& list, bool wide, int count) {
   if (list == nullptr) return;
   const auto* const bytes = static_cast<const std::byte*>(list);
+  kept.reserve(1);  // hosts refuse a null even for a list of no blocks, as of a graph's ends
   kept.assign(
       bytes, bytes + static_cast<std::size_t>(count) * (wide ? sizeof(std::int64_t) : sizeof(int)));
   list = kept.data();
@@ -60,6 +61,7 @@ void KeptArguments::keep(Lists& lists, Blocks& blocks, int count) {
   copy(lists.counts, blocks.counts, blocks.wide, count);
   copy(lists.offsets, blocks.offsets, blocks.wide_offsets, count);
   if (blocks.types == nullptr) return;
+  lists.types.reserve(1);
   lists.types.assign(blocks.types, blocks.types + count);
   blocks.types = lists.types.data();
 }

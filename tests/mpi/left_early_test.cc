@@ -165,9 +165,38 @@ void lists_of_neighbours_gone() {
   MPI_Comm_free(&comm);
 }
 
+// In a line, whose ends have neighbours on one side only: the other side's lists are empty, and yet
+// there. (No alltoallw, of which MPICH 4.0 loses what comes to a rank without destinations.)
+void empty_lists_of_neighbours() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const int rank = world_rank(), size = world_size();
+  const int before = rank - 1, behind = rank + 1;
+  const int sources = before >= 0 ? 1 : 0, destinations = behind < size ? 1 : 0;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, sources, &before, MPI_UNWEIGHTED, destinations,
+                                 &behind, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+  const int count = 3, offset = 0;
+  Ints in(3, rank), gathered(3, -1), v(3, -1);
+  MPI_Request requests[2];
+  MPI_Ineighbor_allgatherv(in.data(), 3, MPI_INT, gathered.data(), &count, &offset, MPI_INT, comm,
+                           &requests[0]);
+  MPI_Ineighbor_alltoallv(in.data(), &count, &offset, MPI_INT, v.data(), &count, &offset, MPI_INT,
+                          comm, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  const Ints expected(3, before);
+  check(gathered == expected, "a neighbours' allgatherv with an empty list");
+  check(v == expected, "a neighbours' alltoallv with empty lists");
+  MPI_Comm_free(&comm);
+}
+
 int g_handled = 0;
 
 void handle(MPI_Comm* /*comm*/, int* /*code*/, ...) { ++g_handled; }
+
+int class_of(int code) {
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(code, &error_class);
+  return error_class;
+}
 
 // What the MPI refuses on its copy of the communicator it tells the handler that the program has
 // set since.
@@ -180,14 +209,14 @@ void other_error_handler() {
   MPI_Comm_create_errhandler(handle, &handler);
   int number = 0;
   for (int round = 1; round <= 2; ++round) {
-    g_handled = 0;
     MPI_Comm_set_errhandler(comm, round == 1 ? MPI_ERRORS_RETURN : handler);
+    // MPICH 5 with the ABI of MPI 5 returns no error of which a handler has been told.
+    const int theirs = class_of(PMPI_Bcast(&number, 1, MPI_INT, world_size(), comm));
+    g_handled = 0;
     const int answers[] = {MPI_Bcast(&number, 1, MPI_INT, world_size(), comm),
                            MPI_Ibcast(&number, 1, MPI_INT, world_size(), comm, &request)};
     for (const int answer : answers) {
-      int error_class = MPI_SUCCESS;
-      MPI_Error_class(answer, &error_class);
-      check(error_class == MPI_ERR_ROOT, "the error of a root that is none");
+      check(class_of(answer) == theirs, "the error of a root that is none");
     }
     check(g_handled == (round == 1 ? 0 : 2), "the error handler is told");
   }
@@ -206,6 +235,7 @@ int main(int argc, char** argv) {
     lists_gone();
     lists_of_root_gone();
     lists_of_neighbours_gone();
+    empty_lists_of_neighbours();
     other_error_handler();
   }
   check(left("iallreduce") == 20 && left("ialltoallw") == 10, "all are the MPI's in the end");
