@@ -48,7 +48,6 @@ struct BenchOptions {
   std::string mpi, program;
   std::string vs = "native";
   std::string format = "table";
-  std::string buffer = "private";
   std::string clock = "wtime";
   std::string start = "barrier";
   bool json = false;
@@ -119,7 +118,7 @@ void print_table(const BenchOptions& options, const OwnProgram& program,
   }
   std::printf("%d rank%s, %s, %s buffers%s; time of a call%s on the slowest rank, medians\n%s",
               options.job.ranks, options.job.ranks == 1 ? "" : "s",
-              program.launcher.version.c_str(), options.buffer.c_str(),
+              program.launcher.version.c_str(), options.job.buffer.c_str(),
               options.job.fresh ? " written anew before each call" : "",
               options.job.together ? " from an agreed beginning" : "", table.text().c_str());
 }
@@ -198,7 +197,6 @@ int run_of_surveys(const BenchOptions& options) {
 void complete(BenchJob& job, const BenchOptions& options) {
   job.sizes = parse_sizes(options.sizes);
   job.counter = options.clock == "tsc";
-  job.shared = options.buffer == "shared";
   job.together = options.start == "together";
   for (const std::string& name : job.collectives) {
     Collective collective{};
@@ -325,9 +323,11 @@ void define_between_nodes(Command command, NodesBench& job) {
 // How calls are made and timed.
 void define_measuring(Command command, BenchOptions& options) {
   command
-      .option("--buffer", options.buffer,
-              "private: malloc; shared: MPI_Alloc_mem, which the ranks of a node can all read")
-      .one_of({"private", "shared"})
+      .option("--buffer", options.job.buffer,
+              "private: malloc; heap: malloc under run --shared-heap, and shared: MPI_Alloc_mem, "
+              "which the "
+              "ranks of a node can all read")
+      .one_of({"private", "heap", "shared"})
       .with_default();
   command.flag("--fresh", options.job.fresh,
                "write the input anew before every call, as programs do and benchmarks do not");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_job.h"
 
+#include "mpi/abi.h"
 #include "support/failure.h"
 #include "support/machine.h"
 
@@ -57,11 +58,17 @@ Arguments arguments_of(const BenchJob& job) {
     arguments.insert(arguments.end(), {"--iterations", std::to_string(job.iterations)});
   }
   if (job.counter) arguments.emplace_back("--counter");
-  if (job.shared) arguments.emplace_back("--shared");
+  if (job.buffer == "shared") arguments.emplace_back("--shared");
   if (job.fresh) arguments.emplace_back("--fresh");
   if (job.together) arguments.emplace_back("--together");
   if (job.bare) arguments.emplace_back("--bare");
   return arguments;
+}
+
+Arguments preloads_of(const BenchJob& job) {
+  if (job.buffer != "heap") return {};
+  require_shared_heap();
+  return {"--shared-heap"};
 }
 
 std::size_t expected_rows(const BenchJob& job) {
@@ -102,7 +109,8 @@ std::vector<BenchRow> run_bench(const BenchJob& job, const OwnProgram& program,
   std::vector<BenchRow> rows;
   for (const MpiSetting& setting : settings_of(job, program.launcher)) {
     std::vector<BenchRow> more =
-        collect_rows(program.with_carillon(job.ranks, setting.launcher_options, arguments_of(job)),
+        collect_rows(program.with_carillon(job.ranks, setting.launcher_options, preloads_of(job),
+                                           arguments_of(job)),
                      setting.environment, expected_rows(job), progress);
     if (!job.native_best) return more;
     if (rows.empty()) {

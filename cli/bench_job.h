@@ -22,9 +22,9 @@ struct BenchJob {
   int ranks = 2;
   int iterations = 0;
   double seconds = 0.5;
-  bool shared = false;
-  bool fresh = false;     ///< the input is written anew before every call
-  bool together = false;  ///< ranks begin at an agreed time, not after a barrier
+  std::string buffer = "private";  ///< private, heap or shared
+  bool fresh = false;              ///< the input is written anew before every call
+  bool together = false;           ///< ranks begin at an agreed time, not after a barrier
   bool counter = false;
   bool bare = false;  ///< beside it a loop without a library, of two ranks
   bool native_best = false;
@@ -44,8 +44,10 @@ std::vector<BenchRow> collect_rows(const Arguments& command, const Environment& 
                                    std::size_t expected,
                                    const std::function<void(const BenchRow&)>& progress);
 
-/// The words of the bench program that say what the job is, and how many rows come of it.
+/// The words of the bench program that say what the job is, those of exec or cluster run that its
+/// buffers need, and how many rows come of it.
 Arguments arguments_of(const BenchJob& job);
+Arguments preloads_of(const BenchJob& job);
 std::size_t expected_rows(const BenchJob& job);
 
 /// The rows of the job; `progress` gets each as it comes. Fails if a row is missing: if carillon

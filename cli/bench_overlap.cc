@@ -21,7 +21,8 @@ int ranks_of(const OverlapBench& bench) {
 Arguments command_of(const OverlapBench& bench, const OwnProgram& program) {
   Arguments words = arguments_of(bench.job);
   words.insert(words.end(), {"--overlap", "--tests", std::to_string(bench.tests)});
-  if (bench.nodes == 0) return program.with_carillon(bench.job.ranks, {}, words);
+  const Arguments preloads = preloads_of(bench.job);
+  if (bench.nodes == 0) return program.with_carillon(bench.job.ranks, {}, preloads, words);
   Arguments command = {own_path().string(),
                        "cluster",
                        "run",
@@ -32,6 +33,7 @@ Arguments command_of(const OverlapBench& bench, const OwnProgram& program) {
                        "--mpi",
                        std::string(names_of(program.abi).name)};
   if (!bench.rate.empty()) command.insert(command.end(), {"--rate", bench.rate});
+  command.insert(command.end(), preloads.begin(), preloads.end());
   command.insert(command.end(), {"--", program.file.string()});
   command.insert(command.end(), words.begin(), words.end());
   return command;
@@ -85,7 +87,7 @@ void print(const OverlapBench& bench, const OwnProgram& program, const std::vect
               ranks_of(bench),
               bench.nodes > 0 ? fmt::format(" on {} nodes", bench.nodes).c_str() : "",
               bench.rate.empty() ? "" : fmt::format(" with wires of {}", bench.rate).c_str(),
-              program.launcher.version.c_str(), bench.job.shared ? "shared" : "private", cores,
+              program.launcher.version.c_str(), bench.job.buffer.c_str(), cores,
               oversubscribed ? ", fewer than ranks" : "", busy.percent(), table_of(rows).c_str());
 }
 

@@ -103,7 +103,7 @@ void print(const DemoOptions& options, const OwnProgram& program, const Json& ro
 bool show_one(const DemoOptions& options, const OwnProgram& program, Json* all) {
   const std::vector<Line> native = run_program_once(program.alone(options.ranks, {}), {});
   const StatsFile stats;
-  const std::vector<Line> with = run_program_once(program.with_carillon(options.ranks, {}, {}),
+  const std::vector<Line> with = run_program_once(program.with_carillon(options.ranks, {}, {}, {}),
                                                   {{"CARILLON_STATS", stats.setting()}});
   const Json rows = rows_of(native, with);
   std::string problem = compare(native, with);

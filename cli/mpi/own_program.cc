@@ -13,9 +13,11 @@ Path own_file(std::string_view name, Abi abi) {
 }  // namespace
 
 Arguments OwnProgram::with_carillon(int ranks, const Arguments& launcher_options,
+                                    const Arguments& exec_options,
                                     const Arguments& arguments) const {
-  Arguments program = {own_path().string(), "exec", "--mpi", std::string(names_of(abi).name), "--",
-                       file.string()};
+  Arguments program = {own_path().string(), "exec", "--mpi", std::string(names_of(abi).name)};
+  program.insert(program.end(), exec_options.begin(), exec_options.end());
+  program.insert(program.end(), {"--", file.string()});
   program.insert(program.end(), arguments.begin(), arguments.end());
   return launch_command(launcher, ranks, launcher_options, program);
 }

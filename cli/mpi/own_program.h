@@ -16,8 +16,10 @@ struct OwnProgram {
   Path file;
   Launcher launcher;
 
-  /// Its command with carillon's interposer on the ranks, or with its MPI alone.
+  /// Its command with carillon's interposer on the ranks, and options of exec, or with its MPI
+  /// alone.
   [[nodiscard]] Arguments with_carillon(int ranks, const Arguments& launcher_options,
+                                        const Arguments& exec_options,
                                         const Arguments& arguments) const;
   [[nodiscard]] Arguments alone(int ranks, const Arguments& arguments) const;
 };

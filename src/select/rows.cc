@@ -262,6 +262,7 @@ constexpr std::array kRows = {
     Row{kNodes, kAnyRanks, 2 * kKiB, "allreduce.recursive_doubling"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allreduce.reduce_scatter_allgather"},
     Row{kAnywhere, 2, 128 * kKiB, "allreduce.flat:segment=32768"},
+    Row{kAnywhere, 2, 512 * kKiB, "allreduce.flat:segment=65536"},
     Row{kAnywhere, 2, kAnyBytes, "allreduce.flat_blocks:segment=65536"},
     Row{kCrowded, kFewRanks, 2 * kKiB, "allreduce.flat"},
     Row{kCrowded, kFewRanks, 4 * kKiB, "allreduce.degree_k:k=15"},

@@ -2,6 +2,7 @@
 #
 # The commands that start MPI programs: run, exec, bench, demo; and what they say of programs that
 # they cannot start. Parts for MPIs that are not here are skipped.
+import json
 import os
 import re
 import shutil
@@ -278,6 +279,20 @@ class Bench(CliTest):
                                "--iterations", 2, "--buffer", buffer, "--json",
                                **yielding(mpi["name"])).json["results"]
                 self.assertEqual(len(rows), 1 + 15 * 2)  # a barrier has no size
+
+    def test_buffers_that_others_read(self):
+        for mpi in MPIS:
+            for overlap in ([], ["--overlap", "--tests", 1]):
+                for buffer, read in (("private", False), ("heap", True), ("shared", True)):
+                    done = self.ok("bench", "bcast", *overlap, "-n", 2, "--sizes", "64K", "--mpi", mpi["name"],
+                                   "--iterations", 2, "--buffer", buffer, CARILLON_STATS="json")
+                    self.assertIn(f"{buffer} buffers", done.out)
+                    said = [line for line in done.err.splitlines() if line.startswith('{"rank":0')]
+                    self.assertTrue(said)
+                    for line in said:
+                        bytes_of = json.loads(line)["node_bytes"]
+                        self.assertEqual(bytes_of["in_place"] > 0, read, buffer)
+                        self.assertEqual(bytes_of["lent"] + bytes_of["copied"] > 0, not read, buffer)
 
     def test_overlap(self):
         for mpi in MPIS:
