@@ -18,6 +18,9 @@ namespace {
 using shm::kInlineBytes;
 
 constexpr std::int64_t kReferenceBytes = 4096;  // shorter data is cheaper copied than waited for
+// A sum is written by every call anew, where its readers' caches have it of the last one: as long as
+// they do, to tell them takes longer than another copy.
+constexpr std::int64_t kSumReferenceBytes = 196608;
 
 inline void prefetch_for_write(const void* memory) {
 #if defined(__x86_64__)
@@ -280,7 +283,8 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
   const auto bytes = static_cast<std::uint64_t>(length);
   shm::ChunkRef ref{.offset = 0, .length = bytes, .taken = how_taken(strand, length)};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
-  const bool may_stay = lasts(in) && length >= kReferenceBytes;
+  const bool is_sum = reduces() && in.a.base == kBaseOutput;
+  const bool may_stay = lasts(in) && length >= (is_sum ? kSumReferenceBytes : kReferenceBytes);
   if (const auto shared = may_stay ? engine.shared_offset(source, bytes) : std::nullopt) {
     ref.offset = *shared;
     engine.traffic().in_place_bytes += bytes;

@@ -294,6 +294,17 @@ class Bench(CliTest):
                         self.assertEqual(bytes_of["in_place"] > 0, read, buffer)
                         self.assertEqual(bytes_of["lent"] + bytes_of["copied"] > 0, not read, buffer)
 
+    def test_sums_that_others_read(self):
+        # Of each call half of the input is read in place, and half of the sum copied.
+        for mpi in MPIS:
+            done = self.ok("bench", "allreduce", "-n", 2, "--sizes", "64K", "--mpi", mpi["name"],
+                           "--iterations", 2, "--buffer", "heap", CARILLON_STATS="json",
+                           CARILLON_ALGORITHM="allreduce=flat_blocks")
+            line, = [line for line in done.err.splitlines() if line.startswith('{"rank":0')]
+            bytes_of = json.loads(line)["node_bytes"]
+            self.assertGreater(bytes_of["in_place"], 0)
+            self.assertGreater(bytes_of["copied"], bytes_of["in_place"] / 2)
+
     def test_overlap(self):
         for mpi in MPIS:
             answer = self.ok("bench", "--overlap", "-n", 2, "--sizes", 64, "--mpi", mpi["name"],
