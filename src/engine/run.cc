@@ -18,8 +18,8 @@ namespace {
 using shm::kInlineBytes;
 
 constexpr std::int64_t kReferenceBytes = 4096;  // shorter data is cheaper copied than waited for
-// A sum is written by every call anew, where its readers' caches have it of the last one: as long as
-// they do, to tell them takes longer than another copy.
+// A sum is written by every call anew, where its readers' caches have it of the last one: as long
+// as they do, to tell them takes longer than another copy.
 constexpr std::int64_t kSumReferenceBytes = 196608;
 
 inline void prefetch_for_write(const void* memory) {
