@@ -7,6 +7,7 @@
 #include "schedule/builder.h"
 #include "schedule/lifetimes.h"
 #include "schedule/streams.h"
+#include "transport/shm/layout.h"
 
 namespace carillon {
 namespace {
@@ -414,6 +415,9 @@ class Lowering {
     if (runs.size() != 1 || instruction.gather != 0) add_pieces(runs, instruction);
     const bool posts = action == Action::kPut || action == Action::kSend;
     instruction.lasts = posts && runs.size() == 1 && lasts(op, runs[0]);
+    const bool fits = instruction.a.table == Table::kNone &&
+                      instruction.length <= std::int64_t{shm::kInlineBytes};
+    plan_.posts_long = plan_.posts_long || (posts && !fits);
     plan_.code.push_back(instruction);
   }
 

@@ -146,6 +146,8 @@ struct Plan {
   bool one_way = false;
   /// Tables give the lengths of all its messages.
   bool by_tables = false;
+  /// Some message that the rank writes may be longer than a line's payload.
+  bool posts_long = false;
   Range learned;  ///< not empty: another stage follows
   /// is_brief() of it.
   bool brief = false;

@@ -14,7 +14,7 @@ void Run::find_brief_uses() {
   brief_ = plan_->brief && binding_.reduction.user == nullptr && !team_->spans_nodes();
   if (!brief_) return;
   begin_strands();
-  references_.reserve(plan_->code.size());
+  if (plan_->posts_long) references_.reserve(plan_->code.size());
   shm::Endpoint& endpoint = team_->endpoint();
   for (const ChannelUse& channel : plan_->uses) {
     shm::Peer& peer = endpoint.peer(channel.peer);

@@ -39,7 +39,7 @@ void Run::set_plan(const std::shared_ptr<const Plan>& whole) {
   bases_.resize(kBaseSlots + plan_->slot_bases);
   uses_.resize(plan_->uses.size());
   arrivals_.resize(plan_->slot_bases);
-  readers_.assign(plan_->uses.size(), {});
+  readers_.assign(plan_->posts_long ? plan_->uses.size() : 0, {});
   strands_.resize(plan_->strand_starts.size());
   bases_[kBaseScratch] = reserve_scratch(static_cast<std::size_t>(plan_->scratch_bytes));
   find_brief_uses();
