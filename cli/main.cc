@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "carillon/carillon.h"
@@ -17,6 +18,7 @@
 #include "support/command_line.h"
 #include "support/failure.h"
 #include "support/options.h"
+#include "support/output.h"
 
 namespace carillon::cli {
 namespace {
@@ -119,6 +121,27 @@ struct Chosen {
   Action action;
 };
 
+// Does what stands on the command line of `chosen`: its own options, and the program that it takes.
+int run_chosen(CommandLine& line, const Chosen& chosen, Arguments own) {
+  Arguments names{chosen.entry->name}, program;
+  const Command leaf = enter_subcommand(chosen.command, &own, &names);
+  if (!leaf.subcommands().empty() && !own.empty() && !own[0].starts_with('-')) {
+    return refuse(fmt::format("there is no command {} {}", names[0], own[0]), names[0]);
+  }
+  try {
+    const bool takes_program = chosen.entry->takes_program && leaf.subcommands().empty();
+    if (takes_program) program = cut_program(leaf, &own);
+    own.insert(own.begin(), names.begin(), names.end());
+    if (!line.parse(std::move(own))) return 0;
+    return chosen.action(program);
+  } catch (const WrongArguments& error) {
+    return refuse(error.what(), shell_words(names));
+  } catch (const Failure& failure) {
+    if (failure.exit_status != kWrongUse) throw;
+    return refuse(failure.what(), shell_words(names));
+  }
+}
+
 int run_command(Arguments arguments) {
   CommandLine line("carillon",
                    "carillon: the collectives of an MPI program, faster, without touching it",
@@ -137,44 +160,38 @@ int run_command(Arguments arguments) {
   if (!chosen && !arguments[0].starts_with('-')) {
     return refuse("there is no command " + arguments[0], "");
   }
-  Arguments own(arguments.begin() + (chosen ? 1 : 0), arguments.end());
-  Arguments program, names;
-  if (chosen) {
-    names.emplace_back(chosen->entry->name);
-    const Command leaf = enter_subcommand(chosen->command, &own, &names);
-    if (!leaf.subcommands().empty() && !own.empty() && !own[0].starts_with('-')) {
-      return refuse(fmt::format("there is no command {} {}", names[0], own[0]), names[0]);
-    }
-    const bool takes_program = chosen->entry->takes_program && leaf.subcommands().empty();
-    if (takes_program) program = cut_program(leaf, &own);
-  }
-  own.insert(own.begin(), names.begin(), names.end());
+  if (chosen) return run_chosen(line, *chosen, {arguments.begin() + 1, arguments.end()});
   try {
-    if (!line.parse(std::move(own))) return 0;
+    if (!line.parse(std::move(arguments))) return 0;
   } catch (const WrongArguments& error) {
-    return refuse(error.what(), shell_words(names));
+    return refuse(error.what(), "");
   }
-  if (!chosen) return refuse("which command?", "");
-  return chosen->action(program);
+  return refuse("which command?", "");
 }
 
 }  // namespace
 }  // namespace carillon::cli
 
 int main(int argc, char** argv) {
+  namespace cli = carillon::cli;
+  cli::open_standard_files();
+  int status = 1;
   try {
-    return carillon::cli::run_command({argv + 1, argv + argc});
-  } catch (const carillon::cli::Failure& failure) {
+    status = cli::run_command({argv + 1, argv + argc});
+  } catch (const cli::Failure& failure) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s\n", failure.what());
-    return failure.exit_status;
+    status = failure.exit_status;
   } catch (const std::bad_alloc&) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: there is not enough memory for this; ask for less of it\n");
-    return 1;
+  } catch (const std::system_error& error) {  // as where the current folder has been removed
+    std::fflush(stdout);
+    std::fprintf(stderr, "carillon: %s\n", error.what());
   } catch (const std::exception& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s (a defect of carillon: please report it)\n", error.what());
-    return 70;
+    status = 70;
   }
+  return cli::end_output(status);
 }

@@ -167,7 +167,7 @@ int run(const ModelOptions& options) {
     return 0;
   }
   if (options.collective.empty()) {
-    throw Failure("which collective? Try carillon model --help", kWrongUse);
+    throw Failure("which collective?", kWrongUse);
   }
   print_times(options, evaluate_all(options, sheet.machine));
   return 0;

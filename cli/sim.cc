@@ -317,8 +317,7 @@ int run_program(const SimOptions& options) {
 int run(const SimOptions& options) {
   if (!options.program.file.empty()) return run_program(options);
   if (options.validate) return validate(options.validation);
-  if (options.collective.empty())
-    throw Failure("which collective, or program? See --help", kWrongUse);
+  if (options.collective.empty()) throw Failure("which collective, or program?", kWrongUse);
   Collective collective{};
   if (!collective_from_name(options.collective, &collective)) {
     fail("there is no collective \"{}\"; carillon list names them", options.collective);

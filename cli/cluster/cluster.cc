@@ -17,6 +17,7 @@
 #include "cluster/network.h"
 #include "cluster/supervisor.h"
 #include "support/failure.h"
+#include "support/output.h"
 
 namespace carillon::cli {
 namespace {
@@ -91,6 +92,7 @@ int guard(pid_t supervisor) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "carillon: %s\n", error.what());
   }
+  status = end_output(status);
   std::fflush(nullptr);
   _exit(status);
 }

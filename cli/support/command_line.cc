@@ -151,12 +151,6 @@ void Command::when_parsed(std::function<void()> action) const { app_->callback(s
 
 const std::string& Command::name() const { return app_->get_name(); }
 
-std::string Command::full_name() const {
-  const CLI::App* const parent = app_->get_parent();
-  const bool nested = parent != nullptr && parent->get_parent() != nullptr;
-  return (nested ? parent->get_name() + " " : "") + name();
-}
-
 std::vector<Command> Command::subcommands() const {
   std::vector<Command> all;
   for (CLI::App* const app : app_->get_subcommands({})) all.emplace_back(app);

@@ -89,8 +89,6 @@ class Command {
   void when_parsed(std::function<void()> action) const;
 
   [[nodiscard]] const std::string& name() const;
-  /// "cluster run": without the program's own name.
-  [[nodiscard]] std::string full_name() const;
   [[nodiscard]] std::vector<Command> subcommands() const;
   /// Whether there is an option of this name that a value follows.
   [[nodiscard]] bool takes_value(const std::string& option) const;

@@ -51,10 +51,7 @@ Arguments cut_program(const Command& command, Arguments* arguments) {
   const auto cut = arguments->begin() + static_cast<std::ptrdiff_t>(at);
   Arguments program(cut + (marked ? 1 : 0), arguments->end());
   arguments->erase(cut, arguments->end());
-  if (program.empty()) {
-    throw Failure(fmt::format("which program? Try carillon {} --help", command.full_name()),
-                  kWrongUse);
-  }
+  if (program.empty()) throw Failure("which program?", kWrongUse);
   return program;
 }
 
@@ -106,6 +103,7 @@ std::vector<std::int64_t> parse_sizes(const std::string& text) {
     std::int64_t unit = 1;
     if (digits.ends_with('K') || digits.ends_with('k')) unit = 1024;
     if (digits.ends_with('M') || digits.ends_with('m')) unit = 1024 * 1024;
+    if (digits.ends_with('G') || digits.ends_with('g')) unit = 1024 * 1024 * 1024;
     if (unit > 1) digits.remove_suffix(1);
     std::int64_t value = 0;
     if (!parse_number(digits, &value) || value < 0 || value > (std::int64_t{1} << 30) / unit) {
