@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -37,12 +38,14 @@ Header own_header() {
 void read_elf(std::ifstream& file, ProgramFile* program) {
   Header header{};
   const Header own = own_header();
-  if (!read_at(file, 0, &header) || header.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] ||
-      header.e_machine != own.e_machine) {
+  program->kind = ProgramFile::Kind::kDamagedElf;
+  if (!read_at(file, 0, &header)) return;
+  if (header.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || header.e_machine != own.e_machine) {
     program->kind = ProgramFile::Kind::kForeignElf;
     return;
   }
-  program->kind = ProgramFile::Kind::kElf;
+  const bool linked = header.e_type == ET_EXEC || header.e_type == ET_DYN;
+  if (!linked || header.e_phentsize != sizeof(Segment)) return;
   for (int i = 0; i < header.e_phnum; ++i) {
     Segment segment{};
     if (!read_at(file, header.e_phoff + static_cast<std::uint64_t>(i) * header.e_phentsize,
@@ -50,13 +53,15 @@ void read_elf(std::ifstream& file, ProgramFile* program) {
       return;
     }
     if (segment.p_type == PT_DYNAMIC) program->dynamic = true;
-    if (segment.p_type == PT_INTERP && segment.p_filesz < 4096) {
-      std::string name(segment.p_filesz, '\0');
-      if (read_at(file, segment.p_offset, name.data(), name.size())) {
-        program->loader = name.substr(0, name.find('\0'));
-      }
+    if (segment.p_type == PT_INTERP) {
+      constexpr std::uint64_t kLongest = 4096;
+      std::string name(std::min<std::uint64_t>(segment.p_filesz, kLongest), '\0');
+      if (!read_at(file, segment.p_offset, name.data(), name.size())) return;
+      program->loader = name.substr(0, name.find('\0'));
+      if (program->loader.empty() || program->loader.size() == kLongest) return;
     }
   }
+  program->kind = ProgramFile::Kind::kElf;
 }
 
 }  // namespace

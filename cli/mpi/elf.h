@@ -10,7 +10,8 @@
 namespace carillon::cli {
 
 struct ProgramFile {
-  enum class Kind { kElf, kForeignElf, kScript, kOther };
+  /// kDamagedElf: its headers lead to bytes that are not there, or it is not linked.
+  enum class Kind { kElf, kForeignElf, kDamagedElf, kScript, kOther };
   Kind kind = Kind::kOther;
   bool dynamic = false;   ///< ELF: has a dynamic section
   std::string loader;     ///< ELF: its interpreter, e.g. /lib64/ld-linux-x86-64.so.2

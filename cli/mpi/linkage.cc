@@ -33,16 +33,25 @@ Loaded parse_line(const std::string& line) {
   return loaded;
 }
 
+struct LoaderAnswer {
+  std::vector<Loaded> list;
+  int status = 0;         // else it cannot load the file at all
+  std::string last_line;  // the reason, then
+};
+
 // The loader's own answer, so that RPATH, LD_LIBRARY_PATH, its cache and the rest count as they
 // will when the program runs.
-std::vector<Loaded> ask_loader(const std::string& loader, const Path& file) {
+LoaderAnswer ask_loader(const std::string& loader, const Path& file) {
   RunOptions options;
   options.environment = {{"LD_PRELOAD", std::nullopt}, {"LD_TRACE_LOADED_OBJECTS", "1"}};
-  options.drop_stderr = true;
-  std::vector<Loaded> list;
-  options.line = [&](std::string_view line) { list.push_back(parse_line(std::string(line))); };
-  run_program({loader, file.string()}, options);
-  return list;
+  options.join_stderr = true;
+  LoaderAnswer answer;
+  options.line = [&](std::string_view line) {
+    answer.last_line = line;
+    answer.list.push_back(parse_line(answer.last_line));
+  };
+  answer.status = run_program({loader, file.string()}, options).status;
+  return answer;
 }
 
 std::optional<Linkage> mpi_among(const std::vector<Loaded>& list, const Path& file) {
@@ -71,7 +80,7 @@ std::optional<Linkage> mpi_among(const std::vector<Loaded>& list, const Path& fi
 // Of a shared library, e.g. an extension module of Python.
 std::optional<Linkage> mpi_of_library(const Path& library) {
   const ProgramFile own = read_program_file("/proc/self/exe");
-  return mpi_among(ask_loader(own.loader, library), library);
+  return mpi_among(ask_loader(own.loader, library).list, library);
 }
 
 bool is_python(const std::string& name) {
@@ -100,7 +109,21 @@ Linkage of_elf(const Path& file, const ProgramFile& program) {
         "libraries, e.g. without -static",
         file.string());
   }
-  if (auto found = mpi_among(ask_loader(program.loader, file), file)) return *found;
+  if (!std::filesystem::exists(program.loader)) {
+    throw Failure(fmt::format("{} is to be loaded by {}, which is not there; build it on this "
+                              "system, or install that one's C library",
+                              file.string(), program.loader),
+                  kNotExecutable);
+  }
+  const LoaderAnswer answer = ask_loader(program.loader, file);
+  if (auto found = mpi_among(answer.list, file)) return *found;
+  if (answer.status != 0) {
+    throw Failure(
+        fmt::format("{} cannot be loaded: {} {}", file.string(), program.loader,
+                    answer.last_line.empty() ? fmt::format("ends with status {}", answer.status)
+                                             : "says: " + answer.last_line),
+        kNotExecutable);
+  }
   fail(
       "{} is not linked with MPI; if it loads MPI later or starts MPI programs, say which with "
       "--mpi openmpi, mpich or mpiabi",
@@ -122,19 +145,35 @@ std::string interpreter_of(const Arguments& words, const Path& script) {
   return words[i];
 }
 
+// As require_program, of a script's #! line.
+Path require_interpreter(const std::string& name, const std::string& script) {
+  try {
+    return require_program(name);
+  } catch (const Failure& failure) {
+    throw Failure(fmt::format("{}: its #! line names {}: {}", script, name, failure.what()),
+                  failure.exit_status);
+  }
+}
+
 }  // namespace
 
 Path require_program(const std::string& name) {
   const std::optional<Path> file = find_in_path(name);
   if (!file) {
-    const bool here = name.find('/') == std::string::npos && std::filesystem::exists(name);
-    throw Failure(here ? fmt::format("{0} is not on PATH, but here: did you mean ./{0}?", name)
-                       : fmt::format("there is no program {}; check the path", name),
-                  kNotFound);
+    std::error_code ignored;
+    const bool here = name.find('/') == std::string::npos && !name.empty() &&
+                      std::filesystem::exists(name, ignored);
+    throw Failure(
+        here ? fmt::format("{0} is not on PATH, but here: did you mean ./{0}?", name)
+             : fmt::format("there is no program {}; check the path", name.empty() ? "\"\"" : name),
+        kNotFound);
   }
   if (std::filesystem::is_directory(*file)) {
     throw Failure(fmt::format("{} is a folder; name a program in it", file->string()),
                   kNotExecutable);
+  }
+  if (!std::filesystem::is_regular_file(*file)) {
+    throw Failure(fmt::format("{} is no file that can be run", file->string()), kNotExecutable);
   }
   if (access(file->c_str(), X_OK) != 0) {
     throw Failure(fmt::format("{0} may not be executed; chmod +x {0}, or name its interpreter, "
@@ -147,22 +186,32 @@ Path require_program(const std::string& name) {
 
 Linkage find_linkage(const Arguments& program) {
   std::string name = program.at(0);
+  std::string script;  // that names it as its interpreter
   for (int depth = 0; depth < kMaxScripts; ++depth) {
-    const Path file = require_program(name);
+    const Path file = script.empty() ? require_program(name) : require_interpreter(name, script);
     if (is_python(name)) return of_python(file.string());
     const ProgramFile content = read_program_file(file);
     switch (content.kind) {
       case ProgramFile::Kind::kElf: return of_elf(file, content);
       case ProgramFile::Kind::kForeignElf:
-        fail("{} is for another kind of processor than carillon; build both for the same",
-             file.string());
+        throw Failure(
+            fmt::format(
+                "{} is for another kind of processor than carillon; build both for the same",
+                file.string()),
+            kNotExecutable);
+      case ProgramFile::Kind::kDamagedElf:
+        throw Failure(fmt::format("{} is no whole program: it is damaged, or was not linked; build "
+                                  "or copy it again",
+                                  file.string()),
+                      kNotExecutable);
       case ProgramFile::Kind::kOther:
         fail("{} is neither a program nor a script with a #! line", file.string());
       case ProgramFile::Kind::kScript: break;
     }
     name = interpreter_of(content.interpreter, file);
+    script = file.string();
     if (!is_python(name)) {
-      const ProgramFile next = read_program_file(require_program(name));
+      const ProgramFile next = read_program_file(require_interpreter(name, script));
       if (next.kind == ProgramFile::Kind::kElf) {
         fail(
             "{} is a script for {}: which MPI the programs in it use cannot be seen; say so with "

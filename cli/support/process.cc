@@ -30,6 +30,7 @@ std::vector<char*> pointers(const Arguments& command) {
   dup2(null, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   if (options.drop_stderr) dup2(null, STDERR_FILENO);
+  if (options.join_stderr) dup2(out, STDERR_FILENO);
   for (const auto& [name, value] : options.environment) {
     if (value) {
       setenv(name.c_str(), value->c_str(), 1);

@@ -26,12 +26,13 @@ struct Captured {
   std::string out;  ///< its stdout
 };
 
-/// Runs a program. `line` gets each line of its stdout as it comes; stderr passes through, or is
-/// dropped. Its stdin is empty.
+/// Runs a program. `line` gets each line of its stdout as it comes; stderr passes through, is
+/// dropped, or is a part of stdout. Its stdin is empty.
 struct RunOptions {
   std::function<void(std::string_view)> line = {};
   Environment environment = {};
   bool drop_stderr = false;
+  bool join_stderr = false;  ///< to its stdout
 };
 Captured run_program(const Arguments& command, const RunOptions& options = {});
 

@@ -148,13 +148,44 @@ class Refused(CliTest):
         for mpi in MPIS:
             self.ok("exec", "--mpi", mpi["name"], script)
 
+    def test_damaged(self):
+        """None of these is another processor's, statically linked, or without MPI."""
+        whole = bytearray(self.linked_with("libmpi.so.40").read_bytes())
+        segments = int.from_bytes(whole[32:40], "little")  # of 56 bytes each, first its type
+        of = {int.from_bytes(whole[at:at + 4], "little"): at
+              for at in range(segments, segments + 56 * int.from_bytes(whole[56:58], "little"), 56)}
+        loader, dynamic = (int.from_bytes(whole[at + 8:at + 16], "little") for at in (of[3], of[2]))
+        no_whole = "no whole program: it is damaged, or was not linked"
+        for words, at, new in (
+                (no_whole, 0, None), (no_whole, 32, b"\xff" * 8), (no_whole, 54, b"\0\0"),
+                (no_whole, 56, b"\xff\xff"), (no_whole, 16, b"\1\0"), (no_whole, of[3] + 32, b"\0" * 8),
+                ("to be loaded by /none/.*, which is not there", loader, b"/none/"),
+                ("cannot be loaded: /.* ends with status 139", dynamic, b"\xff" * 400),
+                ("cannot be loaded: /.* says: .*: ELF file OS ABI invalid", 7, b"\x63")):
+            path = self.folder / "damaged"
+            path.write_bytes(whole[:4] if new is None else whole[:at] + new + whole[at + len(new):])
+            path.chmod(0o755)
+            for command in ("run", "exec"):
+                self.fails(words, command, path, status=126)
+
+    def test_no_regular_file(self):
+        os.mkfifo(self.folder / "pipe", 0o755)
+        self.fails("no file that can be run", "run", self.folder / "pipe", status=126)
+
+    def test_names(self):
+        self.fails('no program ""', "run", "", status=127)
+        self.fails("no program aaaa", "run", "a" * 300, status=127)
+        script = self.file("script", "#!/none/interpreter\n")
+        self.fails(f"{script}: its #! line names /none/interpreter: there is no program", "run", script,
+                   status=127)
+
     def test_foreign_processor(self):
         elf = bytearray(Path("/proc/self/exe").read_bytes()[:4096])
         elf[18:20] = (0xF3, 0) if elf[18] != 0xF3 else (0x3E, 0)
         path = self.folder / "foreign"
         path.write_bytes(elf)
         path.chmod(0o755)
-        self.fails("another kind of processor", "run", path)
+        self.fails("another kind of processor", "run", path, status=126)
 
     def test_library_not_found(self):
         path = self.linked_with("libmpi_abi.so.99")
