@@ -196,8 +196,10 @@ void write_file(const std::string& prefix) {
     return;
   }
   const std::string text = json("\n");
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fclose(file);
+  const bool taken = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  int error = taken ? 0 : errno;
+  if (std::fclose(file) != 0 && error == 0) error = errno;
+  if (error != 0) say("CARILLON_STATS: cannot write %s: %s", path.c_str(), std::strerror(error));
 }
 
 }  // namespace

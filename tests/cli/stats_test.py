@@ -131,6 +131,14 @@ class Stats(CliTest):
                                   row["bytes_out"]),
                                  ("MPI_COMM_WORLD", 4, moved * (rank == 0), moved * (rank != 0)))
 
+    def test_full_disk(self):
+        for mpi in MPIS:
+            (self.folder / f"{mpi}.0.json").symlink_to("/dev/full")
+            done = self.ok("run", "-n", 2, CARILLON.parent / f"collectives-{mpi}",
+                           CARILLON_STATS=f"{self.folder}/{mpi}")
+            self.assertRegex(done.err, rf"carillon: CARILLON_STATS: cannot write .*/{mpi}.0.json: No space left")
+            json.loads((self.folder / f"{mpi}.1.json").read_text())
+
     def test_rows_are_what_was_taken_and_left(self):
         for mpi in MPIS:
             for stats in self.plain(mpi)[0]:
