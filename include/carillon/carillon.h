@@ -12,10 +12,10 @@
  *    order; non-blocking ones complete in any order.
  *  - Buffers belong to the caller and must stay untouched (input: unmodified) until the
  *    collective is complete. Input and output may not overlap unless CRL_IN_PLACE is given.
- *  - Every call returns a crl_status_t; on an error crl_last_error() says what happened, where,
- *    and what to do. Out-arguments are set only on success. When a collective between nodes has
- *    failed, the network may still reach its buffers: they stay where they are until the context
- *    is destroyed.
+ *  - Calls that can fail return a crl_status_t (crl_alloc: NULL); on an error crl_last_error() says
+ *    what happened, where, and what to do. Out-arguments are set only on success. When a collective
+ * between nodes has failed, the network may still reach its buffers: they stay where they are until
+ * the context is destroyed.
  *  - Threads: with crl_context_config_t.threaded = 0 one thread at a time may use a context and
  *    everything made from it. With threaded = 1 any number may, but one team is used by one
  *    thread at a time (as MPI_THREAD_MULTIPLE has it for a communicator).
@@ -52,7 +52,8 @@ typedef enum {
 
 /* A short English name, e.g. "peer dead". Never NULL. */
 CRL_API const char* crl_status_string(crl_status_t status);
-/* The message of this thread's last failed call; valid until its next one. Never NULL. */
+/* The message of this thread's last failed call, which begins with the status' name; valid until
+ * its next one. Never NULL. */
 CRL_API const char* crl_last_error(void);
 /* "0.1.0" */
 CRL_API const char* crl_version(void);
@@ -88,7 +89,7 @@ typedef struct {
   void (*idle)(void* arg);
   void* idle_arg;
   int threaded;
-  int dead_peer_ms; /* 0: the default, 1000 */
+  int dead_peer_ms; /* 0: as CARILLON_DEAD_PEER_MS says, 1000 if it is not set */
   /* Memory of this process that the others of its node may map, to read bytes where they stand as
    * in memory of crl_alloc: all of a file (memfd) of heap_bytes bytes, whole pages, mapped shared
    * from its start, and its descriptor. It must stay so while the context lives. NULL: none. The
@@ -163,9 +164,9 @@ CRL_API crl_status_t crl_free(crl_context_h context, void* memory);
  * window of MPI_Win_allocate_shared: carillon is told where, to read it in place as memory of
  * crl_alloc. parts[i] is where this process has what oob's member i calls its part, of bytes[i]
  * bytes, the same on all members; any process may use any of them in a collective. Collective over
- * oob; blocks. CRL_ERR_UNSUPPORTED, on all members: these are not all processes of one node, or a
- * part is longer than a TiB; then it is as other memory. CRL_ERR_PEER_DEAD: a process of the node
- * has died. */
+ * oob; blocks. CRL_ERR_UNSUPPORTED, on all members: these are not all processes of one node, there
+ * is but one, or a part is longer than a TiB; then it is as other memory. CRL_ERR_PEER_DEAD: a
+ * process of the node has died. */
 CRL_API crl_status_t crl_window_create(crl_context_h context, const crl_oob_t* oob,
                                        void* const* parts, const size_t* bytes,
                                        crl_window_h* window_p);
@@ -371,8 +372,7 @@ CRL_API crl_status_t crl_request_test(crl_request_h* request_p);
 CRL_API crl_status_t crl_request_wait(crl_request_h* request_p);
 /* Id of the algorithm of a collective in flight. NULL if it is not known yet: one that is started
  * before its team is ready or while the servlet is at work, or that surveys decide on, gets it when
- * it begins. "" if it has failed
- * without one. Makes no progress. */
+ * it begins. "" if it has failed without one, or if the request is NULL. Makes no progress. */
 CRL_API const char* crl_request_algorithm(crl_request_h request);
 
 #ifdef __cplusplus

@@ -20,6 +20,10 @@ namespace {
 
 thread_local std::string g_last_error;
 
+crl_status_t report_null(const char* function, const char* what) {
+  return report({Code::kInvalidArgument, std::string(function) + ": the " + what + " is NULL"});
+}
+
 }  // namespace
 
 crl_status_t report(const Status& status) {
@@ -129,9 +133,7 @@ crl_status_t create_team(crl_context& context, const crl_oob_t& oob, crl_team_h*
 }  // namespace
 
 crl_status_t crl_context_create(const crl_context_config_t* config, crl_context_h* context_p) {
-  if (config == nullptr || context_p == nullptr || config->oob.allgather_post == nullptr ||
-      config->oob.allgather_test == nullptr || config->oob.rank < 0 ||
-      config->oob.rank >= config->oob.size) {
+  if (config == nullptr || context_p == nullptr || !carillon::is_complete(config->oob)) {
     return carillon::report({Code::kInvalidArgument,
                              "crl_context_create: the config needs an oob with both functions "
                              "and a rank below its size"});
@@ -155,6 +157,7 @@ size_t crl_network_bytes(int ranks, int neighbours) {
 }
 
 crl_status_t crl_context_progress(crl_context_h context) {
+  if (context == nullptr) return carillon::report_null("crl_context_progress", "context");
   return carillon::guarded([&] {
     const Engine::Lock lock(*context->engine, std::try_to_lock);
     if (lock.busy()) return CRL_OK;
@@ -165,16 +168,16 @@ crl_status_t crl_context_progress(crl_context_h context) {
 }
 
 crl_status_t crl_team_create(crl_context_h context, const crl_oob_t* oob, crl_team_h* team_p) {
-  if (context == nullptr || oob == nullptr || team_p == nullptr || oob->size < 1 || oob->rank < 0 ||
-      oob->rank >= oob->size) {
+  if (context == nullptr || oob == nullptr || team_p == nullptr || !carillon::is_complete(*oob)) {
     return carillon::report({Code::kInvalidArgument,
-                             "crl_team_create: needs a context, an oob with a rank below its size, "
-                             "and a place for the team"});
+                             "crl_team_create: needs a context, an oob with both functions and a "
+                             "rank below its size, and a place for the team"});
   }
   return carillon::guarded([&] { return create_team(*context, *oob, team_p); });
 }
 
 crl_status_t crl_team_test(crl_team_h team) {
+  if (team == nullptr) return carillon::report_null("crl_team_test", "team");
   return carillon::guarded([&] {
     const Engine::Lock lock(*team->context->engine);
     team->context->engine->progress_and_watch();
@@ -230,6 +233,7 @@ const char* crl_team_last_algorithm(crl_team_h team) { return id_of(team->last_a
 
 const char* crl_request_algorithm(crl_request_h request) {
   const char* id = "";
+  if (request == nullptr) return id;
   (void)carillon::guarded([&] {
     const Engine::Lock lock(*request->context->engine);
     const bool known = request->algorithm != nullptr || request->done();
@@ -258,16 +262,24 @@ int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room) {
 }
 
 void* crl_alloc(crl_context_h context, size_t bytes) {
+  if (context == nullptr) {
+    carillon::report_null("crl_alloc", "context");
+    return nullptr;
+  }
   void* memory = nullptr;
   (void)carillon::guarded([&] {
     const Engine::Lock lock(*context->engine);
     memory = context->engine->allocate_heap(bytes);
-    return CRL_OK;
+    if (memory != nullptr) return CRL_OK;
+    return carillon::report({Code::kNoMemory, "crl_alloc: " + std::to_string(bytes) +
+                                                  " bytes are more than what is left of this "
+                                                  "process's share (CARILLON_HEAP_MIB)"});
   });
   return memory;
 }
 
 crl_status_t crl_free(crl_context_h context, void* memory) {
+  if (context == nullptr) return carillon::report_null("crl_free", "context");
   return carillon::guarded([&] {
     const Engine::Lock lock(*context->engine);
     const carillon::Status freed = context->engine->free_heap(memory);

@@ -184,6 +184,12 @@ inline TeamTerms terms_of(const Team& team) {
 /// Keeps the message for crl_last_error and returns the code.
 crl_status_t report(const Status& status);
 
+/// Has both functions, and a rank below its size.
+inline bool is_complete(const crl_oob_t& oob) {
+  return oob.allgather_post != nullptr && oob.allgather_test != nullptr && oob.rank >= 0 &&
+         oob.rank < oob.size;
+}
+
 /// Calls body() -> crl_status_t; nothing it throws crosses the C API.
 template <typename Body>
 crl_status_t guarded(Body body) {

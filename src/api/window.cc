@@ -32,11 +32,11 @@ crl_status_t create_window(crl_context& context, const crl_oob_t& oob, void* con
 crl_status_t crl_window_create(crl_context_h context, const crl_oob_t* oob, void* const* parts,
                                const size_t* bytes, crl_window_h* window_p) {
   if (context == nullptr || oob == nullptr || parts == nullptr || bytes == nullptr ||
-      window_p == nullptr || oob->size < 1 || oob->rank < 0 || oob->rank >= oob->size) {
+      window_p == nullptr || !carillon::is_complete(*oob)) {
     return carillon::report({Code::kInvalidArgument,
-                             "crl_window_create: needs a context, an oob with a rank below its "
-                             "size, parts and bytes of all its members, and a place for the "
-                             "window"});
+                             "crl_window_create: needs a context, an oob with both functions and a "
+                             "rank below its size, parts and bytes of all its members, and a place "
+                             "for the window"});
   }
   return carillon::guarded([&] { return create_window(*context, *oob, parts, bytes, window_p); });
 }

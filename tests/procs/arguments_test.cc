@@ -211,7 +211,17 @@ TEST(WrongArguments, ContextsAndTeams) {
   crl_oob_t oob = meeting.oob(0);
   oob.size = 0;
   EXPECT_EQ(crl_team_create(context, &oob, &team), CRL_ERR_INVALID_ARGUMENT);
-  oob.size = 1;
+  oob = meeting.oob(0);
+  oob.allgather_post = nullptr;
+  expect_invalid(crl_team_create(context, &oob, &team), "both functions");
+  void* part = &team;
+  const std::size_t bytes = sizeof team;
+  crl_window_h window = nullptr;
+  expect_invalid(crl_window_create(context, &oob, &part, &bytes, &window), "both functions");
+  oob = meeting.oob(0);
+  oob.allgather_test = nullptr;
+  expect_invalid(crl_team_create(context, &oob, &team), "both functions");
+  oob = meeting.oob(0);
   oob.allgather_post = [](void*, const void*, void*, size_t, void**) { return 5; };
   expect_ok(crl_team_create(context, &oob, &team));
   EXPECT_EQ(crl_team_test(team), CRL_ERR_SYSTEM);
@@ -220,6 +230,16 @@ TEST(WrongArguments, ContextsAndTeams) {
   crl_context_destroy(context);
   crl_context_destroy(nullptr);
   crl_team_destroy(nullptr);
+}
+
+TEST(WrongArguments, HandlesThatAreNull) {
+  std::int64_t some = 0;
+  expect_invalid(crl_context_progress(nullptr), "the context is NULL");
+  expect_invalid(crl_team_test(nullptr), "the team is NULL");
+  EXPECT_EQ(crl_alloc(nullptr, 8), nullptr);
+  EXPECT_STREQ(crl_last_error(), "invalid argument: crl_alloc: the context is NULL");
+  expect_invalid(crl_free(nullptr, &some), "the context is NULL");
+  EXPECT_STREQ(crl_request_algorithm(nullptr), "");  // that of a request that is complete
 }
 
 // The ranks' calls differ; `call` is made by every rank, and then barriers follow.

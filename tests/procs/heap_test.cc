@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/objects.h"
@@ -194,6 +195,7 @@ TEST(HeapMemory, RunsOut) {
     void* const most = crl_alloc(context, 3 << 20);
     EXPECT_NE(most, nullptr);
     EXPECT_EQ(crl_alloc(context, 2 << 20), nullptr);
+    EXPECT_NE(std::string(crl_last_error()).find("CARILLON_HEAP_MIB"), std::string::npos);
     EXPECT_EQ(crl_alloc(context, SIZE_MAX), nullptr);
     EXPECT_EQ(crl_alloc(context, SIZE_MAX - 100), nullptr);
     crl_free(context, most);
