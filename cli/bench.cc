@@ -236,6 +236,11 @@ int run(BenchOptions options) {
     setenv("CARILLON_NETWORK", options.between_nodes.network.c_str(), 1);
   }
   require_settings();
+  const bool of_blocking_calls = !options.surveys && !options.breakdown && !options.overlap &&
+                                 options.between_nodes.compare.empty();
+  if (options.format == "osu" && (options.json || !of_blocking_calls)) {
+    throw Failure("--format osu is for blocking calls on one node, and without --json", kWrongUse);
+  }
   if (options.rounds > 0 && !options.surveys) {
     throw Failure("--rounds goes with --surveys", kWrongUse);
   }

@@ -43,7 +43,8 @@ Cluster cluster_of(const ClusterOptions& options) {
     cluster.shape.ranks_per_node.assign(static_cast<std::size_t>(options.nodes),
                                         options.ranks_per_node);
   } else {
-    throw Failure("how many nodes? Say --nodes 2 --ppn 2, or --shape 3,1,2", kWrongUse);
+    throw Failure("how many nodes? Say --nodes 2 (of run also --ppn 2, or --shape 3,1,2)",
+                  kWrongUse);
   }
   if (cluster.shape.nodes() > kMaxNodes) {
     fail("{} nodes are too many for one machine; at most {}", cluster.shape.nodes(), kMaxNodes);

@@ -353,6 +353,7 @@ class Bench(CliTest):
         self.fails("no collective \"allgatherall\"", "bench", "allgatherall")
         self.fails("not a size", "bench", "--sizes", "8x")
         self.fails("not a size", "bench", "--sizes", "4096M")
+        self.fails("from 0 to 1 GiB", "bench", "--sizes", "1G,2G")
         self.fails("nan is no number", "bench", "--seconds", "nan", status=2)
         for nodes in (-1, 0, 1048576):
             self.fails("--nodes", "bench", "--nodes", nodes, status=2)
@@ -365,6 +366,8 @@ class Bench(CliTest):
         self.fails("--ranks", "bench", "-n", 0, status=2)
         self.fails("--ranks", "bench", "-n", 1000000, status=2)
         self.fails("--format", "bench", "--format", "xml", status=2)
+        for more in ("--json", "--overlap", "--breakdown", "--surveys"):
+            self.fails("--format osu", "bench", "--format", "osu", more, status=2)
         self.fails("--start", "bench", "--start", "never", status=2)
         self.fails("--start says", "bench", "--overlap", "--start", "together", status=2)
         self.fails("no MPI \"lam\"", "bench", "--mpi", "lam")
