@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from support import CliTest, main, run, yielding
+from support import CARILLON, CliTest, main, run, yielding
 
 PROBES = Path(os.environ["CLUSTER_PROBES"])
 RANKS = 3
