@@ -220,6 +220,18 @@ void tell_reading(const Status& reads, const Config& settings, shm::Segment& seg
           reads.to_string() + "); that takes the rights of ptrace, see kernel.yama.ptrace_scope");
 }
 
+// With room for the processes' heaps, if there is as much: files may not be so long (ulimit -f),
+// nor are addresses without end.
+Result<std::shared_ptr<shm::Segment>> create_segment(int ranks, shm::SegmentSizes sizes) {
+  auto segment = shm::Segment::create(ranks, sizes);
+  if (segment.ok() || sizes.program_bytes == 0) return segment;
+  log(LogLevel::kInfo,
+      "the processes' heaps are not read by the others: " + segment.status().to_string() +
+          "; a smaller CARILLON_SHARED_HEAP_MIB may fit");
+  sizes.program_bytes = 0;
+  return shm::Segment::create(ranks, sizes);
+}
+
 Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s,
                     const shm::SegmentSizes& sizes, NodePlace& place) {
   // They have just met. Who fails here goes on to where all tell how it was, and waits there for
@@ -227,7 +239,7 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
   const int timeout_ms = timeout_s * 1000 / 2;
   Result<std::shared_ptr<shm::Segment>> segment = Status();
   if (place.rank == 0) {
-    segment = shm::Segment::create(place.size, sizes);
+    segment = create_segment(place.size, sizes);
     if (!segment.ok()) return segment.status();
     if (Status status = own.serve(segment.value()->fd(), place.size - 1, timeout_ms);
         !status.ok()) {

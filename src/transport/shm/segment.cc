@@ -208,8 +208,14 @@ bool Segment::map_heap_of(int other) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const bool same = fd.valid() && fstat(fd.get(), &info) == 0 && is_heap(info);
   if (!same || owner.heap_bytes > header().program_bytes) return false;
-  return mmap(base_ + program_heap(other), owner.heap_bytes, PROT_READ,
-              MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) != MAP_FAILED;
+  void* const heap = base_ + program_heap(other);
+  if (mmap(heap, owner.heap_bytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(),
+           0) == MAP_FAILED) {
+    return false;
+  }
+  // A dump would be as long as the heap, and the kernel would make all of its pages for that.
+  madvise(heap, owner.heap_bytes, MADV_DONTDUMP);
+  return true;
 }
 
 void Segment::map_heaps(int rank) {
