@@ -45,7 +45,8 @@ struct Heap {
   dev_t device = 0;
   ino_t inode = 0;
   Pages* pages = nullptr;
-  int copied[2] = {-1, -1};  // closed by the child when it has its copy
+  int copied[2] = {-1, -1};  // the child says there that it has its copy
+  int cancel_state = 0;      // of the thread that forks
 };
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -63,6 +64,18 @@ class Lock {
   ~Lock() { pthread_mutex_unlock(&g_mutex); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
+};
+
+// The calls in its life do not end a thread that is to be cancelled.
+class NoCancel {
+ public:
+  NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
+  NoCancel(const NoCancel&) = delete;
+  NoCancel& operator=(const NoCancel&) = delete;
+
+ private:
+  int before_ = 0;
 };
 
 void say(const char* what, const char* why) {
@@ -84,15 +97,20 @@ std::size_t wanted_bytes() {
   return mib * kMiB;
 }
 
+// (Fork cannot be cancelled, but what is called here can.)
 void before_fork() {
+  int cancel_state = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   pthread_mutex_lock(&g_mutex);
+  g_heap.cancel_state = cancel_state;
   if (g_heap.shared && pipe2(g_heap.copied, O_CLOEXEC) != 0) {
-    say("a child of fork will share its parent's blocks",
+    say("a child of fork may see what its parent writes afterwards",
         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
 }
 
-// Ends when the child has its copy, or has ended.
+// Until the child has its copy, or has ended. (Others may have the pipe's end, too: children of
+// clone, or who are about to exec.)
 void in_parent() {
   int* const ends = g_heap.copied;
   if (ends[0] >= 0) {
@@ -102,7 +120,9 @@ void in_parent() {
     close(ends[0]);
     ends[0] = ends[1] = -1;
   }
+  const int cancel_state = g_heap.cancel_state;
   pthread_mutex_unlock(&g_mutex);
+  pthread_setcancelstate(cancel_state, nullptr);
 }
 
 // Programs close descriptors that they do not know; another file may have the number then.
@@ -112,7 +132,8 @@ bool has_file() {
          info.st_ino == g_heap.inode;
 }
 
-// What was written to the heap's first bytes goes there. False: that cannot be seen.
+// What was written to the heap's first bytes goes there. False: that cannot be seen. (Not by the
+// heap's addresses: libraries of networks keep some of them from children, MADV_DONTFORK.)
 bool copy_written(std::byte* to, std::size_t used) {
   for (off_t begin = 0, end = 0; begin < static_cast<off_t>(used); begin = end) {
     begin = lseek(g_heap.fd, begin, SEEK_DATA);
@@ -120,7 +141,12 @@ bool copy_written(std::byte* to, std::size_t used) {
     if (begin >= static_cast<off_t>(used)) break;
     end = std::min(lseek(g_heap.fd, begin, SEEK_HOLE), static_cast<off_t>(used));
     if (end <= begin) return false;
-    std::memcpy(to + begin, g_heap.base + begin, static_cast<std::size_t>(end - begin));
+    for (off_t at = begin; at < end;) {
+      const ssize_t got = pread(g_heap.fd, to + at, static_cast<std::size_t>(end - at), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+    }
   }
   return true;
 }
@@ -137,23 +163,23 @@ void copy_blocks(std::byte* to) {
   });
 }
 
-// The pages that hold anything, at the same addresses, in memory of this process alone, and the
-// rest as new. Address space is taken twice only for what was ever used: of that there may be
-// little (ulimit -v).
+// The pages that hold anything, at the same addresses, in memory of this process alone. What was
+// never used of the heap goes: private memory of that length is more than there may be (ulimit -d,
+// overcommit_memory=2), and so is the address space, twice (ulimit -v).
+// Not by mmap and its like: UCX puts functions of its own in their place, which take locks.
 bool make_private() {
-  constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
   const bool by_file = has_file();
-  if (used < g_heap.bytes && mmap(g_heap.base + used, g_heap.bytes - used, PROT_READ | PROT_WRITE,
-                                  kPrivate | MAP_FIXED, -1, 0) == MAP_FAILED) {
-    return false;
-  }
+  if (used < g_heap.bytes) syscall(SYS_munmap, g_heap.base + used, g_heap.bytes - used);
+  g_heap.pages->cut_off_untouched();
+  g_heap.bytes = used;
+  g_end.store(reinterpret_cast<std::uintptr_t>(g_heap.base) + used, std::memory_order_relaxed);
   if (used == 0) return true;
-  void* const copy = mmap(nullptr, used, PROT_READ | PROT_WRITE, kPrivate, -1, 0);
-  if (copy == MAP_FAILED) return false;
-  auto* const bytes = static_cast<std::byte*>(copy);
+  const long copy = syscall(SYS_mmap, nullptr, used, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (copy == -1) return false;
+  auto* const bytes = reinterpret_cast<std::byte*>(copy);  // NOLINT(performance-no-int-to-ptr)
   if (!by_file || !copy_written(bytes, used)) copy_blocks(bytes);
-  // Not by mremap: UCX puts a function of its own in its place, which forgets the address.
   return syscall(SYS_mremap, copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, g_heap.base) != -1;
 }
 
@@ -168,11 +194,16 @@ void in_child() {
     g_heap.shared = false;
   }
   g_pins.clear();
-  for (int& end : g_heap.copied) {
-    if (end >= 0) close(end);
-    end = -1;
+  int* const ends = g_heap.copied;
+  if (ends[0] >= 0) {
+    // This process can read it, too: it gets no SIGPIPE if its parent has ended.
+    while (write(ends[1], "", 1) < 0 && errno == EINTR) continue;
+    close(ends[0]);
+    close(ends[1]);
+    ends[0] = ends[1] = -1;
   }
   g_mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_setcancelstate(g_heap.cancel_state, nullptr);
 }
 
 // The whole file.
@@ -195,6 +226,7 @@ void* map_aligned(int fd, std::size_t bytes) {
 bool open_heap() {
   if (g_tried) return g_heap.pages != nullptr;
   g_tried = true;
+  const NoCancel no_cancel;
   const std::size_t bytes = wanted_bytes();
   const std::size_t pages = bytes / kPageBytes;
   if (pages == 0) return false;
@@ -230,7 +262,8 @@ bool open_heap() {
   return true;
 }
 
-// As early as can be, so that in the child the copy is there before other libraries' handlers run.
+// Before any other library's (-z initfirst): in the child, the copy is there before their handlers
+// run, and none of them runs while this one has the heap locked.
 __attribute__((constructor)) void watch_forks() {
   pthread_atfork(before_fork, in_parent, in_child);
 }
