@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +35,9 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kMiB = 1 << 20;
 constexpr std::size_t kMostAlignment = 2 * kMiB;  // of the heap's start, and so of blocks
 constexpr unsigned long kDefaultMib = 65536, kMostMib = 4UL << 20;
+constexpr std::size_t kDumpStep = 16 * kMiB;
+// What a machine may not have is asked for in blocks of so much.
+constexpr std::size_t kHuge = 1024 * kMiB;
 // Programs that close all descriptors they may have inherited begin with the first.
 constexpr int kHighDescriptor = 768;
 
@@ -44,6 +48,7 @@ struct Heap {
   bool shared = false;  // the memory is the file's; a child's is its own
   dev_t device = 0;
   ino_t inode = 0;
+  std::size_t dumped = 0;  // so much of it, from its start, is in a dump of the process
   Pages* pages = nullptr;
   int copied[2] = {-1, -1};  // the child says there that it has its copy
   int cancel_state = 0;      // of the thread that forks
@@ -243,13 +248,14 @@ bool open_heap() {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   if (base == MAP_FAILED || notes == MAP_FAILED) {
-    say("cannot be made (ulimit -v, -f?), blocks stay private",
+    say("cannot be made (ulimit -v, -d, -f?), blocks stay private",
         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
     if (base != MAP_FAILED) munmap(base, bytes);
     if (notes != MAP_FAILED) munmap(notes, pages * sizeof(Note));
     if (fd >= 0) close(fd);
     return false;
   }
+  syscall(SYS_madvise, base, bytes, MADV_DONTDUMP);  // see dump_used()
   g_heap.base = static_cast<std::byte*>(base);
   g_heap.bytes = bytes;
   g_heap.fd = fd;
@@ -272,19 +278,41 @@ std::uint32_t pages_for(std::size_t bytes) {
   return static_cast<std::uint32_t>((bytes + kPageBytes - 1) / kPageBytes);
 }
 
+// Locked.
 std::uint32_t page_of(const void* memory) {
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(memory) - g_heap.base);
   const auto page = static_cast<std::uint32_t>(offset / kPageBytes);
   if (offset % kPageBytes != 0 || g_heap.pages->size_of(page) == 0) {
+    pthread_mutex_unlock(&g_mutex);  // a handler of SIGABRT may want memory, or fork
     say("no block begins where one is freed, or it was freed before", "ending the process");
     std::abort();
   }
   return page;
 }
 
+// Locked. In a dump of the process the kernel makes all the pages of a file that are not there: so
+// what was never used of the heap is in none.
+void dump_used() {
+  const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
+  if (!g_heap.shared || used <= g_heap.dumped) return;
+  const std::size_t end = std::min(g_heap.bytes, (used / kDumpStep + 1) * kDumpStep);
+  syscall(SYS_madvise, g_heap.base + g_heap.dumped, end - g_heap.dumped, MADV_DODUMP);
+  g_heap.dumped = end;
+}
+
+// Longer than all memory of the machine: whether there is as much, the C library is to say, whose
+// blocks the kernel accounts for (vm.overcommit_memory).
+bool is_beyond_memory(std::size_t bytes) {
+  if (bytes < kHuge) return false;
+  struct sysinfo machine = {};
+  if (sysinfo(&machine) != 0) return false;
+  return bytes / machine.mem_unit > machine.totalram + machine.totalswap;
+}
+
 }  // namespace
 
 void* allocate(std::size_t bytes, std::size_t alignment, bool cleared) {
+  if (is_beyond_memory(bytes)) return nullptr;
   const int kept_errno = errno;
   void* memory = nullptr;
   std::size_t dirty = 0;
@@ -298,6 +326,7 @@ void* allocate(std::size_t bytes, std::size_t alignment, bool cleared) {
         memory = g_heap.base + std::size_t{first} * kPageBytes;
         dirty =
             first < untouched ? std::min(bytes, std::size_t{untouched - first} * kPageBytes) : 0;
+        dump_used();
       }
     }
   }
@@ -335,11 +364,14 @@ void release(void* memory) {
 }
 
 bool resize(void* memory, std::size_t bytes) {
+  if (is_beyond_memory(bytes)) return false;
   const Lock lock;
   const std::uint32_t page = page_of(memory);
   const std::size_t now = std::size_t{g_heap.pages->size_of(page)} * kPageBytes;
   if (bytes < now && g_pins.find(static_cast<std::byte*>(memory), now)) return false;
-  return bytes <= g_heap.bytes && g_heap.pages->resize(page, pages_for(bytes));
+  if (bytes > g_heap.bytes || !g_heap.pages->resize(page, pages_for(bytes))) return false;
+  dump_used();
+  return true;
 }
 
 bool trim() {
