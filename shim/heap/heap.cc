@@ -156,12 +156,19 @@ bool copy_written(std::byte* to, std::size_t used) {
   return true;
 }
 
+// Has this process the pages? (MADV_DONTFORK.)
+bool are_there(std::size_t first, std::size_t count) {
+  return msync(g_heap.base + first * kPageBytes, count * kPageBytes, MS_ASYNC) == 0;
+}
+
 // The same without the file: all of all blocks, but what is zero, as new pages are.
 void copy_blocks(std::byte* to) {
   g_heap.pages->each_used([&](std::uint32_t first, std::uint32_t count) {
     static constexpr std::byte kZeros[kPageBytes] = {};
+    const bool all = are_there(first, count);
     for (std::size_t page = first; page < std::size_t{first} + count; ++page) {
       const std::byte* const from = g_heap.base + page * kPageBytes;
+      if (!all && !are_there(page, 1)) continue;
       if (std::memcmp(from, kZeros, kPageBytes) == 0) continue;
       std::memcpy(to + page * kPageBytes, from, kPageBytes);
     }

@@ -188,5 +188,17 @@ TEST(Fork, WaitsForItsOwnChildOnly) {
   EXPECT_LT(longest, std::chrono::seconds(10));
 }
 
+// The last one: nobody else can have the heap from then on.
+TEST(Fork, TheHeapsFileMayBeClosed) {
+  const Block block(10), kept(11), other(12);
+  ASSERT_EQ(close(region().fd), 0);
+  EXPECT_EQ(status_of([&] { return use_blocks(block.get(), 10); }), 0);
+  ASSERT_EQ(madvise(static_cast<char*>(kept.get()) + 4096, 8192, MADV_DONTFORK), 0);
+  EXPECT_EQ(status_of([&] { return use_blocks(block.get(), 10); }), 0);
+  EXPECT_EQ(status_of([&] { return use_blocks(other.get(), 12); }), 0);
+  EXPECT_EQ(status_of([&] { return holds(kept.get(), 4096, 11) ? 0 : 1; }), 0);
+  EXPECT_EQ(madvise(kept.get(), kBytes, MADV_DOFORK), 0);
+}
+
 }  // namespace
 }  // namespace heap_test
