@@ -255,6 +255,14 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
   return place.segment->enter(place.rank);
 }
 
+void tell_unread(int heaps) {
+  if (heaps == 0) return;
+  log(LogLevel::kInfo,
+      "the heaps of " + std::to_string(heaps) +
+          " other processes of the node cannot be mapped here, and are not read by anybody: is "
+          "/proc/PID/fd of theirs to be seen, and did they close their files?");
+}
+
 // Without it, what is in the heap is copied as other memory is.
 void offer_heap(const shm::ProcessHeap& heap, NodePlace& place) {
   if (heap.bytes == 0 || place.segment->header().program_bytes == 0) return;
@@ -305,7 +313,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   }
   if (place.segment != nullptr) {
     tell_reading(place.segment->try_reading(place.rank), settings, *place.segment);
-    place.segment->map_heaps(place.rank);
+    tell_unread(place.segment->map_heaps(place.rank));
     note_domains(place);
   }
   if (!opened.ok()) {

@@ -218,11 +218,17 @@ bool Segment::map_heap_of(int other) {
   return true;
 }
 
-void Segment::map_heaps(int rank) {
+int Segment::map_heaps(int rank) {
+  int refused = 0;
   for (int other = 0; other < ranks(); ++other) {
-    if (other == rank || state(other).heap_bytes == 0 || !map_heap_of(other)) continue;
-    state(other).heap_readers.fetch_add(1, std::memory_order_release);  // partner: heap_is_mapped
+    if (other == rank || state(other).heap_bytes == 0) continue;
+    if (map_heap_of(other)) {
+      state(other).heap_readers.fetch_add(1, std::memory_order_release);  // partner: heap_is_mapped
+    } else {
+      ++refused;
+    }
   }
+  return refused;
 }
 
 bool Segment::heap_is_mapped(int rank) const {
