@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,6 +35,9 @@ constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kMiB = 1 << 20;
 constexpr std::size_t kMostAlignment = 2 * kMiB;  // of the heap's start, and so of blocks
 constexpr unsigned long kDefaultMib = 65536, kMostMib = 4UL << 20;
+constexpr std::size_t kDumpStep = 16 * kMiB;
+// What a machine may not have is asked for in blocks of so much.
+constexpr std::size_t kHuge = 1024 * kMiB;
 // Programs that close all descriptors they may have inherited begin with the first.
 constexpr int kHighDescriptor = 768;
 
@@ -44,8 +48,10 @@ struct Heap {
   bool shared = false;  // the memory is the file's; a child's is its own
   dev_t device = 0;
   ino_t inode = 0;
+  std::size_t dumped = 0;  // so much of it, from its start, is in a dump of the process
   Pages* pages = nullptr;
-  int copied[2] = {-1, -1};  // closed by the child when it has its copy
+  int copied[2] = {-1, -1};  // the child says there that it has its copy
+  int cancel_state = 0;      // of the thread that forks
 };
 
 pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -63,6 +69,18 @@ class Lock {
   ~Lock() { pthread_mutex_unlock(&g_mutex); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
+};
+
+// The calls in its life do not end a thread that is to be cancelled.
+class NoCancel {
+ public:
+  NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancel() { pthread_setcancelstate(before_, nullptr); }
+  NoCancel(const NoCancel&) = delete;
+  NoCancel& operator=(const NoCancel&) = delete;
+
+ private:
+  int before_ = 0;
 };
 
 void say(const char* what, const char* why) {
@@ -84,15 +102,20 @@ std::size_t wanted_bytes() {
   return mib * kMiB;
 }
 
+// (Fork cannot be cancelled, but what is called here can.)
 void before_fork() {
+  int cancel_state = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   pthread_mutex_lock(&g_mutex);
+  g_heap.cancel_state = cancel_state;
   if (g_heap.shared && pipe2(g_heap.copied, O_CLOEXEC) != 0) {
-    say("a child of fork will share its parent's blocks",
+    say("a child of fork may see what its parent writes afterwards",
         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   }
 }
 
-// Ends when the child has its copy, or has ended.
+// Until the child has its copy, or has ended. (Others may have the pipe's end, too: children of
+// clone, or who are about to exec.)
 void in_parent() {
   int* const ends = g_heap.copied;
   if (ends[0] >= 0) {
@@ -102,7 +125,9 @@ void in_parent() {
     close(ends[0]);
     ends[0] = ends[1] = -1;
   }
+  const int cancel_state = g_heap.cancel_state;
   pthread_mutex_unlock(&g_mutex);
+  pthread_setcancelstate(cancel_state, nullptr);
 }
 
 // Programs close descriptors that they do not know; another file may have the number then.
@@ -112,7 +137,8 @@ bool has_file() {
          info.st_ino == g_heap.inode;
 }
 
-// What was written to the heap's first bytes goes there. False: that cannot be seen.
+// What was written to the heap's first bytes goes there. False: that cannot be seen. (Not by the
+// heap's addresses: libraries of networks keep some of them from children, MADV_DONTFORK.)
 bool copy_written(std::byte* to, std::size_t used) {
   for (off_t begin = 0, end = 0; begin < static_cast<off_t>(used); begin = end) {
     begin = lseek(g_heap.fd, begin, SEEK_DATA);
@@ -120,40 +146,52 @@ bool copy_written(std::byte* to, std::size_t used) {
     if (begin >= static_cast<off_t>(used)) break;
     end = std::min(lseek(g_heap.fd, begin, SEEK_HOLE), static_cast<off_t>(used));
     if (end <= begin) return false;
-    std::memcpy(to + begin, g_heap.base + begin, static_cast<std::size_t>(end - begin));
+    for (off_t at = begin; at < end;) {
+      const ssize_t got = pread(g_heap.fd, to + at, static_cast<std::size_t>(end - at), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+    }
   }
   return true;
+}
+
+// Has this process the pages? (MADV_DONTFORK.)
+bool are_there(std::size_t first, std::size_t count) {
+  return msync(g_heap.base + first * kPageBytes, count * kPageBytes, MS_ASYNC) == 0;
 }
 
 // The same without the file: all of all blocks, but what is zero, as new pages are.
 void copy_blocks(std::byte* to) {
   g_heap.pages->each_used([&](std::uint32_t first, std::uint32_t count) {
     static constexpr std::byte kZeros[kPageBytes] = {};
+    const bool all = are_there(first, count);
     for (std::size_t page = first; page < std::size_t{first} + count; ++page) {
       const std::byte* const from = g_heap.base + page * kPageBytes;
+      if (!all && !are_there(page, 1)) continue;
       if (std::memcmp(from, kZeros, kPageBytes) == 0) continue;
       std::memcpy(to + page * kPageBytes, from, kPageBytes);
     }
   });
 }
 
-// The pages that hold anything, at the same addresses, in memory of this process alone, and the
-// rest as new. Address space is taken twice only for what was ever used: of that there may be
-// little (ulimit -v).
+// The pages that hold anything, at the same addresses, in memory of this process alone. What was
+// never used of the heap goes: private memory of that length is more than there may be (ulimit -d,
+// overcommit_memory=2), and so is the address space, twice (ulimit -v).
+// Not by mmap and its like: UCX puts functions of its own in their place, which take locks.
 bool make_private() {
-  constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
   const bool by_file = has_file();
-  if (used < g_heap.bytes && mmap(g_heap.base + used, g_heap.bytes - used, PROT_READ | PROT_WRITE,
-                                  kPrivate | MAP_FIXED, -1, 0) == MAP_FAILED) {
-    return false;
-  }
+  if (used < g_heap.bytes) syscall(SYS_munmap, g_heap.base + used, g_heap.bytes - used);
+  g_heap.pages->cut_off_untouched();
+  g_heap.bytes = used;
+  g_end.store(reinterpret_cast<std::uintptr_t>(g_heap.base) + used, std::memory_order_relaxed);
   if (used == 0) return true;
-  void* const copy = mmap(nullptr, used, PROT_READ | PROT_WRITE, kPrivate, -1, 0);
-  if (copy == MAP_FAILED) return false;
-  auto* const bytes = static_cast<std::byte*>(copy);
+  const long copy = syscall(SYS_mmap, nullptr, used, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (copy == -1) return false;
+  auto* const bytes = reinterpret_cast<std::byte*>(copy);  // NOLINT(performance-no-int-to-ptr)
   if (!by_file || !copy_written(bytes, used)) copy_blocks(bytes);
-  // Not by mremap: UCX puts a function of its own in its place, which forgets the address.
   return syscall(SYS_mremap, copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, g_heap.base) != -1;
 }
 
@@ -168,11 +206,16 @@ void in_child() {
     g_heap.shared = false;
   }
   g_pins.clear();
-  for (int& end : g_heap.copied) {
-    if (end >= 0) close(end);
-    end = -1;
+  int* const ends = g_heap.copied;
+  if (ends[0] >= 0) {
+    // This process can read it, too: it gets no SIGPIPE if its parent has ended.
+    while (write(ends[1], "", 1) < 0 && errno == EINTR) continue;
+    close(ends[0]);
+    close(ends[1]);
+    ends[0] = ends[1] = -1;
   }
   g_mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_setcancelstate(g_heap.cancel_state, nullptr);
 }
 
 // The whole file.
@@ -195,6 +238,7 @@ void* map_aligned(int fd, std::size_t bytes) {
 bool open_heap() {
   if (g_tried) return g_heap.pages != nullptr;
   g_tried = true;
+  const NoCancel no_cancel;
   const std::size_t bytes = wanted_bytes();
   const std::size_t pages = bytes / kPageBytes;
   if (pages == 0) return false;
@@ -211,13 +255,14 @@ bool open_heap() {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   if (base == MAP_FAILED || notes == MAP_FAILED) {
-    say("cannot be made (ulimit -v, -f?), blocks stay private",
+    say("cannot be made (ulimit -v, -d, -f?), blocks stay private",
         std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
     if (base != MAP_FAILED) munmap(base, bytes);
     if (notes != MAP_FAILED) munmap(notes, pages * sizeof(Note));
     if (fd >= 0) close(fd);
     return false;
   }
+  syscall(SYS_madvise, base, bytes, MADV_DONTDUMP);  // see dump_used()
   g_heap.base = static_cast<std::byte*>(base);
   g_heap.bytes = bytes;
   g_heap.fd = fd;
@@ -230,7 +275,8 @@ bool open_heap() {
   return true;
 }
 
-// As early as can be, so that in the child the copy is there before other libraries' handlers run.
+// Before any other library's (-z initfirst): in the child, the copy is there before their handlers
+// run, and none of them runs while this one has the heap locked.
 __attribute__((constructor)) void watch_forks() {
   pthread_atfork(before_fork, in_parent, in_child);
 }
@@ -239,19 +285,41 @@ std::uint32_t pages_for(std::size_t bytes) {
   return static_cast<std::uint32_t>((bytes + kPageBytes - 1) / kPageBytes);
 }
 
+// Locked.
 std::uint32_t page_of(const void* memory) {
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(memory) - g_heap.base);
   const auto page = static_cast<std::uint32_t>(offset / kPageBytes);
   if (offset % kPageBytes != 0 || g_heap.pages->size_of(page) == 0) {
+    pthread_mutex_unlock(&g_mutex);  // a handler of SIGABRT may want memory, or fork
     say("no block begins where one is freed, or it was freed before", "ending the process");
     std::abort();
   }
   return page;
 }
 
+// Locked. In a dump of the process the kernel makes all the pages of a file that are not there: so
+// what was never used of the heap is in none.
+void dump_used() {
+  const std::size_t used = std::size_t{g_heap.pages->untouched()} * kPageBytes;
+  if (!g_heap.shared || used <= g_heap.dumped) return;
+  const std::size_t end = std::min(g_heap.bytes, (used / kDumpStep + 1) * kDumpStep);
+  syscall(SYS_madvise, g_heap.base + g_heap.dumped, end - g_heap.dumped, MADV_DODUMP);
+  g_heap.dumped = end;
+}
+
+// Longer than all memory of the machine: whether there is as much, the C library is to say, whose
+// blocks the kernel accounts for (vm.overcommit_memory).
+bool is_beyond_memory(std::size_t bytes) {
+  if (bytes < kHuge) return false;
+  struct sysinfo machine = {};
+  if (sysinfo(&machine) != 0) return false;
+  return bytes / machine.mem_unit > machine.totalram + machine.totalswap;
+}
+
 }  // namespace
 
 void* allocate(std::size_t bytes, std::size_t alignment, bool cleared) {
+  if (is_beyond_memory(bytes)) return nullptr;
   const int kept_errno = errno;
   void* memory = nullptr;
   std::size_t dirty = 0;
@@ -265,6 +333,7 @@ void* allocate(std::size_t bytes, std::size_t alignment, bool cleared) {
         memory = g_heap.base + std::size_t{first} * kPageBytes;
         dirty =
             first < untouched ? std::min(bytes, std::size_t{untouched - first} * kPageBytes) : 0;
+        dump_used();
       }
     }
   }
@@ -302,11 +371,14 @@ void release(void* memory) {
 }
 
 bool resize(void* memory, std::size_t bytes) {
+  if (is_beyond_memory(bytes)) return false;
   const Lock lock;
   const std::uint32_t page = page_of(memory);
   const std::size_t now = std::size_t{g_heap.pages->size_of(page)} * kPageBytes;
   if (bytes < now && g_pins.find(static_cast<std::byte*>(memory), now)) return false;
-  return bytes <= g_heap.bytes && g_heap.pages->resize(page, pages_for(bytes));
+  if (bytes > g_heap.bytes || !g_heap.pages->resize(page, pages_for(bytes))) return false;
+  dump_used();
+  return true;
 }
 
 bool trim() {

@@ -41,6 +41,7 @@ struct Next {
   void* (*calloc)(std::size_t, std::size_t) = __libc_calloc;
   void* (*realloc)(void*, std::size_t) = __libc_realloc;
   void* (*memalign)(std::size_t, std::size_t) = __libc_memalign;
+  void* (*aligned_alloc)(std::size_t, std::size_t) = __libc_memalign;
   void (*free)(void*) = __libc_free;
   std::size_t (*usable)(void*) = no_size;
   int (*trim)(std::size_t) = no_trim;
@@ -65,6 +66,7 @@ const Next& next() {
     look_up("calloc", &found.calloc);
     look_up("realloc", &found.realloc);
     look_up("memalign", &found.memalign);
+    look_up("aligned_alloc", &found.aligned_alloc);
     look_up("free", &found.free);
     look_up("malloc_usable_size", &found.usable);
     look_up("malloc_trim", &found.trim);
@@ -123,6 +125,13 @@ CARILLON_EXPORT void free(void* memory) {
   }
 }
 
+// C23's, which in C libraries that have them end in their own free.
+CARILLON_EXPORT void free_sized(void* memory, std::size_t /*bytes*/) { free(memory); }
+CARILLON_EXPORT void free_aligned_sized(void* memory, std::size_t /*alignment*/,
+                                        std::size_t /*bytes*/) {
+  free(memory);
+}
+
 CARILLON_EXPORT void* realloc(void* memory, std::size_t bytes) {
   if (memory == nullptr) return malloc(bytes);
   if (owns(memory)) {
@@ -134,7 +143,14 @@ CARILLON_EXPORT void* realloc(void* memory, std::size_t bytes) {
     return moved(memory, usable_bytes(memory), bytes);
   }
   const std::size_t kept = is_large(bytes) ? next().usable(memory) : 0;
-  if (kept > 0 && kept < bytes) return moved(memory, kept, bytes);
+  if (kept > 0 && kept < bytes) {
+    if (void* const block = allocate(bytes, 1, false); block != nullptr) {
+      std::memcpy(block, memory, kept);
+      next().free(memory);
+      return block;
+    }
+  }
+  // Which need not copy: the kernel can move a large block's pages.
   return next().realloc(memory, bytes);
 }
 
@@ -153,7 +169,9 @@ CARILLON_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
 }
 
 CARILLON_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  return memalign(alignment, bytes);
+  // Newer C libraries refuse here what is no power of two.
+  return is_alignment(alignment) ? aligned(alignment, bytes)
+                                 : next().aligned_alloc(alignment, bytes);
 }
 
 CARILLON_EXPORT int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {

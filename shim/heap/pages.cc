@@ -80,6 +80,14 @@ bool Pages::resize(std::uint32_t first, std::uint32_t count) {
   return true;
 }
 
+void Pages::cut_off_untouched() {
+  if (untouched_ == pages_) return;
+  const std::uint32_t first = pages_ - notes_[pages_ - 1].pages;  // of a free run, which ends there
+  take_out(first);
+  pages_ = untouched_;
+  if (first < pages_) put(first, pages_ - first);
+}
+
 // A used run's last note tells itself from a first one by its `next`.
 void Pages::mark(std::uint32_t first, std::uint32_t count, bool used) {
   const std::uint32_t last = first + count - 1;

@@ -37,6 +37,8 @@ class Pages {
   void release(std::uint32_t first);
   /// Makes a used run so long where it stands, if there is room.
   bool resize(std::uint32_t first, std::uint32_t count);
+  /// The pages that were never part of a used run are no more there.
+  void cut_off_untouched();
   /// No page from this one on was ever part of a used run.
   [[nodiscard]] std::uint32_t untouched() const { return untouched_; }
 

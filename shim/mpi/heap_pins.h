@@ -33,8 +33,14 @@ inline void pin_blocks(Flight& flight, const Call& call) {
   constexpr bool kOutOfRoot =
       kCollective == kReduce || kCollective == kGather || kCollective == kGatherv;
   const bool is_root = call.root == flight.communicator->rank;
-  const auto has_data = [](const Buffer& buffer, const Blocks& blocks) {
-    return buffer.count != 0 || blocks.counts != nullptr;
+  const auto has_data = [&](const Buffer& buffer, const Blocks& blocks) {
+    // (Counts beside MPI_IN_PLACE may be none.)
+    if (blocks.counts == nullptr || buffer.address == MPI_IN_PLACE) return buffer.count != 0;
+    if (rule_of(kCollective).kind == Kind::kNeighbours) return true;
+    for (int block = 0; block < flight.communicator->size; ++block) {
+      if (blocks.count(block) != 0) return true;
+    }
+    return false;
   };
   const bool in = (is_root || !kInOfRoot) && has_data(call.in, call.in_blocks);
   const bool out = (is_root || !kOutOfRoot) && has_data(call.out, call.out_blocks);

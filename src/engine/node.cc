@@ -220,6 +220,18 @@ void tell_reading(const Status& reads, const Config& settings, shm::Segment& seg
           reads.to_string() + "); that takes the rights of ptrace, see kernel.yama.ptrace_scope");
 }
 
+// With room for the processes' heaps, if there is as much: files may not be so long (ulimit -f),
+// nor are addresses without end.
+Result<std::shared_ptr<shm::Segment>> create_segment(int ranks, shm::SegmentSizes sizes) {
+  auto segment = shm::Segment::create(ranks, sizes);
+  if (segment.ok() || sizes.program_bytes == 0) return segment;
+  log(LogLevel::kInfo,
+      "the processes' heaps are not read by the others: " + segment.status().to_string() +
+          "; a smaller CARILLON_SHARED_HEAP_MIB may fit");
+  sizes.program_bytes = 0;
+  return shm::Segment::create(ranks, sizes);
+}
+
 Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s,
                     const shm::SegmentSizes& sizes, NodePlace& place) {
   // They have just met. Who fails here goes on to where all tell how it was, and waits there for
@@ -227,7 +239,7 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
   const int timeout_ms = timeout_s * 1000 / 2;
   Result<std::shared_ptr<shm::Segment>> segment = Status();
   if (place.rank == 0) {
-    segment = shm::Segment::create(place.size, sizes);
+    segment = create_segment(place.size, sizes);
     if (!segment.ok()) return segment.status();
     if (Status status = own.serve(segment.value()->fd(), place.size - 1, timeout_ms);
         !status.ok()) {
@@ -241,6 +253,14 @@ Status open_segment(shm::Exchange& own, std::uint64_t leader_name, int timeout_s
   }
   place.segment = segment.value();
   return place.segment->enter(place.rank);
+}
+
+void tell_unread(int heaps) {
+  if (heaps == 0) return;
+  log(LogLevel::kInfo,
+      "the heaps of " + std::to_string(heaps) +
+          " other processes of the node cannot be mapped here, and are not read by anybody: is "
+          "/proc/PID/fd of theirs to be seen, and did they close their files?");
 }
 
 // Without it, what is in the heap is copied as other memory is.
@@ -293,7 +313,7 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   }
   if (place.segment != nullptr) {
     tell_reading(place.segment->try_reading(place.rank), settings, *place.segment);
-    place.segment->map_heaps(place.rank);
+    tell_unread(place.segment->map_heaps(place.rank));
     note_domains(place);
   }
   if (!opened.ok()) {

@@ -400,6 +400,35 @@ void test_free_of_what_is_not_used() {
   if (rank == 0) check(sums.front() == size * (size - 1) / 2, "reduce");
 }
 
+// Nor what a rank's lists say that there is nothing in; the others come later.
+void test_free_of_what_is_empty() {
+  constexpr int kBytes = 128 << 10;
+  const int rank = world_rank(), size = world_size();
+  void* const unused = std::malloc(kLarge);
+  std::vector<unsigned char> in(kBytes), out(static_cast<std::size_t>(size) * kBytes);
+  fill(in.data(), kBytes, 70 + rank);
+  std::vector<int> send(static_cast<std::size_t>(size)), receive(send), from(send), to(send);
+  if (rank != 0) send[0] = kBytes;
+  for (int other = 1; rank == 0 && other < size; ++other) {
+    receive[static_cast<std::size_t>(other)] = kBytes;
+    to[static_cast<std::size_t>(other)] = other * kBytes;
+  }
+  int go = 0;
+  if (rank != 0) MPI_Recv(&go, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ialltoallv(rank == 0 ? unused : in.data(), send.data(), from.data(), MPI_BYTE, out.data(),
+                 receive.data(), to.data(), MPI_BYTE, MPI_COMM_WORLD, &request);
+  check(said([&] { std::free(unused); }).empty(), "who frees what has no data is told nothing");
+  for (int other = 1; rank == 0 && other < size; ++other) {
+    MPI_Send(&go, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int other = 1; rank == 0 && other < size; ++other) {
+    check(holds(out.data() + to[static_cast<std::size_t>(other)], kBytes, 70 + other),
+          "ialltoallv");
+  }
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -426,6 +455,7 @@ int main(int argc, char** argv) {
   test_alltoallv();
   if (!g_full && world_size() > 1) test_free_in_use();
   if (!g_full) test_free_of_what_is_not_used();
+  if (!g_full) test_free_of_what_is_empty();
   if (!g_full) test_fork_without_file();
   if (world_size() > 1) check(taken("bcast") > 0 && left("bcast") == 0, "the node is served");
   return end();

@@ -171,7 +171,7 @@ TEST(Joining, OnlyTheOthersHeapIsOpened) {
   other.heap_device = own.st_dev;
   other.heap_inode = own.st_ino + 1;
   other.heap_bytes = shm::kPageBytes;
-  segment.map_heaps(0);
+  EXPECT_EQ(segment.map_heaps(0), 1);
   EXPECT_FALSE(segment.heap_is_mapped(1));
   const pid_t child = fork();
   if (child == 0) _exit(segment.died(0) ? 1 : 0);

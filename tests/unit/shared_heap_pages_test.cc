@@ -116,6 +116,36 @@ TEST_F(PagesTest, TellsWhatIsUsed) {
   EXPECT_EQ(used(), (Runs{{4, 5}}));
 }
 
+TEST_F(PagesTest, WhatWasNeverUsedCanGo) {
+  const std::uint32_t first = pages_.allocate(10, 1), second = pages_.allocate(20, 1);
+  pages_.release(second);
+  pages_.cut_off_untouched();
+  EXPECT_EQ(pages_.untouched(), 30U);
+  EXPECT_EQ(pages_.allocate(21, 1), Pages::kNone);
+  EXPECT_TRUE(pages_.resize(first, 12));
+  EXPECT_FALSE(pages_.resize(first, 31));
+  EXPECT_EQ(pages_.allocate(18, 1), 12U);
+  EXPECT_EQ(pages_.allocate(1, 1), Pages::kNone);
+  pages_.release(12);
+  pages_.release(first);
+  pages_.cut_off_untouched();
+  EXPECT_EQ(pages_.allocate(30, 1), 0U) << "one run, of all that there is";
+}
+
+TEST_F(PagesTest, NothingIsLeftOfWhatWasNotUsed) {
+  pages_.cut_off_untouched();
+  EXPECT_EQ(pages_.allocate(1, 1), Pages::kNone);
+  int runs = 0;
+  pages_.each_free([&](std::uint32_t, std::uint32_t) { ++runs; });
+  EXPECT_EQ(runs, 0);
+}
+
+TEST_F(PagesTest, AllMayHaveBeenUsed) {
+  pages_.release(pages_.allocate(kPages, 1));
+  pages_.cut_off_untouched();
+  EXPECT_EQ(pages_.allocate(kPages, 1), 0U);
+}
+
 TEST_F(PagesTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(pages_.allocate(0, 1), Pages::kNone);
   EXPECT_EQ(pages_.allocate(kPages + 1, 1), Pages::kNone);

@@ -208,15 +208,27 @@ bool Segment::map_heap_of(int other) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const bool same = fd.valid() && fstat(fd.get(), &info) == 0 && is_heap(info);
   if (!same || owner.heap_bytes > header().program_bytes) return false;
-  return mmap(base_ + program_heap(other), owner.heap_bytes, PROT_READ,
-              MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(), 0) != MAP_FAILED;
+  void* const heap = base_ + program_heap(other);
+  if (mmap(heap, owner.heap_bytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(),
+           0) == MAP_FAILED) {
+    return false;
+  }
+  // A dump would be as long as the heap, and the kernel would make all of its pages for that.
+  madvise(heap, owner.heap_bytes, MADV_DONTDUMP);
+  return true;
 }
 
-void Segment::map_heaps(int rank) {
+int Segment::map_heaps(int rank) {
+  int refused = 0;
   for (int other = 0; other < ranks(); ++other) {
-    if (other == rank || state(other).heap_bytes == 0 || !map_heap_of(other)) continue;
-    state(other).heap_readers.fetch_add(1, std::memory_order_release);  // partner: heap_is_mapped
+    if (other == rank || state(other).heap_bytes == 0) continue;
+    if (map_heap_of(other)) {
+      state(other).heap_readers.fetch_add(1, std::memory_order_release);  // partner: heap_is_mapped
+    } else {
+      ++refused;
+    }
   }
+  return refused;
 }
 
 bool Segment::heap_is_mapped(int rank) const {

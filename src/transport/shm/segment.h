@@ -80,8 +80,8 @@ class Segment {
   /// Tells the others of this process's own heap, for them to map. An error if it is no such file.
   Status offer_heap(int rank, const ProcessHeap& heap);
   /// Maps what the others of the node have offered; they have all entered. What cannot be mapped
-  /// is not read there.
-  void map_heaps(int rank);
+  /// is not read there: of so many others.
+  int map_heaps(int rank);
   /// Have all others mapped this rank's?
   [[nodiscard]] bool heap_is_mapped(int rank) const;
   /// Declares that `rank` ends in good order.
