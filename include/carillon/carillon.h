@@ -14,8 +14,8 @@
  *    collective is complete. Input and output may not overlap unless CRL_IN_PLACE is given.
  *  - Calls that can fail return a crl_status_t (crl_alloc: NULL); on an error crl_last_error() says
  *    what happened, where, and what to do. Out-arguments are set only on success. When a collective
- * between nodes has failed, the network may still reach its buffers: they stay where they are until
- * the context is destroyed.
+ *    between nodes has failed, the network may still reach its buffers: they stay where they are
+ *    until the context is destroyed.
  *  - Threads: with crl_context_config_t.threaded = 0 one thread at a time may use a context and
  *    everything made from it. With threaded = 1 any number may, but one team is used by one
  *    thread at a time (as MPI_THREAD_MULTIPLE has it for a communicator).
