@@ -306,6 +306,19 @@ Flight* claim_flight(MPI_Request handle) {
   return flight;
 }
 
+bool ends_soon(Flight* flight) {
+  constexpr int kPolls = 200;
+  for (int polls = 0; polls < kPolls; ++polls) {
+    if (ended(*flight)) return true;
+  }
+  return false;
+}
+
+void unclaim_flight(Flight* flight) {
+  const Lock lock(flights().mutex);
+  flights().flying.push_back(flight);
+}
+
 Flight* find_failed(MPI_Request handle) {
   const Lock lock(flights().mutex);
   take_back(flights());

@@ -144,6 +144,9 @@ void advance_flights();
 
 /// The flight of a handle, if it is one that can be waited for alone; nobody else will complete it.
 Flight* claim_flight(MPI_Request handle);
+/// Whether a claimed flight ends within a few polls; and back, if nobody waits for it alone.
+[[nodiscard]] bool ends_soon(Flight* flight);
+void unclaim_flight(Flight* flight);
 /// One that has ended with an error, of which the host has yet to tell the program. Null: none.
 extern constinit std::atomic<int> g_failed_flights;
 inline bool any_failed_flights() { return g_failed_flights.load(std::memory_order_relaxed) > 0; }

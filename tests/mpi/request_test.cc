@@ -3,8 +3,11 @@
 // Non-blocking collectives through every function that completes requests: alone, among
 // point-to-point requests, many at once, on several communicators, in any order, each against what
 // the MPI's own collective gives. Hangs are found by the test's time limit.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <initializer_list>
@@ -379,6 +382,38 @@ void none_is_active() {
   MPI_Wait(&barrier, MPI_STATUS_IGNORE);
 }
 
+// A file is written by all, and rank 0 asks for that together with a barrier, to which the others
+// come when the file is written. MPICH writes it step by step, in calls that are about its request.
+void written_beside_a_barrier() {
+  constexpr int kNumbers = 1000;
+  char name[64];
+  std::snprintf(name, sizeof(name), "/tmp/carillon_request_test.%d", static_cast<int>(getpid()));
+  PMPI_Bcast(name, sizeof(name), MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "romio_cb_write", "enable");
+  MPI_File file{};
+  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                info, &file);
+  MPI_Datatype every = MPI_DATATYPE_NULL;
+  MPI_Type_vector(kNumbers, 1, world_size(), MPI_INT, &every);
+  MPI_Type_commit(&every);
+  const MPI_Offset first = world_rank() * static_cast<MPI_Offset>(sizeof(int));
+  MPI_File_set_view(file, first, MPI_INT, every, "native", info);
+  std::vector<int> numbers(kNumbers, world_rank());
+  MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_File_iwrite_all(file, numbers.data(), kNumbers, MPI_INT, &requests[1]);
+  if (world_rank() > 0) MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+  MPI_Ibarrier(MPI_COMM_WORLD, &requests[0]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  std::fill(numbers.begin(), numbers.end(), -1);
+  MPI_File_read_at(file, 0, numbers.data(), kNumbers, MPI_INT, MPI_STATUS_IGNORE);
+  check(numbers == std::vector<int>(kNumbers, world_rank()), "what was written beside a barrier");
+  MPI_File_close(&file);
+  MPI_Type_free(&every);
+  MPI_Info_free(&info);
+}
+
 void run() {
   std::vector<MPI_Comm> comms = {MPI_COMM_WORLD, MPI_COMM_SELF, MPI_COMM_NULL, MPI_COMM_NULL};
   MPI_Comm_dup(MPI_COMM_WORLD, &comms[2]);
@@ -394,6 +429,7 @@ void run() {
   many_messages();
   from_nobody();
   none_is_active();
+  written_beside_a_barrier();
   for (int round = 0; round < 5; ++round) {
     opposite_orders({comms[0], comms[2]});
     for (const Wait how : kWaits) {
