@@ -8,35 +8,109 @@
 #include <memory>
 #include <new>
 
+#include "errors.h"
 #include "poll.h"
+#include "process.h"
 
 namespace carillon::shim {
 namespace {
 
-// begin(request) starts what is waited for.
+#ifdef OPEN_MPI
+
+template <typename Poll>
+int poll_for(MPI_Comm /*comm*/, Poll poll) {
+  return poll();
+}
+
+#else
+
+// While one lives, errors are only returned: those of a communicator, and those that are of none to
+// the host, which tells the handler of MPI_COMM_WORLD, or MPI_COMM_SELF. Not beside other threads.
+class ErrorsReturned {
+ public:
+  explicit ErrorsReturned(MPI_Comm comm) {
+    for (const MPI_Comm one : {comm, g_host.comm_world, g_host.comm_self}) {
+      if (count_ > 0 && one == comm) continue;
+      Handler& kept = handlers_[count_];
+      if (host().Comm_get_errhandler(one, &kept.handler) != MPI_SUCCESS) continue;
+      kept.comm = one;
+      ++count_;
+      host().Comm_set_errhandler(one, MPI_ERRORS_RETURN);
+    }
+  }
+  ~ErrorsReturned() {
+    while (count_ > 0) {
+      Handler& kept = handlers_[--count_];
+      host().Comm_set_errhandler(kept.comm, kept.handler);
+      host().Errhandler_free(&kept.handler);
+    }
+  }
+  ErrorsReturned(const ErrorsReturned&) = delete;
+  ErrorsReturned& operator=(const ErrorsReturned&) = delete;
+
+ private:
+  struct Handler {
+    MPI_Comm comm{};
+    MPI_Errhandler handler{};
+  };
+  Handler handlers_[3];
+  int count_ = 0;
+};
+
+// A call of MPICH's that blocks tells its communicator's handler of an error, as of a message that
+// is too long. What asks about a request tells that of MPI_COMM_WORLD, which may end the job.
+template <typename Poll>
+int poll_for(MPI_Comm comm, Poll poll) {
+  const Process& state = process();
+  if (state.threaded || state.begun.load(std::memory_order_relaxed) != Begun::kByInit) {
+    return poll();
+  }
+  int status = MPI_SUCCESS;
+  {
+    const ErrorsReturned guard(comm);
+    status = poll();
+  }
+  return status == MPI_SUCCESS ? status : raise_error(comm, status);
+}
+
+#endif
+
+int poll_request(MPI_Request* request, MPI_Status* state) {
+  int done = 0;
+  return poll_until(&done, [&] { return host().Test(request, &done, state); });
+}
+
+// begin(request) starts what is waited for, on a communicator.
 template <typename Begin>
-int begin_and_poll(MPI_Status* state, Begin begin) {
+int begin_and_poll(MPI_Comm comm, MPI_Status* state, Begin begin) {
   MPI_Request request = g_host.request_null;
   const int status = begin(&request);
   if (status != MPI_SUCCESS) return status;
-  int done = 0;
-  return poll_until(&done, [&] { return host().Test(&request, &done, state); });
+  return poll_for(comm, [&] { return poll_request(&request, state); });
+}
+
+void give_up(MPI_Request* receiving) {
+  host().Cancel(receiving);
+  host().Wait(receiving, MPI_STATUS_IGNORE);
 }
 
 // receive(request) and send(request), and what the receive's state is.
 template <typename Receive, typename Send>
-int begin_both_and_poll(MPI_Status* state, Receive receive, Send send) {
-  MPI_Request receiving = g_host.request_null;
+int begin_both_and_poll(MPI_Comm comm, MPI_Status* state, Receive receive, Send send) {
+  MPI_Request receiving = g_host.request_null, sending = g_host.request_null;
   int status = receive(&receiving);
   if (status != MPI_SUCCESS) return status;
-  status = begin_and_poll(MPI_STATUS_IGNORE, send);
+  status = send(&sending);
   if (status != MPI_SUCCESS) {
-    host().Cancel(&receiving);
-    host().Wait(&receiving, MPI_STATUS_IGNORE);
+    give_up(&receiving);
     return status;
   }
-  int done = 0;
-  return poll_until(&done, [&] { return host().Test(&receiving, &done, state); });
+  return poll_for(comm, [&] {
+    const int sent = poll_request(&sending, MPI_STATUS_IGNORE);
+    if (sent == MPI_SUCCESS) return poll_request(&receiving, state);
+    give_up(&receiving);
+    return sent;
+  });
 }
 
 // MPICH 4.0 tells nothing of a receive from MPI_PROC_NULL that is started; of one that blocks, it
@@ -80,6 +154,7 @@ using carillon::shim::begin_both_and_poll;
 using carillon::shim::Copy;
 using carillon::shim::copy_message;
 using carillon::shim::host;
+using carillon::shim::poll_request;
 using carillon::shim::poll_until;
 using carillon::shim::told_of_nobody;
 
@@ -89,7 +164,7 @@ extern "C" {
   CARILLON_EXPORT int MPI_##symbol(const void* buffer, CRL_COUNT count, MPI_Datatype type, \
                                    int target, int tag, MPI_Comm comm) {                   \
     if (!any_flights()) return host().symbol(buffer, count, type, target, tag, comm);      \
-    return begin_and_poll(MPI_STATUS_IGNORE, [&](MPI_Request* request) {                   \
+    return begin_and_poll(comm, MPI_STATUS_IGNORE, [&](MPI_Request* request) {             \
       return host().started(buffer, count, type, target, tag, comm, request);              \
     });                                                                                    \
   }
@@ -97,7 +172,7 @@ extern "C" {
   CARILLON_EXPORT int MPI_##symbol(void* buffer, CRL_COUNT count, MPI_Datatype type, int source, \
                                    int tag, MPI_Comm comm, MPI_Status* state) {                  \
     if (!any_flights()) return host().symbol(buffer, count, type, source, tag, comm, state);     \
-    const int status = begin_and_poll(state, [&](MPI_Request* request) {                         \
+    const int status = begin_and_poll(comm, state, [&](MPI_Request* request) {                   \
       return host().started(buffer, count, type, source, tag, comm, request);                    \
     });                                                                                          \
     return told_of_nobody(status, source, comm, state);                                          \
@@ -111,7 +186,7 @@ extern "C" {
                              source, out_tag, comm, state);                                      \
     }                                                                                            \
     const int status = begin_both_and_poll(                                                      \
-        state,                                                                                   \
+        comm, state,                                                                             \
         [&](MPI_Request* request) {                                                              \
           return host().started(out, out_count, out_type, source, out_tag, comm, request);       \
         },                                                                                       \
@@ -132,7 +207,7 @@ extern "C" {
       return host().symbol(buffer, count, type, target, in_tag, source, out_tag, comm, state);    \
     }                                                                                             \
     const int done = begin_both_and_poll(                                                         \
-        state,                                                                                    \
+        comm, state,                                                                              \
         [&](MPI_Request* request) {                                                               \
           return host().started(buffer, count, type, source, out_tag, comm, request);             \
         },                                                                                        \
@@ -142,13 +217,14 @@ extern "C" {
         });                                                                                       \
     return told_of_nobody(done, source, comm, state);                                             \
   }
+// Whose errors are of no communicator, however it is called.
 #define CARILLON_MATCHED(symbol, started, CRL_COUNT)                                 \
   CARILLON_EXPORT int MPI_##symbol(void* buffer, CRL_COUNT count, MPI_Datatype type, \
                                    MPI_Message* message, MPI_Status* state) {        \
     if (!any_flights()) return host().symbol(buffer, count, type, message, state);   \
-    return begin_and_poll(state, [&](MPI_Request* request) {                         \
-      return host().started(buffer, count, type, message, request);                  \
-    });                                                                              \
+    MPI_Request request = carillon::shim::g_host.request_null;                       \
+    const int status = host().started(buffer, count, type, message, &request);       \
+    return status == MPI_SUCCESS ? poll_request(&request, state) : status;           \
   }
 
 CARILLON_SEND(Send, Isend, int)
