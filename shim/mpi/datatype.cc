@@ -56,6 +56,12 @@ void find_layout(TypeInfo& info) {
     return;
   }
   info.layout = std::move(*layout);
+  // What Open MPI says of bytes that lie one before the other, as if they did not.
+  if (!info.layout.runs.empty()) {
+    const Run span = info.layout.span();
+    info.true_lower_bound = span.offset;
+    info.true_extent = span.bytes;
+  }
   info.single_run = info.layout.single_run();
   if (!info.single_run) return;
   info.start = info.layout.runs.empty() ? 0 : info.layout.runs[0].offset;

@@ -84,6 +84,20 @@ std::int64_t Layout::bytes() const {
   return sum;
 }
 
+Run Layout::span() const {
+  if (runs.empty()) return {};
+  std::int64_t begin = runs[0].offset, end = begin;
+  for (const Run& run : runs) {
+    begin = std::min(begin, run.offset);
+    end = std::max(end, run.offset + run.bytes);
+  }
+  for (const Loop& loop : loops) {
+    const std::int64_t last = (loop.count - 1) * loop.stride;
+    (last < 0 ? begin : end) += last;
+  }
+  return {begin, end - begin};
+}
+
 void Layout::shift(std::int64_t offset) {
   for (Run& run : runs) run.offset += offset;
 }

@@ -30,6 +30,8 @@ struct Layout {
   /// Is it one run of bytes (or none)?
   [[nodiscard]] bool single_run() const { return loops.empty() && runs.size() <= 1; }
   [[nodiscard]] std::int64_t bytes() const;
+  /// From the first byte to the last one.
+  [[nodiscard]] Run span() const;
   /// Moves everything.
   void shift(std::int64_t offset);
   /// Appends a run, merged with the last one where they touch. False: too many runs.

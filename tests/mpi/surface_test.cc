@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rest of MPI's surface: collectives with MPI_Count arguments, in every form, operators that
-// take an MPI_Count, sessions, and spawned processes. Each call is taken or left as
-// docs/interposer.md says, and right either way.
+// take an MPI_Count, or bytes backwards, sessions, and spawned processes. Each call is taken or
+// left as docs/interposer.md says, and right either way.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -349,6 +349,45 @@ int be_child() {
   return bad;
 }
 
+constexpr int kBackwards = 3000;
+
+// Of bytes, each before the one that it comes after.
+void add_backwards(void* left, void* right, int* count, MPI_Datatype* /*type*/) {
+  for (int i = 0; i < *count; ++i) {
+    const auto* const from = static_cast<const std::uint8_t*>(left) + i * kBackwards;
+    auto* const to = static_cast<std::uint8_t*>(right) + i * kBackwards;
+    for (int k = 0; k < kBackwards; ++k) to[-k] = static_cast<std::uint8_t>(to[-k] + from[-k]);
+  }
+}
+
+// Open MPI 4.1 says that such a type begins where it ends; nothing may be written there.
+void test_bytes_backwards() {
+  MPI_Datatype backwards = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
+  MPI_Type_vector(kBackwards, 1, -1, MPI_BYTE, &backwards);
+  MPI_Type_create_resized(backwards, 0, kBackwards, &type);
+  MPI_Type_commit(&type);
+  MPI_Type_free(&backwards);
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Op_create(add_backwards, 1, &op);
+  constexpr int kElements = 2;
+  Bytes in(kElements * kBackwards), out(in.size()), expected;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    in[i] = static_cast<std::uint8_t>(i);
+    expected.push_back(static_cast<std::uint8_t>(i * static_cast<std::size_t>(world_size())));
+  }
+  MustTake must("allreduce");
+  for (int round = 0; round < 20; ++round) {
+    MPI_Allreduce(in.data() + kBackwards - 1, out.data() + kBackwards - 1, kElements, type, op,
+                  MPI_COMM_WORLD);
+    must.expect();
+    Bytes().swap(in);  // what was written elsewhere is found, if it was beside a block of malloc's
+    for (std::size_t i = 0; i < out.size(); ++i) in.push_back(static_cast<std::uint8_t>(i));
+  }
+  check(out == expected, "an operator on bytes backwards");
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -361,6 +400,7 @@ int main(int argc, char** argv) {
     mpi_test::test_spawned(argv[0]);
     return mpi_test::end();
   }
+  mpi_test::test_bytes_backwards();
 #if MPI_VERSION >= 4
   mpi_test::test_large_counts();
   mpi_test::test_large_counts_of_neighbours();
