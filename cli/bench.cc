@@ -330,8 +330,7 @@ void define_measuring(Command command, BenchOptions& options) {
   command
       .option("--buffer", options.job.buffer,
               "private: malloc; heap: malloc under run --shared-heap, and shared: MPI_Alloc_mem, "
-              "which the "
-              "ranks of a node can all read")
+              "which the ranks of a node can all read")
       .one_of({"private", "heap", "shared"})
       .with_default();
   command.flag("--fresh", options.job.fresh,

@@ -9,13 +9,6 @@
 #include <string>
 
 namespace heap_test {
-namespace {
-
-unsigned char value_at(std::size_t i, int salt) {
-  return static_cast<unsigned char>(i * 131 + static_cast<std::size_t>(salt) * 17 + i / 4096);
-}
-
-}  // namespace
 
 Region region() {
   using Function = int (*)(void** base, std::size_t* bytes, int* fd);
@@ -30,19 +23,6 @@ Region region() {
 bool in_heap(const void* memory) {
   const Region heap = region();
   return heap.fd >= 0 && memory >= heap.first && memory < heap.first + heap.bytes;
-}
-
-void fill(void* memory, std::size_t bytes, int salt) {
-  auto* const data = static_cast<unsigned char*>(memory);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = value_at(i, salt);
-}
-
-bool holds(const void* memory, std::size_t bytes, int salt) {
-  const auto* const data = static_cast<const unsigned char*>(memory);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (data[i] != value_at(i, salt)) return false;
-  }
-  return true;
 }
 
 int status_of(pid_t child) {

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "support/known_bytes.h"
+
 namespace heap_test {
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -21,9 +23,8 @@ struct Region {
 Region region();
 bool in_heap(const void* memory);
 
-/// Bytes that differ for each salt.
-void fill(void* memory, std::size_t bytes, int salt);
-bool holds(const void* memory, std::size_t bytes, int salt);
+using known_bytes::fill;
+using known_bytes::holds;
 
 /// The exit status of a child of fork in which this is called; -1: it was ended, or took so long.
 int status_of(const std::function<int()>& child, int patience_s = 20);

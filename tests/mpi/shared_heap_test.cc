@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "support.h"
+#include "support/known_bytes.h"
 
 namespace mpi_test {
 namespace {
@@ -72,20 +73,8 @@ bool is_placed(const void* block, std::size_t bytes) {
   return g_full || in_heap(block);
 }
 
-unsigned char value_at(std::size_t i, int salt) {
-  return static_cast<unsigned char>(i * 131 + static_cast<std::size_t>(salt) * 17 + i / 4096);
-}
-void fill(void* memory, std::size_t bytes, int salt) {
-  auto* const data = static_cast<unsigned char*>(memory);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = value_at(i, salt);
-}
-bool holds(const void* memory, std::size_t bytes, int salt) {
-  const auto* const data = static_cast<const unsigned char*>(memory);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    if (data[i] != value_at(i, salt)) return false;
-  }
-  return true;
-}
+using known_bytes::fill;
+using known_bytes::holds;
 bool is_clear(const void* memory, std::size_t bytes) {
   const auto* const data = static_cast<const unsigned char*>(memory);
   return std::all_of(data, data + bytes, [](unsigned char byte) { return byte == 0; });
