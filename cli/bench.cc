@@ -155,7 +155,23 @@ bool differ(const Floor& before, const Floor& after) {
   return a > kFactor * b || b > kFactor * a;
 }
 
+// What else than calls of an MPI is measured has buffers and a clock of its own.
+void require_default_measuring(const BenchOptions& options, const char* what) {
+  const char* given = options.job.buffer != "private" ? "--buffer"
+                      : options.job.fresh             ? "--fresh"
+                      : options.job.bare              ? "--bare"
+                      : options.job.native_best       ? "--native-best"
+                      : options.start != "barrier"    ? "--start"
+                      : options.clock != "wtime"      ? "--clock"
+                                                      : nullptr;
+  if (given == nullptr) return;
+  throw Failure(
+      fmt::format("{} measures carillon alone, in its own way: leave {} out", what, given),
+      kWrongUse);
+}
+
 int run_between_nodes(const BenchOptions& options) {
+  require_default_measuring(options, "--compare");
   NodesBench job = options.between_nodes;
   job.collectives = options.job.collectives;
   job.sizes = parse_sizes(options.sizes_given ? options.sizes : kNodesSizes);
@@ -165,6 +181,7 @@ int run_between_nodes(const BenchOptions& options) {
 }
 
 int run_of_breakdown(const BenchOptions& options) {
+  require_default_measuring(options, "--breakdown");
   NodesBench job = options.between_nodes;
   job.collectives = options.job.collectives;
   if (job.collectives.size() != 1 || !job.collectives.front().starts_with("alltoall")) {
@@ -183,6 +200,7 @@ int run_of_breakdown(const BenchOptions& options) {
 }
 
 int run_of_surveys(const BenchOptions& options) {
+  require_default_measuring(options, "--surveys");
   if (options.job.collectives != std::vector<std::string>{"alltoallv"}) {
     throw Failure("--surveys measures alltoallv: say carillon bench alltoallv --surveys",
                   kWrongUse);

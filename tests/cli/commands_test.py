@@ -373,6 +373,9 @@ class Bench(CliTest):
         self.fails("no MPI \"lam\"", "bench", "--mpi", "lam")
 
     def test_errors_between_nodes(self):
+        for given in ("--buffer=heap", "--fresh", "--bare", "--start=together", "--clock=tsc"):
+            for what in ("--compare=sendrecv,rdma", "--breakdown", "--surveys"):
+                self.fails(f"leave {given.split('=')[0]} out", "bench", what, given, status=2)
         breakdown = ["bench", "--breakdown"]
         self.fails("alltoall --breakdown", *breakdown, "bcast", status=2)
         self.fails("has no algorithm", *breakdown, "alltoall", "-a", "bcast.binomial")
