@@ -36,6 +36,8 @@ Result<RunStats> Machine::run_ready() {
   while (!ready_.empty()) {
     const std::size_t id = take_ready();
     strands_[id].queued = false;
+    // It waits for nothing while it runs, and is woken by nothing that it does itself.
+    strands_[id].block = Block::kNone;
     Status status = run_strand(id);
     if (!status.ok()) return status;
   }

@@ -97,5 +97,32 @@ TEST(NearlyRight, ResultsOverOperands) {
   }
 }
 
+// Rank 0's first strand passes on a message of its own, for which it needs the slot that rank 1
+// gives back; then it ends, once.
+TEST(NearlyRight, AStrandThatNeverEnds) {
+  constexpr std::string_view good =
+      "schedule ranks 2 rank 0 scratch 0\n"
+      "put 1 #0 input[0+8]\n"
+      "put 0 #0 input[8+8]\n"
+      "wait 0 #0\n"
+      "put 1 #1 slot(0 #0)[0+8]\n"
+      "strand\n"
+      "wait 1 #0\n"
+      "schedule ranks 2 rank 1 scratch 0\n"
+      "signal 0 #0\n"
+      "wait 0 #0\n"
+      "copy output[0+8] = slot(0 #0)[0+8]\n"
+      "wait 0 #1\n"
+      "copy output[8+8] = slot(0 #1)[0+8]\n";
+  const TeamCall call{
+      .shared = {.collective = Collective::kBcast, .ranks = 2, .count = 2, .element_bytes = 8},
+      .limits = {.inline_bytes = 0},
+      .locals = {}};
+  const Report report = verify(call, test::emit_text(good));
+  EXPECT_TRUE(report.ok()) << report.status.to_string();
+  expect_rejected(call, test::replaced(std::string(good), "signal 0 #0\n", ""),
+                  "op 4 (wait 1 #0) waits for message #0 of rank 1");
+}
+
 }  // namespace
 }  // namespace carillon
