@@ -51,11 +51,14 @@ bool Links::take(const Link& link, Letter& letter, Rank rank) {
   return true;
 }
 
-void Links::advance(Link& link) {
-  while (!link.letters.empty() && link.letters.front().released) {
-    link.letters.pop_front();
-    ++link.first;
-  }
+const Letter* Links::first_released(const Link& link) {
+  const bool any = !link.letters.empty() && link.letters.front().released;
+  return any ? &link.letters.front() : nullptr;
+}
+
+void Links::drop_first(Link& link) {
+  link.letters.pop_front();
+  ++link.first;
 }
 
 std::string Links::describe_leftover(const Link& link) const {

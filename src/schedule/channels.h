@@ -88,8 +88,9 @@ class Links {
     return has_readers(link.channel) ? letter.waited_by[static_cast<std::size_t>(rank)]
                                      : letter.waited;
   }
-  /// Drops released letters from the front.
-  static void advance(Link& link);
+  /// The link's first letter if it has been released; null if not.
+  static const Letter* first_released(const Link& link);
+  static void drop_first(Link& link);
   /// Says which message nobody waited for, or was left out; empty if there is none.
   [[nodiscard]] std::string leftover() const;
 

@@ -265,8 +265,12 @@ void Machine::release(Link& link, std::int64_t number) {
   if (--letter.readers_left > 0) return;
   letter.released = true;
   memory_.discard(letter.payload);
-  if (letter.large) give_large_slot(letter.writer);
-  Links::advance(link);
+  // Readers tell how many they have released without a gap: of a slot behind one that is still
+  // held, its writer does not hear.
+  while (const Letter* const first = Links::first_released(link)) {
+    if (first->large) give_large_slot(first->writer);
+    Links::drop_first(link);
+  }
   wake(link.blocked);
 }
 

@@ -124,5 +124,31 @@ TEST(NearlyRight, AStrandThatNeverEnds) {
                   "op 4 (wait 1 #0) waits for message #0 of rank 1");
 }
 
+// Writers hear how many messages have been released without a gap: while the first is held, slots
+// of those behind it are not free for them.
+TEST(NearlyRight, SlotsBehindOneThatIsHeld) {
+  constexpr std::string_view good =
+      "schedule ranks 2 rank 0 scratch 0\n"
+      "put 1 #0 input[0+8]\n"
+      "put 1 #1 input[8+8]\n"
+      "put 1 #2 input[16+8]\n"
+      "schedule ranks 2 rank 1 scratch 0\n"
+      "wait 0 #0\n"
+      "copy output[0+8] = slot(0 #0)[0+8]\n"
+      "wait 0 #1\n"
+      "copy output[8+8] = slot(0 #1)[0+8]\n"
+      "wait 0 #2\n"
+      "copy output[16+8] = slot(0 #2)[0+8]\n";
+  const TeamCall call{
+      .shared = {.collective = Collective::kBcast, .ranks = 2, .count = 3, .element_bytes = 8},
+      .limits = {.inline_bytes = 0},
+      .locals = {}};
+  const Report report = verify(call, test::emit_text(good));
+  EXPECT_TRUE(report.ok()) << report.status.to_string();
+  const std::string held = test::replaced(
+      std::string(good), "copy output[16+8] =", "copy output[0+8] output[16+8] = slot(0 #0)[0+8]");
+  expect_rejected(call, held, "op 2 (put 1 #2 input[16+8]) waits for one of its 2 large slots");
+}
+
 }  // namespace
 }  // namespace carillon
