@@ -347,6 +347,7 @@ class Lowering {
       add_copy(operand(dst[0]), operand(src[0]), dst[0].range.length);
       return;
     }
+    if (has_table(dst) || has_table(src)) fail("a table-given length in a list of a copy");
     std::size_t d = 0, s = 0;
     std::int64_t d_used = 0, s_used = 0;
     while (d < dst.size() && s < src.size()) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "schedule/layout.h"
+#include "schedule/streams.h"
 #include "schedule/text.h"
 
 namespace carillon {
@@ -121,6 +122,10 @@ class Checker {
       check_buffer(op, buffer, in_loop);
     }
     for (const Buffer& buffer : schedule_.src(op)) check_buffer(op, buffer, in_loop);
+    // How the lists of a copy fit together, and where a message is cut, must not depend on tables.
+    require((op.dst_count <= 1 && op.src_count <= 1) ||
+                (!has_table(schedule_.dst(op)) && !has_table(schedule_.src(op))),
+            "an entry of a count table beside other buffers");
     if (status_.ok()) check_lengths(op);
   }
 

@@ -435,6 +435,8 @@ TEST(Broken, TwoSidedTransfers) {
       call, good,
       {"recv 0 #0 output(0)", "recv 0 #1 output(0)", "waits for its turn behind another strand"});
   expect_rejected(call, good, {"input(1)", "input[0+4]", "has 4 bytes, the recv takes 8"});
+  expect_rejected(call, good,
+                  {"input(1)", "input(1) input(0)", "an entry of a count table beside other"});
   expect_rejected(call, good, {"input(1)", "counts[0+8]", "only copy can refer to the counts"});
 }
 
