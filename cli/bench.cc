@@ -157,13 +157,14 @@ bool differ(const Floor& before, const Floor& after) {
 
 // What else than calls of an MPI is measured has buffers and a clock of its own.
 void require_default_measuring(const BenchOptions& options, const char* what) {
-  const char* given = options.job.buffer != "private" ? "--buffer"
-                      : options.job.fresh             ? "--fresh"
-                      : options.job.bare              ? "--bare"
-                      : options.job.native_best       ? "--native-best"
-                      : options.start != "barrier"    ? "--start"
-                      : options.clock != "wtime"      ? "--clock"
-                                                      : nullptr;
+  const BenchOptions by_default;
+  const char* given = options.job.buffer != by_default.job.buffer ? "--buffer"
+                      : options.job.fresh                         ? "--fresh"
+                      : options.job.bare                          ? "--bare"
+                      : options.job.native_best                   ? "--native-best"
+                      : options.start != by_default.start         ? "--start"
+                      : options.clock != by_default.clock         ? "--clock"
+                                                                  : nullptr;
   if (given == nullptr) return;
   throw Failure(
       fmt::format("{} measures carillon alone, in its own way: leave {} out", what, given),

@@ -373,7 +373,7 @@ class Bench(CliTest):
         self.fails("no MPI \"lam\"", "bench", "--mpi", "lam")
 
     def test_errors_between_nodes(self):
-        for given in ("--buffer=heap", "--fresh", "--bare", "--start=together", "--clock=tsc"):
+        for given in ("--buffer=heap", "--fresh", "--bare", "--native-best", "--start=together", "--clock=tsc"):
             for what in ("--compare=sendrecv,rdma", "--breakdown", "--surveys"):
                 self.fails(f"leave {given.split('=')[0]} out", "bench", what, given, status=2)
         breakdown = ["bench", "--breakdown"]

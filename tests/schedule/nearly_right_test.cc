@@ -97,6 +97,14 @@ TEST(NearlyRight, ResultsOverOperands) {
   }
 }
 
+// To one other rank, with messages that all take large slots.
+TeamCall bcast_through_slots(std::int64_t count) {
+  return {
+      .shared = {.collective = Collective::kBcast, .ranks = 2, .count = count, .element_bytes = 8},
+      .limits = {.inline_bytes = 0},
+      .locals = {}};
+}
+
 // Rank 0's first strand passes on a message of its own, for which it needs the slot that rank 1
 // gives back; then it ends, once.
 TEST(NearlyRight, AStrandThatNeverEnds) {
@@ -114,10 +122,7 @@ TEST(NearlyRight, AStrandThatNeverEnds) {
       "copy output[0+8] = slot(0 #0)[0+8]\n"
       "wait 0 #1\n"
       "copy output[8+8] = slot(0 #1)[0+8]\n";
-  const TeamCall call{
-      .shared = {.collective = Collective::kBcast, .ranks = 2, .count = 2, .element_bytes = 8},
-      .limits = {.inline_bytes = 0},
-      .locals = {}};
+  const TeamCall call = bcast_through_slots(2);
   const Report report = verify(call, test::emit_text(good));
   EXPECT_TRUE(report.ok()) << report.status.to_string();
   expect_rejected(call, test::replaced(std::string(good), "signal 0 #0\n", ""),
@@ -139,10 +144,7 @@ TEST(NearlyRight, SlotsBehindOneThatIsHeld) {
       "copy output[8+8] = slot(0 #1)[0+8]\n"
       "wait 0 #2\n"
       "copy output[16+8] = slot(0 #2)[0+8]\n";
-  const TeamCall call{
-      .shared = {.collective = Collective::kBcast, .ranks = 2, .count = 3, .element_bytes = 8},
-      .limits = {.inline_bytes = 0},
-      .locals = {}};
+  const TeamCall call = bcast_through_slots(3);
   const Report report = verify(call, test::emit_text(good));
   EXPECT_TRUE(report.ok()) << report.status.to_string();
   const std::string held = test::replaced(
