@@ -191,6 +191,7 @@ typedef struct crl_traffic {
   uint64_t sent_in_place_bytes; /* to other nodes: the network read them where they stood */
   uint64_t sent_copied_bytes;   /* to other nodes: copied to memory that is sent from */
   uint64_t uncached_bytes;      /* of copied_bytes, those that went past this process's caches */
+  uint64_t handed_bytes;        /* of copied_bytes, those in memory that went to the receiver */
 } crl_traffic_t;
 CRL_API void crl_context_traffic(crl_context_h context, crl_traffic_t* traffic);
 

@@ -63,6 +63,11 @@ constexpr std::array kRows = {
         "From this size on, a message that is copied to shared memory goes there past the caches; "
         "0: none does; -1: as turns out to be faster.",
         nullptr, &Config::uncached_bytes, -1, kMax},
+    Row{"CARILLON_HANDED_CHUNKS", "0 to 16",
+        "How many chunks of shared memory more a rank may hand over to another one of its node "
+        "with "
+        "its messages than that one has to it; 0: none.",
+        nullptr, &Config::handed_chunks, 0, 16},
     Row{"CARILLON_FETCH_BYTES", "bytes, or -1",
         "From this size on, messages between nodes are got from where they stand instead of copied "
         "there and here; 0: none is; -1: as suits the network.",

@@ -25,6 +25,7 @@ struct Config {
   std::int64_t reproducible = 0;      ///< CARILLON_REPRODUCIBLE
   std::int64_t lend_bytes = -1;       ///< CARILLON_LEND_BYTES
   std::int64_t uncached_bytes = -1;   ///< CARILLON_UNCACHED_BYTES
+  std::int64_t handed_chunks = 16;    ///< CARILLON_HANDED_CHUNKS
   std::int64_t fetch_bytes = -1;      ///< CARILLON_FETCH_BYTES
   std::int64_t gather_entries = -1;   ///< CARILLON_GATHER_ENTRIES
   std::int64_t gather_bytes = -1;     ///< CARILLON_GATHER_BYTES

@@ -17,10 +17,14 @@ namespace carillon {
 
 class CopyChoice {
  public:
-  /// What comes from memory is quicker by vectors, as far as is known; what comes from a cache, by
-  /// memcpy.
+  /// What comes from memory, or was written in lines that this core had, is quicker by vectors, as
+  /// far as is known; what else comes from a cache, by memcpy.
   CopyChoice() {
-    for (auto& ways : kinds_) ways[static_cast<std::size_t>(shm::Way::kUncached)].vectors = true;
+    for (auto& ways : kinds_) {
+      for (const shm::Way way : {shm::Way::kUncached, shm::Way::kHanded}) {
+        ways[static_cast<std::size_t>(way)].vectors = true;
+      }
+    }
   }
   /// Is the next message that is taken so and came that way copied by vectors? Some are the other
   /// way than is preferred, to learn of it.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which way messages within the node that are too long for a line come to their readers soonest
-// (shm::Way): by shared memory, copied there as every copy is or past the writer's cache, or read
-// in the sender's private memory. That depends on how far apart the cores are, on whose caches the
-// bytes are in, and on what is done with them: bytes that are reduced are read where they are in
-// shared memory, but private ones are copied first; and pieces of a stream are written while those
-// before them are taken. It is learned as messages come, each way now and then: readers tell what
-// taking costs them, and each writer, who knows what it costs to write, decides for the messages to
-// each reader.
+// (shm::Way): by shared memory, copied there as every copy is or past the writer's cache, in a
+// chunk that stays the writer's or one that it hands over; or read in the sender's private memory.
+// That depends on how far apart the cores are, on whose caches the bytes are in, and on what is
+// done with them: bytes that are reduced are read where they are in shared memory, but private ones
+// are copied first; and pieces of a stream are written while those before them are taken. It is
+// learned as messages come, each way now and then: readers tell what taking costs them, and each
+// writer, who knows what it costs to write, decides for the messages to each reader.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +31,24 @@ class MessageWays {
 
   /// Those that a message may go; kCached is always one.
   struct Open {
-    bool uncached = false, lent = false;
+    bool uncached = false, lent = false, handed = false;
+    bool invited = false;  // kHanded, by the reader
 
     [[nodiscard]] bool has(Way way) const {
-      return way == Way::kCached || (way == Way::kUncached ? uncached : lent);
+      switch (way) {
+        case Way::kCached: break;
+        case Way::kUncached: return uncached;
+        case Way::kPrivate: return lent;
+        case Way::kHanded: return handed;
+      }
+      return true;
     }
     bool operator==(const Open&) const = default;
+  };
+
+  struct Choice {
+    Way way = Way::kCached;
+    bool invites = false;  ///< kHanded, not only since the reader would have it so
   };
 
   /// Of a node with so many ranks, each of which has a pool with so many bytes for short messages,
@@ -48,22 +60,29 @@ class MessageWays {
         readers_(static_cast<std::size_t>(ranks)) {}
 
   /// The way that the next message to this rank of the node should go, which takes it so and at
-  /// such costs. Another than kCached only once both have been seen. What is preferred stays so
-  /// until another is clearly better: to have memory of both ways in the caches is worse than
-  /// either.
+  /// such costs. kHanded, where that is open, until it is known to be worse, or if the reader would
+  /// have it so: it is good only if both do it. Another than these only once both have been seen.
+  /// What is preferred stays so until another is clearly better: to have memory of both ways in the
+  /// caches is worse than either.
   Way preferred(int reader, Taken taken, const shm::TakeCosts& costs, Open open) {
     Reader& it = reader_of(reader, taken);
     const std::array<std::int64_t, shm::kWays> total = totals(taken, costs);
     const std::int64_t cached = total[index(Way::kCached)], lent = total[index(Way::kPrivate)];
     const std::int64_t uncached = total[index(Way::kUncached)];
+    const std::int64_t handed = total[index(Way::kHanded)];
     if (cached != 0 && uncached != 0) {
       it.uncached = better(uncached, cached, it.uncached, kOfUncached);
     }
-    const std::int64_t shared = it.uncached ? uncached : cached;
+    const std::int64_t kept = it.uncached ? uncached : cached;
+    if (kept != 0 && handed != 0) it.handed = better(handed, kept, it.handed, kOfHanded);
+    const bool hands = open.handed && (it.handed || open.invited);
+    const std::int64_t shared = hands ? handed : kept;
     if (shared != 0 && lent != 0) {
-      it.lent = better(lent, shared, it.lent, shm::is_stream(taken) ? kOfStream : kOfWhole);
+      const bool both_take = hands || shm::is_stream(taken);
+      it.lent = better(lent, shared, it.lent, both_take ? kOfBoth : kOfWriter);
     }
     const Way way = it.lent && open.lent           ? Way::kPrivate
+                    : hands                        ? Way::kHanded
                     : it.uncached && open.uncached ? Way::kUncached
                                                    : Way::kCached;
     for (std::size_t other = 0; other < shm::kWays; ++other) {
@@ -77,9 +96,9 @@ class MessageWays {
   /// messages go those, at first more of them. Many one after another, as pieces of a stream that
   /// stand side by side are read by one call, and as the first ones find the caches cold. `reader`:
   /// -1: several.
-  [[nodiscard]] Way next(int reader, Taken taken, Way preferred, Open open) const {
+  [[nodiscard]] Choice next(int reader, Taken taken, Way preferred, Open open) const {
     const std::uint64_t turn = sent_[place(reader)][index(taken)].messages / kTurnMessages;
-    for (const Way way : {Way::kCached, Way::kUncached, Way::kPrivate}) {
+    for (const Way way : kAllWays) {
       if (way == preferred || !open.has(way)) continue;
       const std::uint64_t later =
           reader < 0 ? kNowAndThen
@@ -88,24 +107,27 @@ class MessageWays {
       const std::uint64_t one_in =
           later == kOften ? std::clamp(std::bit_floor(turn) / kOften, kOften, kNowAndThen)
                           : std::min(later, std::max(kOften, std::bit_floor(turn)));
-      if ((turn & (one_in - 1)) == index(way)) return way;
+      // The first turn goes as preferred.
+      const std::uint64_t its_turn = way == Way::kCached ? shm::kWays : index(way);
+      if ((turn & (one_in - 1)) == its_turn) return {way, way == Way::kHanded};
     }
-    return preferred;
+    const bool hands = preferred == Way::kHanded;
+    return {preferred, hands && readers_[static_cast<std::size_t>(reader)][index(taken)].handed};
   }
   /// One goes that way that could have gone these.
-  void note_sent(int reader, Taken taken, Way way, Open open) {
+  void note_sent(int reader, Taken taken, Choice choice, Open open) {
     Sent& sent = sent_[place(reader)][index(taken)];
     ++sent.messages;
-    sent.way = way;
+    sent.choice = choice;
     sent.open = open;
   }
   /// The way of the one before it, if the next one goes that way without more ado: what is
   /// preferred is not looked at for each. Not if that one could go others: of those that come in
   /// turn, one kind would decide for the other.
-  [[nodiscard]] std::optional<Way> standing(int reader, Taken taken, Open open) const {
+  [[nodiscard]] std::optional<Choice> standing(int reader, Taken taken, Open open) const {
     const Sent& sent = sent_[place(reader)][index(taken)];
     if (sent.messages % kStandingMessages == 0 || open != sent.open) return {};
-    return sent.way;
+    return sent.choice;
   }
 
   /// Is it time to look at the clock for one more message as it is copied to shared memory, or
@@ -120,13 +142,16 @@ class MessageWays {
   }
   /// Took so long to copy a message that is taken so to shared memory, that way.
   void note_written(Taken taken, Way way, Clock::duration took, std::int64_t bytes) {
-    if (is_cold(cold_to_write_, bytes)) return;
+    if (is_cold(way == Way::kHanded ? cold_to_hand_ : cold_to_write_, bytes)) return;
     written_[form(taken)].costs[index(way)].note(took, bytes);
   }
   /// Took so long to take one that came that way: to a copy of its own or into a sum.
   /// False: that says nothing, as of the first ones.
   bool note_taken(Taken taken, Way way, Clock::duration took, std::int64_t bytes) {
-    if (way != Way::kPrivate && is_cold(cold_to_take_, bytes)) return false;
+    if (way != Way::kPrivate &&
+        is_cold(way == Way::kHanded ? cold_to_be_handed_ : cold_to_take_, bytes)) {
+      return false;
+    }
     taken_[index(taken)][index(way)].note(took, bytes);
     return true;
   }
@@ -145,7 +170,7 @@ class MessageWays {
   static std::size_t index(Taken taken) { return static_cast<std::size_t>(taken); }
   static std::size_t index(Way way) { return static_cast<std::size_t>(way); }
   static std::size_t place(int reader) { return static_cast<std::size_t>(reader + 1); }
-  // Whole ones, pieces of a stream, short ones.
+  // Whole ones, pieces of a stream, short ones, other pieces.
   static std::size_t form(Taken taken) { return index(taken) / 2; }
 
   struct Written {
@@ -154,14 +179,14 @@ class MessageWays {
   };
   struct Sent {
     std::uint64_t messages = 0;
-    Way way = Way::kCached;  // of the last one
-    Open open;               // to it
+    Choice choice;  // of the last one
+    Open open;      // to it
   };
   /// What is preferred for messages to a reader that are taken so, and one in how many turns is for
   /// each other way.
   struct Reader {
-    bool uncached = false, lent = false;
-    std::array<std::uint64_t, shm::kWays> turns{kOften, kOften, kOften};
+    bool uncached = false, lent = false, handed = true;
+    std::array<std::uint64_t, shm::kWays> turns{kOften, kOften, kOften, kOften};
   };
   // A way is better, and stays so, up to so many sixteenths of the other's cost.
   struct Share {
@@ -182,7 +207,7 @@ class MessageWays {
       std::copy(costs.begin(), costs.end(), total.begin());
       return total;
     }
-    for (const Way way : {Way::kCached, Way::kUncached}) {
+    for (const Way way : {Way::kCached, Way::kUncached, Way::kHanded}) {
       const std::int64_t written = written_[form(taken)].costs[index(way)].known_fs();
       const std::int64_t took = costs[index(way)];
       if (written == 0 || took == 0) continue;
@@ -210,17 +235,26 @@ class MessageWays {
 
   // Reading the clock twice takes as long as copying 1 KiB.
   static constexpr std::uint64_t kEvery = 4, kEveryShort = 16;
+  static constexpr std::array kAllWays = {Way::kCached, Way::kUncached, Way::kPrivate,
+                                          Way::kHanded};
+  static_assert(kAllWays.size() == shm::kWays);
+  static constexpr Share kOfHanded{.to_begin = 15, .to_stay = 17};
   static constexpr Share kOfUncached{.to_begin = 14, .to_stay = 16};
-  // A whole message that is lent keeps its writer, too, which none of the costs has.
-  static constexpr Share kOfStream{.to_begin = 15, .to_stay = 17};
-  static constexpr Share kOfWhole{.to_begin = 11, .to_stay = 13};
+  // A whole message that is lent keeps its writer, too, which none of the costs has; but one that
+  // is to read as long itself would not be done before.
+  static constexpr Share kOfBoth{.to_begin = 15, .to_stay = 17};
+  static constexpr Share kOfWriter{.to_begin = 11, .to_stay = 13};
   static constexpr std::uint32_t kNews = 32;  // each time, the line is fetched by every writer
   static constexpr std::uint64_t kTurnMessages = 32, kStandingMessages = 16;
   static_assert(kTurnMessages % kStandingMessages == 0);
   // One turn in so many: of what is not known yet, of what is half as good or worse, of others.
   static constexpr std::uint64_t kOften = 8, kSeldom = 512, kNowAndThen = 128;
+  static_assert(shm::kWays < kOften);
 
   std::array<std::int64_t, 2> cold_to_write_, cold_to_take_;
+  // Few chunks go to and fro.
+  std::array<std::int64_t, 2> cold_to_hand_ = {1 << 18, 1 << 20};
+  std::array<std::int64_t, 2> cold_to_be_handed_ = cold_to_hand_;
   std::vector<std::array<Sent, shm::kTakenKinds>> sent_;
   std::vector<std::array<Reader, shm::kTakenKinds>> readers_;
   std::array<Written, shm::kTakenKinds / 2> written_;

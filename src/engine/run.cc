@@ -94,6 +94,7 @@ bool Run::advance_all(int polls, Clock clock) {
 
 // The strands are finished: what else must be before the run is.
 bool Run::end() {
+  if (!handed_.empty()) keep_all_handed();
   // Readers of several messages look as they release each. Who has told all may be of no concern to
   // a writer that gives up a later call.
   if (reads_in_place_ && !told_all_ && !sources_stand()) return true;
@@ -227,6 +228,7 @@ bool Run::take_message(const Instruction& in, Strand& strand, std::uint64_t numb
                                           : fetch(in, strand, number, landing, &received);
     if (!there) return false;
   }
+  if (received.handed.bytes != 0) note_handed(in.use, number, received.handed);
   Arrival& arrival = arrivals_[in.dst.base - kBaseSlots];
   arrival = received.arrival;
   if (received.landed) arrival.came = Came::kLanded;
@@ -279,9 +281,8 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
                       std::uint8_t* kind, Clock& clock) {
   const auto& [number, offset, length] = part;
   Engine& engine = team_->engine();
-  const ChannelUse& channel = plan_->uses[in.use];
   const auto bytes = static_cast<std::uint64_t>(length);
-  shm::ChunkRef ref{.offset = 0, .length = bytes, .taken = how_taken(strand, length)};
+  shm::ChunkRef ref{.offset = 0, .length = bytes, .taken = how_taken(in, strand, length)};
   const std::byte* const source = in.piece_count == 0 ? at(in.a, strand) + offset : nullptr;
   const bool is_sum = reduces() && in.a.base == kBaseOutput;
   const bool may_stay = lasts(in) && length >= (is_sum ? kSumReferenceBytes : kReferenceBytes);
@@ -303,23 +304,40 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     std::memcpy(line.payload, &lent, sizeof lent);
     return true;
   }
-  ref.offset = engine.pool().take(bytes, {.endpoint = &team_->endpoint(),
-                                          .peer = reader_of(channel),
-                                          .number = number,
-                                          .collective = collective_,
-                                          .strand = index_of(strand),
-                                          .acknowledged = uses_[in.use].count > shm::kWindow});
-  if (ref.offset == 0) return false;
+  ref.invites = chosen.invites;
+  if (!take_chunk(in, strand, part, chosen.way, &ref, kind)) return false;
   fill_chunk(engine.segment().base() + ref.offset, in, strand, part, ref.taken, chosen, clock);
-  *kind = chosen.way == shm::Way::kUncached ? shm::kUncachedChunk : shm::kChunk;
   engine.traffic().copied_bytes += bytes;
   if (chosen.way == shm::Way::kUncached) engine.traffic().uncached_bytes += bytes;
+  if (chosen.way == shm::Way::kHanded) engine.traffic().handed_bytes += bytes;
   // Nor where one of before would have gone: this one may stand there, and be read from memory.
   next_chunk_ = chosen.way == shm::Way::kCached
                     ? shm::ChunkRef{engine.pool().next_offset(bytes), bytes}
                     : shm::ChunkRef{};
   std::memcpy(line.payload, &ref, sizeof ref);
   return true;
+}
+
+// Room in the pool for a message. False: there is none now.
+bool Run::take_chunk(const Instruction& in, const Strand& strand, const Part& part, shm::Way way,
+                     shm::ChunkRef* ref, std::uint8_t* kind) {
+  shm::Pool& pool = team_->engine().pool();
+  if (way == shm::Way::kHanded) {
+    const int reader = readers_of(in).node_ranks[0];
+    const shm::Pool::Handed chunk = pool.hand(ref->length, reader);
+    ref->offset = chunk.offset;
+    ref->chunk_bytes = chunk.bytes;
+    *kind = shm::kHandedChunk;
+    return true;
+  }
+  ref->offset = pool.take(ref->length, {.endpoint = &team_->endpoint(),
+                                        .peer = reader_of(plan_->uses[in.use]),
+                                        .number = part.number,
+                                        .collective = collective_,
+                                        .strand = index_of(strand),
+                                        .acknowledged = uses_[in.use].count > shm::kWindow});
+  *kind = way == shm::Way::kUncached ? shm::kUncachedChunk : shm::kChunk;
+  return ref->offset != 0;
 }
 
 template <typename Clock>
@@ -394,6 +412,7 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   }
   shm::ChunkRef ref;
   received->data = find_chunk(line, kind, &ref, &received->arrival);
+  if (kind == shm::kHandedChunk) received->handed = {ref.offset, ref.chunk_bytes, ref.invites};
   received->length = static_cast<std::int64_t>(ref.length);
   if (received->data == nullptr) [[unlikely]] {
     fail_place(channel.peer, ref);
@@ -408,10 +427,17 @@ const std::byte* Run::find_chunk(const shm::Line& line, std::uint8_t kind, shm::
   std::memcpy(ref, line.payload, sizeof *ref);
   const Came came = kind == shm::kChunk           ? Came::kCached
                     : kind == shm::kUncachedChunk ? Came::kUncached
+                    : kind == shm::kHandedChunk   ? Came::kHanded
                                                   : Came::kSomehow;
   *arrival = {came, shm::known(ref->taken)};
-  return kind == shm::kRemote ? reinterpret_cast<const std::byte*>(ref->offset)
-                              : team_->engine().at_shared_offset(ref->offset, ref->length);
+  if (kind == shm::kRemote) return reinterpret_cast<const std::byte*>(ref->offset);
+  if (kind == shm::kHandedChunk) {  // to be written, too
+    const shm::Segment& segment = team_->engine().segment();
+    const bool is_chunk = ref->length <= ref->chunk_bytes && ref->offset % shm::kCacheLine == 0 &&
+                          segment.holds(ref->offset, ref->chunk_bytes);
+    return is_chunk ? segment.base() + ref->offset : nullptr;
+  }
+  return team_->engine().at_shared_offset(ref->offset, ref->length);
 }
 
 // Sends (run_two_sided.cc) are written like puts.

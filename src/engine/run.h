@@ -191,7 +191,8 @@ class Run {
   };
   struct WayChosen {
     shm::Way way = shm::Way::kCached;
-    bool learns = false;  // there was a choice
+    bool learns = false;   // there was a choice
+    bool invites = false;  // as MessageWays::Choice
   };
   struct Reference {  // a message whose readers read the user's memory itself
     std::uint16_t use = 0;
@@ -205,9 +206,9 @@ class Run {
     int ahead = 0;            // how many are still to be waited for
   };
   /// Where a message stands that is there: where the schedule copies it anyway; in the pool, by one
-  /// way or the other; where it was read to, if it was lent; or in its line, in what came over the
+  /// way or another; where it was read to, if it was lent; or in its line, in what came over the
   /// network, in memory that all can read.
-  enum class Came : std::uint8_t { kSomehow, kCached, kUncached, kLent, kLanded };
+  enum class Came : std::uint8_t { kSomehow, kCached, kUncached, kHanded, kLent, kLanded };
 
   struct Arrival {
     Came came = Came::kSomehow;
@@ -218,6 +219,11 @@ class Run {
     Arrival arrival;
     MessageWays::Clock::time_point begin;
     bool copies = false, by_vectors = false;
+  };
+  struct HandedOver {  // a chunk, with a message that is not released yet
+    std::uint16_t use = 0;
+    std::uint64_t number = 0;
+    shm::Pool::Handed chunk;
   };
   struct TakenPiece {  // of a stream's piece, when that was timed
     std::uint64_t collective = 0;
@@ -231,6 +237,7 @@ class Run {
     const std::byte* data = nullptr;
     std::int64_t length = 0;
     Arrival arrival;
+    shm::Pool::Handed handed;                 // the chunk that it stands in, if that is handed over
     std::uint64_t lent = 0;                   // the data are still at this address of the writer's
     std::uint64_t behind = 0;                 // and so many of the messages after this one behind
     const std::byte* exposure = nullptr;      // the data are still where this says
@@ -338,11 +345,12 @@ class Run {
   const Readers& readers_of(const Instruction& in);
   [[nodiscard]] bool may_lend(const Instruction& in, const Strand& strand, const Readers& readers,
                               const Part& part) const;
-  [[nodiscard]] shm::Way decide_way(const Readers& readers, shm::Taken taken,
-                                    MessageWays::Open open) const;
+  [[nodiscard]] MessageWays::Choice decide_way(const Readers& readers, shm::Taken taken,
+                                               MessageWays::Open open) const;
   WayChosen choose_way(const Instruction& in, Strand& strand, const Part& part, shm::Taken taken);
   [[nodiscard]] std::uint64_t bytes_behind(const Instruction& in, const Part& part) const;
   [[nodiscard]] static shm::Way way_of(Came came);
+  [[nodiscard]] static bool is_in_pool(Came came);
   [[nodiscard]] Taking begin_copying(const Strand& strand, const Arrival& arrival,
                                      std::int64_t bytes);
   [[nodiscard]] Taking begin_taking(const Strand& strand, const Arrival& arrival,
@@ -353,7 +361,8 @@ class Run {
     return strand.loop != 0 && plan_->one_way;
   }
   [[nodiscard]] bool reduces() const;
-  [[nodiscard]] shm::Taken how_taken(const Strand& strand, std::int64_t bytes) const;
+  [[nodiscard]] shm::Taken how_taken(const Instruction& in, const Strand& strand,
+                                     std::int64_t bytes) const;
   [[nodiscard]] const Lent* read_here(const std::byte* data) const;
   void learn_taking(const Strand& strand, const Taking& taking, const std::byte* data,
                     std::int64_t bytes);
@@ -372,6 +381,8 @@ class Run {
   template <typename Clock>
   bool write_large(const Instruction& in, Strand& strand, shm::Line& line, const Part& part,
                    std::uint8_t* kind, Clock& clock);
+  bool take_chunk(const Instruction& in, const Strand& strand, const Part& part, shm::Way way,
+                  shm::ChunkRef* ref, std::uint8_t* kind);
   static bool comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number, int polls,
                     std::uint64_t* header, Patience& patience);
   bool take_message(const Instruction& in, Strand& strand, std::uint64_t number);
@@ -386,6 +397,9 @@ class Run {
   /// The message found belongs to another call.
   void fail_mismatch(const ChannelUse& channel);
   bool release(std::uint16_t use, std::uint64_t number);
+  void note_handed(std::uint16_t use, std::uint64_t number, const shm::Pool::Handed& chunk);
+  void keep_handed(std::uint16_t use, std::uint64_t number);
+  void keep_all_handed();
   bool stands(std::uint16_t use, std::uint64_t number);
   bool sources_stand();
   [[nodiscard]] const shm::Line& incoming_line(const ChannelUse& channel,
@@ -457,6 +471,7 @@ class Run {
   std::chrono::steady_clock::time_point flushing_since_;  // none: it is not
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
   std::vector<Reference> references_;
+  std::vector<HandedOver> handed_;
   std::unique_ptr<net::Fetches> fetches_;  // null until the first
   std::vector<Lent> lent_;                 // messages that were read and landed nowhere else
   std::vector<Arrival> arrivals_;          // of messages, by slot base

@@ -84,6 +84,7 @@ namespace carillon {
         break;
       case Action::kEnd:
         if (!references_.empty()) return leave_brief(*in);
+        if (!handed_.empty()) keep_all_handed();
         prefetch_next_writes();
         return true;
       default: break;  // a release: the end of the collective tells of all

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Before and after the short way of a run (run_brief-inl.h).
+#include <algorithm>
+
 #include "engine/engine.h"
 #include "engine/run.h"
 #include "engine/team.h"
@@ -15,6 +17,11 @@ void Run::find_brief_uses() {
   if (!brief_) return;
   begin_strands();
   if (plan_->posts_long) references_.reserve(plan_->code.size());
+  handed_.reserve(static_cast<std::size_t>(
+      std::count_if(plan_->code.begin(), plan_->code.end(), [](const Instruction& in) {
+        return in.action == Action::kWait &&
+               in.length > static_cast<std::int64_t>(shm::kInlineBytes);
+      })));
   shm::Endpoint& endpoint = team_->endpoint();
   for (const ChannelUse& channel : plan_->uses) {
     shm::Peer& peer = endpoint.peer(channel.peer);
@@ -50,12 +57,18 @@ bool Run::put_long_briefly(const Instruction& in) {
 bool Run::take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::Line& line,
                             std::uint64_t header) {
   const std::uint8_t kind = shm::header_kind(header);
-  const bool is_chunk = kind == shm::kChunk || kind == shm::kUncachedChunk;
+  const bool is_chunk =
+      kind == shm::kChunk || kind == shm::kUncachedChunk || kind == shm::kHandedChunk;
   if (!is_chunk || shm::header_signature(header) != signature()) return false;
   const std::uint32_t slot = in.dst.base - kBaseSlots;
   shm::ChunkRef ref;
   const std::byte* const data = find_chunk(line, kind, &ref, &arrivals_[slot]);
   if (data == nullptr || ref.length < static_cast<std::uint64_t>(in.length)) return false;
+  if (kind == shm::kHandedChunk) {
+    if (handed_.size() == handed_.capacity()) return false;
+    const std::uint64_t number = uses_[in.use].first + static_cast<std::uint64_t>(in.index);
+    note_handed(in.use, number, {ref.offset, ref.chunk_bytes, ref.invites});
+  }
   shm::Endpoint::note_lag(peer, header, collective_);
   bases_[in.dst.base] = const_cast<std::byte*>(data);
   return true;

@@ -63,6 +63,7 @@ void Run::fail_given_up(int rank) { fail(team_->given_up_by(rank, collective_));
 // The team's failure follows: it takes the caller's memory back.
 void Run::fail(Status status) {
   status_ = std::move(status);
+  if (!handed_.empty()) keep_all_handed();
   set_state(State::kFailed);
   if (gathers_) gathers_->abandon();
 }

@@ -85,6 +85,7 @@ bool Run::hears_of(std::size_t use) const {
 bool Run::release(std::uint16_t use, std::uint64_t number) {
   Use& state = uses_[use];
   if (state.in_place && !stands(use, number)) return false;
+  if (!handed_.empty()) keep_handed(use, number);
   const std::uint64_t place = number - state.first;
   if (place < state.released) return true;  // it was got, and has been released since
   if (place != state.released) {
@@ -101,6 +102,27 @@ bool Run::release(std::uint16_t use, std::uint64_t number) {
   // And where lines suffice, the writer needs no more than `done`.
   if (hears_of(use) && team_->oldest(collective_)) tell(use, state.released);
   return true;
+}
+
+// The chunk that a message stands in is this rank's once the message is released.
+void Run::note_handed(std::uint16_t use, std::uint64_t number, const shm::Pool::Handed& chunk) {
+  handed_.push_back({use, number, chunk});
+}
+
+void Run::keep_handed(std::uint16_t use, std::uint64_t number) {
+  for (HandedOver& one : handed_) {
+    if (one.use != use || one.number != number) continue;
+    const int writer = team_->endpoint().peer(plan_->uses[use].peer).node_rank;
+    team_->engine().pool().keep(writer, one.chunk);
+    one = handed_.back();
+    handed_.pop_back();
+    return;
+  }
+}
+
+// Nothing of them is read any more.
+void Run::keep_all_handed() {
+  while (!handed_.empty()) keep_handed(handed_.back().use, handed_.back().number);
 }
 
 // So many of the use's messages are released, and all of earlier collectives.

@@ -54,6 +54,7 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
                                        "; do the counts of sender and receiver agree?"));
       return false;
     }
+    if (received.handed.bytes != 0) note_handed(in.use, number, received.handed);
     if (received.exposure != nullptr || received.lent != 0) {
       Landing landing{.bytes = {}, .extent = {}, .part = {number, offset, length}};
       if (in.piece_count == 0) {

@@ -24,7 +24,12 @@ constexpr MessageWays::Clock::time_point kUnknown{};
 // Of one that stands in the pool, or was lent.
 shm::Way Run::way_of(Came came) {
   if (came == Came::kLent) return shm::Way::kPrivate;
+  if (came == Came::kHanded) return shm::Way::kHanded;
   return came == Came::kUncached ? shm::Way::kUncached : shm::Way::kCached;
+}
+
+bool Run::is_in_pool(Came came) {
+  return came == Came::kCached || came == Came::kUncached || came == Came::kHanded;
 }
 
 // Those that read what is written to the channel, unless they are more than are named.
@@ -87,21 +92,26 @@ Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part
     return {.way = Way::kUncached};
   }
   const bool learns = readers.count <= kMostLentReaders;
+  const int reader = readers.count == 1 ? readers.node_ranks[0] : -1;
+  const auto bytes = static_cast<std::uint64_t>(part.length);
   const MessageWays::Open open{.uncached = learns && kCopiesPastCaches &&
                                            settings.uncached_bytes < 0 &&
                                            part.length >= kLeastUncached,
-                               .lent = lends};
-  if (!open.uncached && !open.lent) return {};
+                               .lent = lends,
+                               .handed = reader >= 0 && part.length >= kLeastUncached &&
+                                         engine.pool().can_hand(bytes, reader),
+                               .invited = reader >= 0 && engine.pool().is_invited(bytes, reader)};
+  if (!open.uncached && !open.lent && !open.handed) return {};
   MessageWays& ways = engine.message_ways();
-  const int reader = readers.count == 1 ? readers.node_ranks[0] : -1;
-  const std::optional<Way> standing = ways.standing(reader, taken, open);
-  const Way way = standing ? *standing : decide_way(readers, taken, open);
-  ways.note_sent(reader, taken, way, open);
-  if (in.action == Action::kSend && !stays) strand.lends = way == Way::kPrivate;
-  return {.way = way, .learns = true};
+  const auto standing = ways.standing(reader, taken, open);
+  const MessageWays::Choice choice = standing ? *standing : decide_way(readers, taken, open);
+  ways.note_sent(reader, taken, choice, open);
+  if (in.action == Action::kSend && !stays) strand.lends = choice.way == Way::kPrivate;
+  return {.way = choice.way, .learns = true, .invites = choice.invites};
 }
 
-shm::Way Run::decide_way(const Readers& readers, shm::Taken taken, MessageWays::Open open) const {
+MessageWays::Choice Run::decide_way(const Readers& readers, shm::Taken taken,
+                                    MessageWays::Open open) const {
   Engine& engine = team_->engine();
   MessageWays& ways = engine.message_ways();
   shm::Way preferred = shm::Way::kCached;
@@ -114,12 +124,15 @@ shm::Way Run::decide_way(const Readers& readers, shm::Taken taken, MessageWays::
 }
 
 // What the collective's readers do with such messages.
-shm::Taken Run::how_taken(const Strand& strand, std::int64_t bytes) const {
+shm::Taken Run::how_taken(const Instruction& in, const Strand& strand, std::int64_t bytes) const {
   using shm::Taken;
   if (is_streamed(strand)) return reduces() ? Taken::kReducedStream : Taken::kCopiedStream;
   if (bytes < lent_from_bytes(plan_->one_way)) {
     return reduces() ? Taken::kShortReduced : Taken::kShortCopied;
   }
+  const bool in_pieces = strand.loop != 0 || (in.action == Action::kSend && in.piece_count == 0 &&
+                                              length_of(in.a, in.length) > plan_->slot_bytes);
+  if (in_pieces) return reduces() ? Taken::kPiecesReduced : Taken::kPiecesCopied;
   return reduces() ? Taken::kReduced : Taken::kCopied;
 }
 
@@ -132,7 +145,7 @@ bool Run::reduces() const {
 // ranks, whoever waits for whom. So the clock is looked at as that one is taken, too.
 Run::Taking Run::begin_taking(const Strand& strand, const Arrival& arrival, std::int64_t bytes) {
   const auto [came, taken] = arrival;
-  const bool shared = came == Came::kCached || came == Came::kUncached;
+  const bool shared = is_in_pool(came);
   ++takes_;
   if ((!shared && came != Came::kLent) || bytes < kLeastUncached) return {};
   if (!shared) return {.timed = true, .arrival = arrival, .begin = MessageWays::Clock::now()};
@@ -157,8 +170,7 @@ void Run::leave_uncounted(const Strand& strand) {
 // As begin_taking, of one that is copied, and how.
 Run::Taking Run::begin_copying(const Strand& strand, const Arrival& arrival, std::int64_t bytes) {
   Taking taking = begin_taking(strand, arrival, bytes);
-  const bool shared = arrival.came == Came::kCached || arrival.came == Came::kUncached;
-  if (!shared || bytes < kLeastUncached) return taking;
+  if (!is_in_pool(arrival.came) || bytes < kLeastUncached) return taking;
   taking.copies = true;
   taking.by_vectors =
       team_->engine().copy_choice().next_by_vectors(arrival.taken, way_of(arrival.came));

@@ -51,12 +51,13 @@ TEST(CopyChoice, KnowsBothAfterOneTurn) {
   EXPECT_EQ(copies(choice, kTurn, nanoseconds(6000), nanoseconds(3000)), kTurn);
 }
 
-TEST(CopyChoice, BeginsByVectorsWithWhatComesFromMemory) {
+TEST(CopyChoice, BeginsByVectorsWithWhatComesFromMemoryOrIsHandedOver) {
   CopyChoice choice;
   EXPECT_FALSE(choice.next_by_vectors(Taken::kCopied, Way::kCached));
   EXPECT_FALSE(choice.next_by_vectors(Taken::kReduced, Way::kPrivate));
   EXPECT_TRUE(choice.next_by_vectors(Taken::kCopied, Way::kUncached));
   EXPECT_TRUE(choice.next_by_vectors(Taken::kShortCopied, Way::kUncached));
+  EXPECT_TRUE(choice.next_by_vectors(Taken::kReduced, Way::kHanded));
 }
 
 TEST(CopyChoice, FollowsAChange) {

@@ -16,6 +16,7 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::int64_t kBytes = 65536;
+// But kHanded.
 constexpr MessageWays::Open kAllOpen{.uncached = true, .lent = true};
 
 // It has seen enough of each.
@@ -35,7 +36,7 @@ void learn_lent(MessageWays& ways, Taken taken, nanoseconds took, int messages =
 
 shm::TakeCosts costs_of(const MessageWays& ways, Taken taken) {
   return {ways.take_cost(taken, Way::kCached), ways.take_cost(taken, Way::kUncached),
-          ways.take_cost(taken, Way::kPrivate)};
+          ways.take_cost(taken, Way::kPrivate), ways.take_cost(taken, Way::kHanded)};
 }
 // Of messages to a rank that learns what this one does.
 Way preferred(MessageWays& ways, Taken taken, MessageWays::Open open = kAllOpen) {
@@ -103,8 +104,9 @@ TEST(MessageWays, AreLearnedApartForEachKind) {
   learn(ways, Taken::kCopied, Way::kCached, microseconds(8), microseconds(8));
   learn(ways, Taken::kCopied, Way::kUncached, microseconds(2), microseconds(2));
   EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kUncached);
-  for (const Taken other : {Taken::kReduced, Taken::kCopiedStream, Taken::kReducedStream,
-                            Taken::kShortCopied, Taken::kShortReduced}) {
+  for (const Taken other :
+       {Taken::kReduced, Taken::kCopiedStream, Taken::kReducedStream, Taken::kShortCopied,
+        Taken::kShortReduced, Taken::kPiecesCopied, Taken::kPiecesReduced}) {
     EXPECT_EQ(preferred(ways, other), Way::kCached) << static_cast<int>(other);
   }
 }
@@ -158,7 +160,9 @@ TEST(MessageWays, LookAtTheClockForEachKind) {
     }
   }
   for (std::size_t kind = 0; kind < shm::kTakenKinds; ++kind) {
-    EXPECT_NEAR(takes[kind], kind < 4 ? 16 : 4, 1) << kind;
+    const auto taken = static_cast<Taken>(kind);
+    const bool is_short = taken == Taken::kShortCopied || taken == Taken::kShortReduced;
+    EXPECT_NEAR(takes[kind], is_short ? 4 : 16, 1) << kind;
   }
   EXPECT_NEAR(writes[0] + writes[1], 32, 1) << "they are written alike";
   EXPECT_NEAR(writes[4] + writes[5], 8, 1);
@@ -179,9 +183,9 @@ std::array<int, shm::kWays> sent(MessageWays& ways, int reader, Taken taken, Way
                                  int messages, MessageWays::Open open = kAllOpen) {
   std::array<int, shm::kWays> sent = {};
   for (int i = 0; i < messages; ++i) {
-    const Way way = ways.next(reader, taken, preferred, open);
-    ++sent[static_cast<std::size_t>(way)];
-    ways.note_sent(reader, taken, way, open);
+    const MessageWays::Choice choice = ways.next(reader, taken, preferred, open);
+    ++sent[static_cast<std::size_t>(choice.way)];
+    ways.note_sent(reader, taken, choice, open);
   }
   return sent;
 }
@@ -196,7 +200,7 @@ TEST(MessageWays, TryOthersOftenUntilTheyAreKnown) {
   EXPECT_EQ(sent(ways, 0, Taken::kCopied, Way::kCached, 8 * kTurn, {.uncached = true}),
             (Sent{7 * kTurn, kTurn, 0}))
       << "each reader is tried for itself, and only ways that are open";
-  EXPECT_EQ(ways.next(0, Taken::kReduced, Way::kCached, kAllOpen), Way::kCached)
+  EXPECT_EQ(ways.next(0, Taken::kReduced, Way::kCached, kAllOpen).way, Way::kCached)
       << "and each kind: the first ones are cold, and go as preferred";
 }
 
@@ -225,10 +229,10 @@ TEST(MessageWays, StandForAFewMessages) {
     const auto standing = ways.standing(0, Taken::kCopied, kAllOpen);
     ASSERT_EQ(standing.has_value(), i % 16 != 0) << i;
     if (standing) {
-      ASSERT_EQ(*standing, way);
+      ASSERT_EQ(standing->way, way);
       ASSERT_FALSE(ways.standing(0, Taken::kCopied, {}).has_value()) << "it is not open";
     }
-    ways.note_sent(0, Taken::kCopied, way, kAllOpen);
+    ways.note_sent(0, Taken::kCopied, {.way = way}, kAllOpen);
   }
 }
 
@@ -241,7 +245,7 @@ TEST(MessageWays, OfOtherMessagesNothingStands) {
     const bool lends = i % 2 == 1;
     const MessageWays::Open open = lends ? kAllOpen : kShared;
     EXPECT_FALSE(ways.standing(0, Taken::kCopied, open).has_value()) << i;
-    ways.note_sent(0, Taken::kCopied, lends ? Way::kPrivate : Way::kCached, open);
+    ways.note_sent(0, Taken::kCopied, {.way = lends ? Way::kPrivate : Way::kCached}, open);
   }
 }
 
@@ -302,6 +306,76 @@ TEST(MessageWays, AreDecidedByWhoWrites) {
       << "the other reader has told nothing";
   EXPECT_EQ(reader.preferred(0, Taken::kCopied, costs, kAllOpen), Way::kCached)
       << "it has written none";
+}
+
+constexpr MessageWays::Open kHands{.uncached = true, .lent = true, .handed = true};
+
+// What is known of a way after its first messages, which find cold memory.
+void learn_handed(MessageWays& ways, Taken taken, nanoseconds each) {
+  learn(ways, taken, Way::kHanded, microseconds(1000), microseconds(1000), 16);
+  learn(ways, taken, Way::kHanded, each, each);
+}
+
+TEST(MessageWays, ChunksAreHandedOverUntilThatIsKnownToBeWorse) {
+  MessageWays ways(1);
+  EXPECT_EQ(preferred(ways, Taken::kCopied, kHands), Way::kHanded);
+  EXPECT_EQ(ways.next(0, Taken::kCopied, Way::kHanded, kHands).way, Way::kHanded)
+      << "no trial comes first";
+  EXPECT_EQ(preferred(ways, Taken::kCopied), Way::kCached) << "it is not open";
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(5), microseconds(5));
+  EXPECT_EQ(preferred(ways, Taken::kCopied, kHands), Way::kHanded);
+  learn_handed(ways, Taken::kCopied, microseconds(4));
+  EXPECT_EQ(preferred(ways, Taken::kCopied, kHands), Way::kHanded);
+  learn(ways, Taken::kCopied, Way::kHanded, microseconds(6), microseconds(6), 64);
+  EXPECT_EQ(preferred(ways, Taken::kCopied, kHands), Way::kCached);
+  learn(ways, Taken::kCopied, Way::kUncached, microseconds(2), microseconds(2));
+  EXPECT_EQ(preferred(ways, Taken::kCopied, kHands), Way::kUncached);
+}
+
+// One that would have chunks handed over has them so if either rank would.
+TEST(MessageWays, ChunksAreHandedOverByInvitation) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(4), microseconds(4));
+  learn_handed(ways, Taken::kCopied, microseconds(8));
+  MessageWays::Open invited = kHands;
+  invited.invited = true;
+  EXPECT_EQ(preferred(ways, Taken::kCopied, kHands), Way::kCached);
+  ASSERT_EQ(preferred(ways, Taken::kCopied, invited), Way::kHanded);
+  const MessageWays::Choice reply = ways.next(0, Taken::kCopied, Way::kHanded, invited);
+  EXPECT_EQ(reply.way, Way::kHanded);
+  EXPECT_FALSE(reply.invites) << "or they would go to and fro for ever";
+  invited.handed = false;
+  EXPECT_EQ(preferred(ways, Taken::kCopied, invited), Way::kCached) << "there are too many there";
+}
+
+// Who tries it invites, too: alone it is not what it is with both.
+TEST(MessageWays, ATrialOfHandingOverInvites) {
+  MessageWays ways(1);
+  learn(ways, Taken::kCopied, Way::kCached, microseconds(4), microseconds(4));
+  learn_handed(ways, Taken::kCopied, microseconds(8));
+  const Way best = preferred(ways, Taken::kCopied, kHands);
+  ASSERT_EQ(best, Way::kCached);
+  int trials = 0;
+  for (int i = 0; i < 512 * kTurn; ++i) {
+    const MessageWays::Choice choice = ways.next(0, Taken::kCopied, best, kHands);
+    ASSERT_EQ(choice.invites, choice.way == Way::kHanded);
+    trials += choice.invites ? 1 : 0;
+    ways.note_sent(0, Taken::kCopied, choice, kHands);
+  }
+  EXPECT_GT(trials, 0);
+}
+
+// Both ranks read: that one is kept by the other costs nothing more.
+TEST(MessageWays, WhoReadsItselfIsNotKeptByAReader) {
+  const auto lent = [](MessageWays::Open open) {
+    MessageWays ways(1);
+    learn(ways, Taken::kCopied, Way::kCached, microseconds(5), microseconds(5));
+    learn_handed(ways, Taken::kCopied, microseconds(5));
+    learn_lent(ways, Taken::kCopied, microseconds(9));
+    return preferred(ways, Taken::kCopied, open) == Way::kPrivate;
+  };
+  EXPECT_TRUE(lent(kHands));
+  EXPECT_FALSE(lent(kAllOpen));
 }
 
 TEST(MessageWays, TellWhatIsNews) {

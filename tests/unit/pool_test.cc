@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where messages go in a rank's pool: however short they are, the whole pool passes before bytes of
-// it are written again.
+// it are written again. And chunks that go to the reader with their message: each has one owner.
 #include "transport/shm/pool.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace carillon::shm {
 namespace {
@@ -35,7 +40,7 @@ class PoolPlaces : public PoolTest, public testing::WithParamInterface<std::uint
 
 TEST_P(PoolPlaces, PassThroughAllOfIt) {
   const std::uint64_t bytes = GetParam();
-  Pool pool(*segment_, 1, kChunkBytes, 1);
+  Pool pool(*segment_, 1, kChunkBytes, 1, 0);
   const std::uint64_t begin = segment_->pool(1), end = segment_->reserve(1);
   const std::uint64_t first = pool.next_offset(bytes);
   std::set<std::uint64_t> places;
@@ -65,13 +70,158 @@ INSTANTIATE_TEST_SUITE_P(Bytes, PoolPlaces,
 
 // A chunk may have been begun by messages of other lengths.
 TEST_F(PoolTest, PlacesAreWithinTheirChunk) {
-  Pool pool(*segment_, 0, kChunkBytes, 1);
+  Pool pool(*segment_, 0, kChunkBytes, 1, 0);
   const std::uint64_t chunks = segment_->pool(0) + kSizes.small_bytes;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const std::uint64_t bytes = 8193 + i * 7919 % (kChunkBytes - 8192);
     const std::uint64_t place = pool.take(bytes, {}) - chunks;
     ASSERT_EQ(place / kChunkBytes, (place + bytes - 1) / kChunkBytes) << bytes;
   }
+}
+
+// Two ranks that write to each other, and a third that only reads.
+class HandingOver : public PoolTest {
+ protected:
+  static constexpr int kMost = 5;
+
+  Pool& pool(int rank) {
+    auto& one = pools_[static_cast<std::size_t>(rank)];
+    if (!one) one.emplace(*segment_, rank, kChunkBytes, 1, kMost);
+    return *one;
+  }
+  // A message from one rank to the other, whose chunk stays with the reader.
+  Pool::Handed hand(int writer, int reader, std::uint64_t bytes) {
+    EXPECT_TRUE(pool(writer).can_hand(bytes, reader));
+    const Pool::Handed chunk = pool(writer).hand(bytes, reader);
+    EXPECT_GE(chunk.bytes, bytes);
+    EXPECT_EQ(chunk.offset % kCacheLine, 0u);
+    return chunk;
+  }
+  // Of those that a pool takes for its own messages: all of it and of what came there.
+  std::set<std::uint64_t> own(Pool& pool, std::uint64_t bytes) {
+    std::set<std::uint64_t> chunks;
+    while (chunks.insert(pool.take(bytes, {})).second) continue;
+    return chunks;
+  }
+  std::array<std::optional<Pool>, 2> pools_;
+};
+
+TEST_F(HandingOver, WhoReadsWritesThere) {
+  for (const std::uint64_t bytes :
+       {std::uint64_t{1024}, kSmallBytes, kSmallBytes + 1, kChunkBytes}) {
+    Pool::Handed there = hand(0, 1, bytes);
+    pool(1).keep(0, there);
+    for (int i = 0; i < 100; ++i) {
+      const Pool::Handed back = hand(1, 0, bytes);
+      EXPECT_EQ(back.offset, there.offset);
+      pool(0).keep(1, back);
+      there = hand(0, 1, bytes);
+      EXPECT_EQ(there.offset, back.offset);
+      pool(1).keep(0, there);
+    }
+  }
+}
+
+TEST_F(HandingOver, TheOneThatCameLastGoesFirst) {
+  const Pool::Handed first = hand(0, 1, kChunkBytes), second = hand(0, 1, kChunkBytes);
+  pool(1).keep(0, first);
+  pool(1).keep(0, second);
+  EXPECT_EQ(hand(1, 0, kChunkBytes).offset, second.offset);
+  EXPECT_EQ(hand(1, 0, kChunkBytes).offset, first.offset);
+}
+
+TEST_F(HandingOver, OnlySoManyGoToWhoGivesNoneBack) {
+  EXPECT_EQ(hand(0, 1, 2048).bytes, kSmallBytes);
+  EXPECT_EQ(hand(0, 1, kChunkBytes).bytes, kChunkBytes);
+  EXPECT_FALSE(pool(0).can_hand(kChunkBytes, 1)) << "two, whatever their length";
+  EXPECT_FALSE(pool(0).can_hand(2048, 1));
+  EXPECT_TRUE(pool(0).can_hand(2048, 0)) << "each rank is counted for itself";
+}
+
+TEST_F(HandingOver, MoreGoToWhoGivesSomeBack) {
+  for (int returned = 0; returned < 10; ++returned) {
+    int gone = 0;
+    while (pool(0).can_hand(kChunkBytes, 1)) {
+      pool(1).keep(0, hand(0, 1, kChunkBytes));
+      ++gone;
+    }
+    EXPECT_EQ(gone, returned <= kMost - 2 ? 2 : 1) << returned;
+    pool(0).keep(1, hand(1, 0, kChunkBytes));
+  }
+}
+
+TEST_F(HandingOver, EveryChunkHasOneOwner) {
+  std::vector<std::pair<int, Pool::Handed>> unread;  // by reader
+  std::uint64_t random = 1;
+  const auto next = [&](std::uint64_t below) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    return (random >> 33U) % below;
+  };
+  for (int i = 0; i < 20000; ++i) {
+    const int rank = static_cast<int>(next(2));
+    const std::uint64_t bytes = next(2) == 0 ? 4096 : kChunkBytes;
+    if (next(2) == 0 && pool(rank).can_hand(bytes, 1 - rank)) {
+      unread.emplace_back(1 - rank, hand(rank, 1 - rank, bytes));
+    } else if (!unread.empty()) {
+      const std::size_t one = next(unread.size());
+      pool(unread[one].first).keep(1 - unread[one].first, unread[one].second);
+      unread.erase(unread.begin() + static_cast<std::ptrdiff_t>(one));
+    }
+  }
+  std::set<std::uint64_t> all;
+  std::size_t chunks = 0;
+  for (const auto& [reader, chunk] : unread) {
+    all.insert(chunk.offset);
+    ++chunks;
+  }
+  for (const int rank : {0, 1}) {
+    for (const std::uint64_t bytes : {kSmallBytes, kChunkBytes}) {
+      while (pool(rank).can_hand(bytes, 1 - rank)) {
+        all.insert(hand(rank, 1 - rank, bytes).offset);
+        ++chunks;
+      }
+      const std::set<std::uint64_t> rest = own(pool(rank), bytes);
+      all.insert(rest.begin(), rest.end());
+      chunks += rest.size();
+    }
+  }
+  EXPECT_EQ(all.size(), chunks) << "none is there twice";
+  for (auto chunk = all.begin(); std::next(chunk) != all.end(); ++chunk) {
+    ASSERT_LE(*chunk + kSmallBytes, *std::next(chunk));
+  }
+}
+
+TEST_F(HandingOver, NoneIsHandedOverWhereNoneMayBe) {
+  Pool none(*segment_, 0, kChunkBytes, 1, 0);
+  EXPECT_FALSE(none.can_hand(kChunkBytes, 1));
+  const Pool::Handed came = hand(1, 0, kChunkBytes);
+  none.keep(1, came);
+  EXPECT_FALSE(none.can_hand(kChunkBytes, 1));
+  EXPECT_TRUE(own(none, kChunkBytes).count(came.offset)) << "it is used for other messages";
+}
+
+// Settings may differ between ranks.
+TEST_F(HandingOver, ChunksOfOtherSizesAreUsedAsFarAsTheyReach) {
+  Pool longer(*segment_, 0, 2 * kChunkBytes, 1, kMost);
+  const Pool::Handed large = longer.hand(2 * kChunkBytes, 1);
+  pool(1).keep(0, large);
+  EXPECT_EQ(hand(1, 0, kChunkBytes).offset, large.offset);
+  const Pool::Handed small = hand(1, 0, kChunkBytes);
+  longer.keep(1, small);
+  EXPECT_NE(longer.hand(2 * kChunkBytes, 1).offset, small.offset);
+  EXPECT_EQ(longer.hand(kSmallBytes, 1).offset, small.offset) << "a short message fits there";
+}
+
+TEST_F(HandingOver, AnInvitationIsTheLastGiversWord) {
+  EXPECT_FALSE(pool(1).is_invited(kChunkBytes, 0));
+  Pool::Handed chunk = hand(0, 1, kChunkBytes);
+  chunk.invites = true;
+  pool(1).keep(0, chunk);
+  EXPECT_TRUE(pool(1).is_invited(kChunkBytes, 0));
+  EXPECT_FALSE(pool(1).is_invited(64, 0)) << "such a one has not come";
+  chunk = hand(0, 1, kChunkBytes);
+  pool(1).keep(0, chunk);
+  EXPECT_FALSE(pool(1).is_invited(kChunkBytes, 0));
 }
 
 }  // namespace

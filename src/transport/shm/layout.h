@@ -63,6 +63,7 @@ struct alignas(kCacheLine) Line {
 };
 static_assert(sizeof(Line) == kCacheLine);
 
+inline constexpr std::uint8_t kHandedChunk = 0xF7;    ///< as kChunk, the reader's with its release
 inline constexpr std::uint8_t kUncachedChunk = 0xF8;  ///< as kChunk, written past the caches
 inline constexpr std::uint8_t kAnnounced = 0xF9;      ///< is sent when awaited: net/placed.h
 inline constexpr std::uint8_t kWithdrawn = 0xFA;  ///< was lent or in the heap; the writer gave up
@@ -74,22 +75,26 @@ inline constexpr std::uint8_t kReference =
     0xFF;  ///< payload lies in the writer's heap, or a window, in place
 
 /// The ways of a message too long for its line: it is copied to the pool, as every copy is or past
-/// the writer's cache; or it stays where it is, and its reader copies it from there.
-enum class Way : std::uint8_t { kCached, kUncached, kPrivate };
-inline constexpr std::size_t kWays = 3;
+/// the writer's cache; or it stays where it is, and its reader copies it from there; or it is
+/// copied to the pool, and the chunk goes to its reader with it (Pool).
+enum class Way : std::uint8_t { kCached, kUncached, kPrivate, kHanded };
+inline constexpr std::size_t kWays = 4;
 
 /// What a rank does with a message: copies it to its output, or reduces it; or so with the pieces
 /// of a stream, from a rank that only writes to one that only takes, both at the same time; or so
-/// with messages that are too short to be lent.
+/// with messages that are too short to be lent; or with the pieces of what two ranks write to each
+/// other.
 enum class Taken : std::uint8_t {
   kCopied,
   kReduced,
   kCopiedStream,
   kReducedStream,
   kShortCopied,
-  kShortReduced
+  kShortReduced,
+  kPiecesCopied,
+  kPiecesReduced
 };
-inline constexpr std::size_t kTakenKinds = 6;
+inline constexpr std::size_t kTakenKinds = 8;
 
 constexpr bool is_stream(Taken taken) {
   return taken == Taken::kCopiedStream || taken == Taken::kReducedStream;
@@ -101,12 +106,16 @@ constexpr Taken known(Taken taken) {
 }
 
 /// Where a message too long for its line lies: offset from the segment's start (kRemote: its
-/// address in this process; kReference: there may be Windows::is_reference). kChunk and
-/// kUncachedChunk: what the writer expects its reader to do with it.
+/// address in this process; kReference: there may be Windows::is_reference). kChunk,
+/// kUncachedChunk and kHandedChunk: what the writer expects its reader to do with it. kHandedChunk:
+/// it is at the chunk's start, and how long that is; and whether the writer would have another one
+/// handed over for it.
 struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
   Taken taken = Taken::kCopied;
+  bool invites = false;
+  std::uint64_t chunk_bytes = 0;
 };
 /// kLent: where it lies in the writer's process, and how many bytes right behind it are messages
 /// after this one, lent too, and may be read with it; and the same.
@@ -262,7 +271,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 9;
+inline constexpr std::uint32_t kVersion = 10;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

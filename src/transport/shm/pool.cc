@@ -2,6 +2,7 @@
 #include "transport/shm/pool.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace carillon::shm {
 namespace {
@@ -10,8 +11,11 @@ constexpr int kLookAhead = 8;
 
 }  // namespace
 
-Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed)
-    : reserve_(segment.reserve(node_rank)),
+Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed,
+           int most_handed)
+    : stocks_(segment.header().ranks),
+      most_handed_(most_handed),
+      reserve_(segment.reserve(node_rank)),
       reserve_end_(segment.heap(node_rank)),
       guaranteed_(guaranteed) {
   std::uint64_t offset = segment.pool(node_rank);
@@ -80,6 +84,42 @@ std::uint64_t Pool::take(std::uint64_t bytes, const Letter& letter) {
   const std::uint64_t offset = ring.place_in(*chunk, bytes);
   chunk->used = offset - chunk->offset + whole_lines(bytes);
   return offset;
+}
+
+Pool::Handed Pool::hand(std::uint64_t bytes, int reader) {
+  const bool small = is_small(bytes);
+  Ring& ring = small ? small_ : large_;
+  Stock& stock = stocks_[static_cast<std::size_t>(reader)];
+  ++stock.owed;
+  if (int& count = stock.counts[small ? 0 : 1]; count > 0) {
+    --count;
+    return {.offset = stock.offsets[small ? 0 : 1][static_cast<std::size_t>(count)],
+            .bytes = ring.bytes};
+  }
+  ++given_;
+  const std::uint64_t offset = std::exchange(ring.chunks[ring.next].offset, reserve_);
+  ring.chunks[ring.next].used = 0;
+  reserve_ += ring.bytes;
+  return {.offset = offset, .bytes = ring.bytes};
+}
+
+// The chunks of ranks with other settings are of other sizes: all that is known is what one holds.
+void Pool::keep(int writer, const Handed& chunk) {
+  Stock& stock = stocks_[static_cast<std::size_t>(writer)];
+  --stock.owed;
+  stock.most = std::min(stock.most + 1, most_handed_);
+  stock.invited = chunk.invites;
+  const bool small = chunk.bytes < large_.bytes;
+  Ring& ring = small ? small_ : large_;
+  if (chunk.bytes < ring.bytes) return;  // of no use here
+  int& count = stock.counts[small ? 0 : 1];
+  if (count < most_handed_) {
+    stock.offsets[small ? 0 : 1][static_cast<std::size_t>(count)] = chunk.offset;
+    ++count;
+  } else {
+    --given_;
+    ring.chunks.push_back({.offset = chunk.offset});
+  }
 }
 
 void Pool::forget(const Endpoint* endpoint) {

@@ -11,8 +11,16 @@
 // every message that the readers release only at the end of the collective, and for each of its
 // strands by `guaranteed` chunks for those they acknowledge one by one. (Later collectives can
 // wait: the oldest does not wait for them.)
+//
+// A chunk with a message for one reader may be handed over instead: with the message's release it
+// is the reader's, who writes its next one to that rank there. So two ranks that write to each
+// other write where they have just read: those lines are in their own caches, where a rank that
+// writes to what others have just read has to get each back from them first. Only so many chunks
+// more go to a rank than have come from there, at first two: it may never write back. Others of the
+// reserve take the place of those that go.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -22,10 +30,12 @@ namespace carillon::shm {
 
 class Pool {
  public:
-  /// Large chunks hold `chunk_bytes`, small ones kSmallBytes.
-  Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed);
+  /// Large chunks hold `chunk_bytes`, small ones kSmallBytes. At most `most_handed` chunks more go
+  /// to another rank than have come from it: up to kMostHanded, 0: none.
+  Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed, int most_handed);
 
   static constexpr int kToAll = -1, kToDomain = -2;
+  static constexpr int kMostHanded = 16;
 
   /// The message that a chunk holds.
   struct Letter {
@@ -50,6 +60,31 @@ class Pool {
     const Ring& ring = is_small(bytes) ? small_ : large_;
     return ring.place_in(ring.chunks[ring.next], bytes);
   }
+
+  struct Handed {
+    std::uint64_t offset = 0;  ///< from the segment's start
+    std::uint64_t bytes = 0;   ///< of the chunk
+    bool invites = false;      ///< its giver would have another one for it
+  };
+  /// May a message of so many bytes (at most chunk_bytes) to that rank of the node have a chunk
+  /// that goes along with it?
+  [[nodiscard]] bool can_hand(std::uint64_t bytes, int reader) {
+    if (most_handed_ == 0) return false;
+    const Stock& stock = stocks_[static_cast<std::size_t>(reader)];
+    const bool small = is_small(bytes);
+    return stock.counts[small ? 0 : 1] > 0 || may_give(small ? small_ : large_, stock);
+  }
+  /// Has one come from there, and would that rank have it back with a message of so many bytes?
+  [[nodiscard]] bool is_invited(std::uint64_t bytes, int reader) const {
+    const Stock& stock = stocks_[static_cast<std::size_t>(reader)];
+    return stock.invited && stock.counts[is_small(bytes) ? 0 : 1] > 0;
+  }
+  /// Such a chunk, if can_hand: the one that came from there last, or else one of the pool. It is
+  /// this rank's no more.
+  Handed hand(std::uint64_t bytes, int reader);
+  /// One that a rank of the node has handed over, and whose message is released.
+  void keep(int writer, const Handed& chunk);
+
   /// The endpoint is about to go, and all its messages are released.
   void forget(const Endpoint* endpoint);
 
@@ -81,7 +116,23 @@ class Pool {
   Chunk* find_free(Ring& ring);
   Chunk* grow(Ring& ring, const Letter& wanted);
 
+  // What has come from one rank of the node, small and large ones, for messages to it; and how many
+  // more have gone there.
+  struct Stock {
+    std::array<std::array<std::uint64_t, kMostHanded>, 2> offsets;
+    std::array<int, 2> counts = {};
+    int owed = 0, most = 2;
+    bool invited = false;
+  };
+  [[nodiscard]] bool may_give(Ring& ring, const Stock& stock) const {
+    return stock.owed < stock.most && given_ < kMostGiven &&
+           reserve_ + ring.bytes <= reserve_end_ && !busy(ring.chunks[ring.next]);
+  }
+  static constexpr int kMostGiven = 64;  // to all together
+
   Ring small_, large_;
+  std::vector<Stock> stocks_;  // by rank of the node
+  int most_handed_, given_ = 0;
   std::uint64_t reserve_;
   std::uint64_t reserve_end_;
   int guaranteed_;
