@@ -9,9 +9,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "api/objects.h"
+#include "schedule/text.h"
 #include "support/calls.h"
 
 namespace carillon::test {
@@ -170,6 +174,53 @@ TEST(HandedOver, AmongSeveralCallsUnderWay) {
       crl_context_destroy(context);
     });
   }
+}
+
+// A schedule that writes to a rank while it still needs what has come from there: twice each way,
+// and what came first is copied last.
+std::shared_ptr<const Plan> plan_of_held_messages(crl_team_h team, int rank, std::int64_t bytes) {
+  const std::string part = "+" + std::to_string(bytes) + "]";
+  const std::string second = "[" + std::to_string(bytes) + part;
+  const std::string to = std::to_string(1 - rank), slot = "slot(" + to + " #";
+  const std::string ops = "put " + to + " #0 input[0" + part + "\nwait " + to + " #0\nput " + to +
+                          " #1 input" + second + "\nwait " + to + " #1\ncopy output" + second +
+                          " = " + slot + "1)[0" + part + "\ncopy output[0" + part + " = " + slot +
+                          "0)[0" + part + "\n";
+  const auto schedule =
+      parse_schedule("schedule ranks 2 rank " + std::to_string(rank) + " scratch 0\n" + ops);
+  EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
+  carillon::Call call;
+  call.shared = {Collective::kAlltoall, 2, 0, bytes, 1, true};
+  call.rank = rank;
+  call.limits = team->team->limits();
+  auto plan = lower(schedule.value(), call);
+  EXPECT_TRUE(plan.ok()) << plan.status().to_string();
+  return std::make_shared<const Plan>(std::move(plan.value()));
+}
+
+TEST(HandedOver, OnlyWithTheRelease) {
+  constexpr std::int64_t kBytes = 8192;
+  Meeting world(2), meeting(2);
+  expect_processes_ok(2, [&](int rank) {
+    only_through_shared_memory();
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    const auto plan = plan_of_held_messages(team, rank, kBytes);
+    carillon::Run one;
+    for (std::int64_t round = 0; round < 200; ++round) {
+      const std::vector<std::int64_t> in = values_of(rank, round, 2 * kBytes / 8);
+      std::vector<std::int64_t> out(in.size());
+      one.prepare(*team->team, {.input = in.data(), .output = out.data()});
+      one.set_plan(plan);
+      context->engine->run_to_end(one);
+      ASSERT_TRUE(one.status().ok()) << one.status().to_string();
+      ASSERT_EQ(out, values_of(1 - rank, round, in.size())) << "round " << round;
+    }
+    EXPECT_GT(traffic_of(context).handed_bytes, 0u);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
 }
 
 }  // namespace
