@@ -5,6 +5,7 @@
 //   two copies   through shared memory, pipelined: copy in here, copy out there, by memcpy
 //   by vectors   the same, but for how it is copied out
 //   past caches  the same, and it is copied in past the writer's caches
+//   handed over  through shared memory, each chunk written where the one before it was read
 //   CMA          one copy by the kernel (process_vm_readv), no shared memory needed
 //   direct       one copy by the reader: possible only where the buffers are shared memory
 //
@@ -82,6 +83,22 @@ void two_copies(Rank& me, Rank& peer, std::size_t bytes) {
   }
 }
 
+// The ring of who begins is first the one's and then the other's, chunk by chunk.
+void handed_over(Rank& me, Rank& peer, std::size_t bytes) {
+  const std::size_t chunk = std::min(bytes, kChunkBytes);
+  const std::size_t start = me.written.value.load(std::memory_order_relaxed);
+  for (std::size_t at = 0; at < bytes; at += chunk) {
+    const std::size_t number = start + at / chunk;
+    const bool is_even = number % 2 == 0;
+    carillon::copy_memory((is_even ? me : peer).ring.get(), me.block.get() + at, chunk);
+    me.written.value.store(number + 1, std::memory_order_release);  // partner: the load below
+    std::memcpy(me.own.get() + at, me.block.get() + at, chunk);
+    while (peer.written.value.load(std::memory_order_acquire) <= number) {
+    }
+    carillon::copy_by_vectors(me.other.get() + at, (is_even ? peer : me).ring.get(), chunk);
+  }
+}
+
 void cma(Rank& me, Rank& peer, std::size_t bytes) {
   const iovec to{me.other.get(), bytes}, from{peer.block.get(), bytes};
   if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(bytes)) {
@@ -155,17 +172,19 @@ int main() {
     return 1;
   }
   using carillon::copy_by_vectors, carillon::copy_memory, carillon::copy_past_caches;
-  std::printf("%-6s %6s %6s %11s %11s %12s %7s %7s\n", "block", "KiB", "line", "two copies",
-              "by vectors", "past caches", "CMA", "direct");
+  std::printf("%-6s %6s %6s %11s %11s %12s %12s %7s %7s\n", "block", "KiB", "line", "two copies",
+              "by vectors", "past caches", "handed over", "CMA", "direct");
   for (const bool fresh : {false, true}) {
     for (const std::size_t kib : {4UL, 16UL, 64UL, 256UL, 1024UL, 4096UL}) {
       const std::size_t bytes = kib << 10;
-      std::printf("%-6s %6zu %6.0f %11.2f %11.2f %12.2f %7.2f %7.2f\n", fresh ? "fresh" : "same",
-                  kib, 1e3 * median_us(line_both_ways, bytes, false) / (2 * kLines),
+      std::printf("%-6s %6zu %6.0f %11.2f %11.2f %12.2f %12.2f %7.2f %7.2f\n",
+                  fresh ? "fresh" : "same", kib,
+                  1e3 * median_us(line_both_ways, bytes, false) / (2 * kLines),
                   median_us(two_copies<copy_memory, copy_memory>, bytes, fresh),
                   median_us(two_copies<copy_memory, copy_by_vectors>, bytes, fresh),
                   median_us(two_copies<copy_past_caches, copy_by_vectors>, bytes, fresh),
-                  median_us(cma, bytes, fresh), median_us(direct, bytes, fresh));
+                  median_us(handed_over, bytes, fresh), median_us(cma, bytes, fresh),
+                  median_us(direct, bytes, fresh));
     }
   }
 }
