@@ -25,6 +25,7 @@ Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guara
     for (std::uint64_t used = 0; used + chunk <= share; used += chunk, offset += chunk) {
       ring.chunks.push_back({.offset = offset});
     }
+    ring.chunks.reserve(ring.chunks.size() + kMostGiven);
   };
   fill(small_, kSmallBytes, sizes.small_bytes);
   fill(large_, whole_lines(chunk_bytes), sizes.large_bytes);
@@ -116,7 +117,8 @@ void Pool::keep(int writer, const Handed& chunk) {
   if (count < most_handed_) {
     stock.offsets[small ? 0 : 1][static_cast<std::size_t>(count)] = chunk.offset;
     ++count;
-  } else {
+  } else if (ring.chunks.size() < ring.chunks.capacity()) {
+    // Nothing is allocated: there may be no memory, and the run fails already.
     --given_;
     ring.chunks.push_back({.offset = chunk.offset});
   }
