@@ -46,10 +46,10 @@ void size_buffer(int fd, int force, int ask) {
   }
 }
 
-// What came of an earlier datagram; the next may go well.
+// What came of an earlier datagram, or of a system short of memory; the next may go well.
 bool is_passing(int error) {
   return error == EAGAIN || error == EINTR || error == ECONNREFUSED || error == EHOSTUNREACH ||
-         error == ENETUNREACH || error == ENETDOWN;
+         error == ENETUNREACH || error == ENETDOWN || error == ENOMEM || error == ENOBUFS;
 }
 
 }  // namespace
