@@ -57,8 +57,9 @@ class Member {
   Stream stream_;
   Status status_, reason_;
   std::vector<std::optional<std::uint32_t>> told_;  // by host, while stopped and after
-  std::int64_t asked_ns_ = 0, fell_back_ns_ = 0;
-  std::unique_ptr<Group> group_;  // null: it has not gone on
+  std::int64_t asked_ns_ = 0;                       // when the hosts were last asked,
+  std::uint32_t asked_ = 0;                         // and how often
+  std::unique_ptr<Group> group_;                    // null: it has not gone on
   Counters counters_;
 };
 
