@@ -59,8 +59,9 @@ class TeamAggregation final : private aggregate::DatagramListener {
   std::uint64_t take_numbers(std::uint64_t count);
   /// An error: what is in flight will not end.
   Status progress();
-  /// Whether it does without the switch since it was asked last.
-  bool take_fall_back(Status* why);
+  /// Whether it does without the switch since it was asked last, and, if so, was told by another
+  /// host, who knows why.
+  bool take_fall_back(Status* why, bool* was_told);
   /// To be slept on; -1: nothing comes here.
   [[nodiscard]] int wait_descriptor() const { return port_ ? port_->descriptor() : -1; }
   /// When it needs progress at the latest, in ns of the monotonic clock; nothing: never.
@@ -71,6 +72,7 @@ class TeamAggregation final : private aggregate::DatagramListener {
   static std::int64_t now_ns();
 
  private:
+  struct Word;
   struct Place;
   struct Verdict;
   struct Exchanges;

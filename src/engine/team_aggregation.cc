@@ -32,12 +32,15 @@ bool Team::set_up_aggregation() {
   return true;
 }
 
-// Teams that are made later do without a switch that is gone.
+// Teams that are made later do without a switch that is gone. One line for the team, and one of who
+// knows why.
 void Team::progress_aggregation() {
   if (aggregation() == nullptr) return;
   if (Status status = aggregation_->progress(); !status.ok()) return fail(std::move(status));
   Status why;
-  if (aggregation_->take_fall_back(&why)) engine_.stop_aggregating(why, rank() == 0);
+  bool was_told = false;
+  if (!aggregation_->take_fall_back(&why, &was_told)) return;
+  engine_.stop_aggregating(why, rank() == 0 || !was_told);
 }
 
 }  // namespace carillon

@@ -73,6 +73,26 @@ TEST_F(SwitchGone, WhileAnotherTeamIsMade) {
   });
 }
 
+// One rank's way is none, by an address that packets may not be sent to. It is rank 0 that says so,
+// and it knows why.
+TEST_F(SwitchGone, WhoHasNoWayTellsWhy) {
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    if (rank == 1) setenv("CARILLON_SWITCH", "127.255.255.255", 1);
+    crl_context_h context = make_context(world, rank);
+    testing::internal::CaptureStderr();
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    const std::string said = testing::internal::GetCapturedStderr();
+    const bool told = said.find(
+                          "rank 1 has no way to its switch: aggregate: no way to "
+                          "127.255.255.255:27182: Permission denied") != said.npos;
+    EXPECT_EQ(told, rank == 0) << said;
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
 // The victim goes when it has a socket for the switch, which is asked for seconds then.
 TEST_F(SwitchGone, WhileAMemberIsKilled) {
   Meeting world(kRanks), members(kRanks);

@@ -75,7 +75,9 @@ bool Member::take_told(const Endpoint& from, const Header& header, Output& outpu
     return false;
   }
   if (reason_.ok()) {
-    fall_back(Status(Code::kPeerDead, "aggregate: another host of the group has lost a switch"));
+    was_told_ = true;
+    fall_back(Status(Code::kPeerDead,
+                     "aggregate: another host of the group has lost a switch, and says why"));
   }
   if (!told_[header.child]) told_[header.child] = header.sequence;
   if ((header.flags & kAgainFlag) != 0) tell(header.child, false, output);
