@@ -87,7 +87,9 @@ Result<SwitchWish> switch_wish(const Config& settings) {
   if (settings.in_switch.empty()) return SwitchWish();
   auto path = aggregate::parse_path(settings.in_switch);
   if (!path.ok()) return path.status();
-  return SwitchWish{.path = std::move(path.value()), .key_file = settings.switch_key};
+  return SwitchWish{.path = std::move(path.value()),
+                    .key_file = settings.switch_key,
+                    .state = SwitchWish::State::kWanted};
 }
 
 std::int64_t TeamAggregation::now_ns() {

@@ -32,6 +32,8 @@ struct SwitchWish {
   std::vector<aggregate::Endpoint> path;  ///< this node's switch, the one above, ..., the root;
                                           ///< empty: there is none, or it has failed
   std::string key_file;
+  enum class State : std::uint32_t { kNone, kWanted, kFailed };
+  State state = State::kNone;
 };
 Result<SwitchWish> switch_wish(const Config& settings);
 
