@@ -100,7 +100,8 @@ typedef struct {
 } crl_context_config_t;
 
 /* Collective over config->oob; blocks. Reads CARILLON_* settings. CRL_ERR_UNSUPPORTED: the
- * processes run different versions of carillon. */
+ * processes run different versions of carillon, or one of them does not take part because of its
+ * settings, which its own call says. */
 CRL_API crl_status_t crl_context_create(const crl_context_config_t* config,
                                         crl_context_h* context_p);
 /* Local. All requests must be complete; teams not destroyed are destroyed. Waits, two seconds at

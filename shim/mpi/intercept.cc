@@ -233,6 +233,8 @@ extern "C" {
   /* Of those that have one side's only. */                                                      \
   [[maybe_unused]] const AnyList counts = in_counts.address != nullptr ? in_counts : out_counts; \
   [[maybe_unused]] const AnyList offsets = in_offsets.address != nullptr ? in_offsets : out_offsets;
+/* Behind a call, which is no jump then: what fails in it names the function (errors.cc). */
+#define CARILLON_STAYS_A_CALLER asm volatile("")
 #define CARILLON_COLLECTIVE(symbol, started, collective, parameters, arguments, ...) \
   CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, __VA_ARGS__)
 #define CARILLON_INTERCEPT(symbol, started, collective, parameters, arguments, ...)           \
@@ -246,7 +248,9 @@ extern "C" {
   CARILLON_EXPORT int MPI_##symbol parameters {                                               \
     int code = MPI_SUCCESS;                                                                   \
     if (repeat<Collective::k##collective>(Call{__VA_ARGS__}, &code)) return code;             \
-    return first_##symbol arguments;                                                          \
+    code = first_##symbol arguments;                                                          \
+    CARILLON_STAYS_A_CALLER;                                                                  \
+    return code;                                                                              \
   }                                                                                           \
   CARILLON_EXPORT int MPI_##started(CARILLON_LIST parameters, MPI_Request* request) {         \
     if (left_at_once(Collective::k##collective, Form::kStarted, comm)) [[unlikely]]           \

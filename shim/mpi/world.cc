@@ -282,7 +282,7 @@ bool make_world(Meeting& meeting, const std::vector<Hello>& first) {
   world->users = meeting.joins ? 1 : 0;
   meeting.made = world.get();
   const crl_status_t status = make_host_objects() ? make_context(meeting, *world) : CRL_ERR_SYSTEM;
-  // The library may have found this before it met the other ranks: they would wait.
+  // The other ranks know by the library that this one does not take part, and wait for it here.
   if (status == CRL_ERR_INVALID_ARGUMENT) end_job_over_settings(meeting, crl_last_error());
   const auto all = exchange(meeting, {.started = status == CRL_OK,
                                       .records = wishes_to_record(settings),

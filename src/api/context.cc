@@ -10,6 +10,8 @@
 
 #include "api/objects.h"
 #include "base/log.h"
+#include "engine/aggregation.h"
+#include "engine/node.h"
 #include "transport/net/memory_use.h"
 
 using carillon::Code;
@@ -97,16 +99,35 @@ const char* id_of(const carillon::Algorithm* algorithm) {
   return algorithm == nullptr ? "" : algorithm->id.data();
 }
 
-crl_status_t create_context(const crl_context_config_t& config, crl_context_h* context_p) {
+// What a process finds out alone, before it meets the others.
+struct Prepared {
+  carillon::Config settings;
+  std::unique_ptr<carillon::PlanCache> plans;
+};
+
+carillon::Result<Prepared> prepare() {
   auto settings = carillon::read_config();
-  if (!settings.ok()) return carillon::report(settings.status());
+  if (!settings.ok()) return settings.status();
   carillon::set_log_level(settings.value().log);
   auto plans = carillon::PlanCache::create(settings.value());
-  if (!plans.ok()) return carillon::report(plans.status());
-  auto engine = Engine::create(config, settings.value());
+  if (!plans.ok()) return plans.status();
+  // On one node, too, where it is not used.
+  const auto in_switch = carillon::switch_wish(settings.value());
+  if (!in_switch.ok()) return in_switch.status();
+  return Prepared{std::move(settings.value()), std::move(plans.value())};
+}
+
+crl_status_t create_context(const crl_context_config_t& config, crl_context_h* context_p) {
+  auto prepared = prepare();
+  // Others would wait for who cannot go on.
+  const carillon::Config standard;
+  const carillon::Config& settings = prepared.ok() ? prepared.value().settings : standard;
+  const auto met = carillon::greet(config.oob, prepared.status(), settings.join_timeout_s);
+  if (!met.ok()) return carillon::report(met);
+  auto engine = Engine::create(config, settings);
   if (!engine.ok()) return carillon::report(engine.status());
   auto context = std::make_unique<crl_context>();
-  context->plans = std::move(plans.value());
+  context->plans = std::move(prepared.value().plans);
   context->engine = std::move(engine.value());
   context->engine->set_stage_source(context.get());
   *context_p = context.release();

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/aggregation.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <chrono>
-#include <csignal>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "team/bootstrap.h"
@@ -26,8 +19,6 @@ namespace {
 
 using aggregate::Endpoint;
 
-constexpr int kLookMs = 100;                        // of the thread, at a program that is elsewhere
-constexpr std::int64_t kElsewhereNs = 100'000'000;  // when it has made no progress for so long
 constexpr std::uint32_t kBurstWindow = 64;  // of packets of the usual length, or the same bytes
 constexpr std::uint32_t kLeastWindow = 16;
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -53,25 +44,13 @@ Status broken_exchange() { return {Code::kSystem, "switch: the team's allgather 
 
 }  // namespace
 
-// What each member tells first: where its packets come from, how long they may be, and its
-// switches, if it leads a node.
-struct TeamAggregation::Place {
-  Endpoint at;
+// Whether a member can join, in words that travel.
+struct TeamAggregation::Word {
   std::int32_t code = 0;
-  std::uint32_t operand_bytes = 0;
-  aggregate::WayUp way;
-};
-
-// Then rank 0 what it has been allotted; and last, each leader whether that works.
-struct TeamAggregation::Verdict {
-  std::int32_t code = 0;
-  std::uint32_t job = 0, group = 0;
-  std::uint16_t window = 0, operand_bytes = 0;
-  SipKey key;
   char why[200] = {};
 
-  void set(const Status& status) {
-    code = static_cast<std::int32_t>(status.code());
+  Word() = default;
+  explicit Word(const Status& status) : code(static_cast<std::int32_t>(status.code())) {
     const std::string_view text = status.message();
     std::copy_n(text.begin(), std::min(text.size(), sizeof why - 1), why);
   }
@@ -80,9 +59,27 @@ struct TeamAggregation::Verdict {
   }
 };
 
+// What each member tells first: where its packets come from, how long they may be, and its
+// switches, if it leads a node.
+struct TeamAggregation::Place {
+  Endpoint at;
+  std::uint32_t operand_bytes = 0;
+  aggregate::WayUp way;
+  Word word;
+};
+
+// Then rank 0 what it has been allotted; and last, each leader whether that works.
+struct TeamAggregation::Verdict {
+  std::uint32_t job = 0, group = 0;
+  std::uint16_t window = 0, operand_bytes = 0;
+  SipKey key;
+  Word word;
+};
+
 struct TeamAggregation::Exchanges {
   Gather<Place> places;
-  Gather<Verdict> verdicts, trials;
+  Gather<Verdict> verdicts;
+  Gather<Word> trials;
   bool posted = false;  // the step's
 };
 
@@ -90,7 +87,9 @@ Result<SwitchWish> switch_wish(const Config& settings) {
   if (settings.in_switch.empty()) return SwitchWish();
   auto path = aggregate::parse_path(settings.in_switch);
   if (!path.ok()) return path.status();
-  return SwitchWish{.path = std::move(path.value()), .key_file = settings.switch_key};
+  return SwitchWish{.path = std::move(path.value()),
+                    .key_file = settings.switch_key,
+                    .state = SwitchWish::State::kWanted};
 }
 
 std::int64_t TeamAggregation::now_ns() {
@@ -108,7 +107,7 @@ TeamAggregation::TeamAggregation(const crl_oob_t& oob, const Nodes& nodes, const
       exchanges_(std::make_unique<Exchanges>()) {
   for (int node = 0; node < nodes_; ++node) leaders_.push_back(nodes.members(node).front());
   if (is_leader_) open_port();
-  Place mine{.code = static_cast<std::int32_t>(mine_.code()), .operand_bytes = operand_bytes_};
+  Place mine{.operand_bytes = operand_bytes_, .word = Word(mine_)};
   if (port_) mine.at = port_->at();
   std::ranges::copy(wish_.path, mine.way.at.begin());
   mine.way.levels = static_cast<std::uint32_t>(wish_.path.size());
@@ -210,16 +209,16 @@ Result<bool> TeamAggregation::end_group() {
     Verdict mine{.job = job_,
                  .group = tree_ ? tree_->group() : 0,
                  .window = window_,
-                 .operand_bytes = operand_bytes_};
+                 .operand_bytes = operand_bytes_,
+                 .word = Word(mine_)};
     if (oob_.rank == 0) mine.key = aggregate::job_key(administrator_, job_, nonce_);
-    mine.set(mine_);
     if (Status status = exchanges_->verdicts.post(oob_, mine); !status.ok()) return status;
   }
   const Code code = exchanges_->verdicts.test();
   if (code == Code::kInProgress) return false;
   if (code != Code::kOk) return broken_exchange();
   const Verdict& allotted = exchanges_->verdicts.all().front();
-  status_ = allotted.status();
+  status_ = allotted.word.status();
   allotted_operand_bytes_ = allotted.operand_bytes;
   return true;
 }
@@ -228,14 +227,12 @@ Result<bool> TeamAggregation::end_trial() {
   if (!exchanges_->posted) {
     if (is_leader_ && !trial_is_over()) return false;
     exchanges_->posted = true;
-    Verdict mine;
-    mine.set(mine_);
-    if (Status status = exchanges_->trials.post(oob_, mine); !status.ok()) return status;
+    if (Status status = exchanges_->trials.post(oob_, Word(mine_)); !status.ok()) return status;
   }
   const Code code = exchanges_->trials.test();
   if (code == Code::kInProgress) return false;
   if (code != Code::kOk) return broken_exchange();
-  for (const Verdict& one : exchanges_->trials.all()) {
+  for (const Word& one : exchanges_->trials.all()) {
     if (status_.ok()) status_ = one.status();
   }
   return true;
@@ -258,9 +255,9 @@ Status TeamAggregation::take_places() {
   operand_bytes_ = aggregate::kMaxOperandBytes;
   for (const Rank leader : leaders_) {
     const Place& place = places[static_cast<std::size_t>(leader)];
-    if (place.code != 0) {
-      return {Code::kUnsupported, "rank " + std::to_string(leader) + " has no way to its switch" +
-                                      (mine_.ok() ? "" : ": " + std::string(mine_.message()))};
+    if (place.word.code != 0) {
+      return {Code::kUnsupported,
+              "rank " + std::to_string(leader) + " has no way to its switch: " + place.word.why};
     }
     hosts_.push_back(place.at);
     ways.push_back(place.way);
@@ -405,12 +402,13 @@ Status TeamAggregation::progress() {
   return mine_.ok() ? member_->status() : mine_;
 }
 
-bool TeamAggregation::take_fall_back(Status* why) {
+bool TeamAggregation::take_fall_back(Status* why, bool* was_told) {
   if (told_ || !member_) return false;
   const std::lock_guard lock(mutex_);
   if (member_->fall_back_reason().ok()) return false;
   told_ = true;
   *why = member_->fall_back_reason();
+  *was_told = member_->was_told();
   return true;
 }
 
@@ -437,49 +435,6 @@ bool TeamAggregation::quiet() {
 bool TeamAggregation::has_said(std::optional<std::uint64_t>& word) {
   if (!word) word = member_->post({});
   return word && member_->done(*word);
-}
-
-// It takes no signals: those are the program's.
-void TeamAggregation::start_thread() {
-  end_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!end_.valid()) return;  // then the program has to make progress itself
-  moved_ns_ = now_ns();
-  sigset_t all, before;
-  sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
-  try {
-    thread_ = std::thread([this] { look_after(); });
-  } catch (const std::system_error&) {  // the same
-  }
-  (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-void TeamAggregation::stop_thread() {
-  if (!thread_.joinable()) return;
-  const std::uint64_t one = 1;
-  (void)!write(end_.get(), &one, sizeof one);
-  thread_.join();
-}
-
-void TeamAggregation::look_after() {
-  std::array<pollfd, 2> waits = {pollfd{.fd = end_.get(), .events = POLLIN, .revents = 0},
-                                 pollfd{.fd = port_->descriptor(), .events = POLLIN, .revents = 0}};
-  int most_ms = kLookMs;
-  bool looks = false;  // at the port, too: others need this host
-  for (;;) {
-    if (poll(waits.data(), looks ? 2 : 1, most_ms) > 0 && waits[0].revents != 0) return;
-    most_ms = look_now();
-    looks = most_ms < kLookMs;
-  }
-}
-
-// What is to be done if the program has not done it lately. In how many milliseconds to look again.
-int TeamAggregation::look_now() {
-  constexpr int kSoonMs = 5;
-  const std::lock_guard lock(mutex_);
-  if (now_ns() - moved_ns_ < kElsewhereNs) return kLookMs;
-  move_port();
-  return member_->fall_back_reason().ok() ? kLookMs : kSoonMs;
 }
 
 bool TeamAggregation::group_is_freed() {

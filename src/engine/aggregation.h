@@ -32,6 +32,8 @@ struct SwitchWish {
   std::vector<aggregate::Endpoint> path;  ///< this node's switch, the one above, ..., the root;
                                           ///< empty: there is none, or it has failed
   std::string key_file;
+  enum class State : std::uint32_t { kNone, kWanted, kFailed };
+  State state = State::kNone;
 };
 Result<SwitchWish> switch_wish(const Config& settings);
 
@@ -59,8 +61,9 @@ class TeamAggregation final : private aggregate::DatagramListener {
   std::uint64_t take_numbers(std::uint64_t count);
   /// An error: what is in flight will not end.
   Status progress();
-  /// Whether it does without the switch since it was asked last.
-  bool take_fall_back(Status* why);
+  /// Whether it does without the switch since it was asked last, and, if so, was told by another
+  /// host, who knows why.
+  bool take_fall_back(Status* why, bool* was_told);
   /// To be slept on; -1: nothing comes here.
   [[nodiscard]] int wait_descriptor() const { return port_ ? port_->descriptor() : -1; }
   /// When it needs progress at the latest, in ns of the monotonic clock; nothing: never.
@@ -71,6 +74,7 @@ class TeamAggregation final : private aggregate::DatagramListener {
   static std::int64_t now_ns();
 
  private:
+  struct Word;
   struct Place;
   struct Verdict;
   struct Exchanges;

@@ -42,7 +42,7 @@ void keep_for_ever(const std::shared_ptr<shm::Segment>& segment) {
 Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& config,
                                                const Config& settings) {
   auto in_switch = carillon::switch_wish(settings);
-  if (!in_switch.ok()) return in_switch.status();  // on one node, too, where it is not used
+  if (!in_switch.ok()) return in_switch.status();
   std::unique_ptr<Engine> engine(new Engine(settings));
   engine->threaded_ = engine->locks_ = config.threaded != 0;
   engine->idle_ = config.idle;

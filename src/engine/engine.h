@@ -120,6 +120,8 @@ class Engine {
   /// The switch that teams join which all want it; none after it has failed.
   [[nodiscard]] const SwitchWish& switch_wish() const { return switch_; }
   void stop_aggregating(const Status& why, bool tells);
+  /// Whether a team has said that some of its ranks name no switch; from now on one has.
+  bool nameless_switch_said() { return std::exchange(nameless_switch_said_, true); }
   void start_aggregating(const TeamAggregation& group);
   /// A team has these groups, which need progress.
   void start_multicasting(const TeamMulticast& groups);
@@ -343,6 +345,7 @@ class Engine {
   CopyChoice copy_choice_;
   MulticastWish multicast_;
   SwitchWish switch_;
+  bool nameless_switch_said_ = false;
   bool multicasts_ = false;
   UniqueFd multicast_events_;       // readable when a datagram has come for any group
   bool unheard_datagrams_ = false;  // but for some

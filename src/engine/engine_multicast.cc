@@ -57,6 +57,7 @@ bool Engine::datagrams_arrived() const {
 
 void Engine::stop_aggregating(const Status& why, bool tells) {
   switch_.path.clear();
+  switch_.state = SwitchWish::State::kFailed;
   if (tells) log(LogLevel::kWarning, "the hosts do without a switch: " + why.to_string());
 }
 

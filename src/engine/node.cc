@@ -35,6 +35,7 @@ constexpr const char* kDomainRanks = "CARILLON_DOMAIN_RANKS";
 // What each process tells all others first. Of the same size in all versions. Plain data: it
 // travels as bytes.
 struct Greeting {
+  static constexpr std::uint64_t kRefuses = 0;  // instead of a version: it will not take part
   std::uint64_t magic = shm::kMagic;
   std::uint64_t version = shm::kVersion;
 };
@@ -88,21 +89,14 @@ std::array<std::uint64_t, kMaxCores / 64> own_cores() {
   return mask;
 }
 
-Status greet(const crl_oob_t& oob, int timeout_s) {
-  auto greetings = exchange(oob, Greeting{}, timeout_s);
-  if (!greetings.ok()) return greetings.status();
-  const auto all = greetings.value()->all();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].magic == shm::kMagic && all[i].version == shm::kVersion) continue;
-    return {Code::kUnsupported,
-            "start-up: process " + std::to_string(i) + " of the job " +
-                (all[i].magic == shm::kMagic
-                     ? "runs version " + std::to_string(all[i].version) +
-                           " of carillon's protocol, this one version " +
-                           std::to_string(shm::kVersion) + "; install the same on all nodes"
-                     : "sent no greeting of carillon")};
+std::string strange(const Greeting& greeting) {
+  if (greeting.magic != shm::kMagic) return "sent no greeting of carillon";
+  if (greeting.version == Greeting::kRefuses) {
+    return "does not take part, because of a setting of its own: its error says which";
   }
-  return {};
+  return "runs version " + std::to_string(greeting.version) +
+         " of carillon's protocol, this one version " + std::to_string(shm::kVersion) +
+         "; install the same on all nodes";
 }
 
 // From what all told: which node each process is on, and what there is of the own one.
@@ -273,12 +267,26 @@ void offer_heap(const shm::ProcessHeap& heap, NodePlace& place) {
 
 }  // namespace
 
+Status greet(const crl_oob_t& oob, const Status& alone, std::int64_t timeout_s) {
+  Greeting mine;
+  if (!alone.ok()) mine.version = Greeting::kRefuses;
+  auto greetings = exchange(oob, mine, static_cast<int>(timeout_s));
+  if (!alone.ok()) return alone;
+  if (!greetings.ok()) return greetings.status();
+  const auto all = greetings.value()->all();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].magic == shm::kMagic && all[i].version == shm::kVersion) continue;
+    return {Code::kUnsupported,
+            "start-up: process " + std::to_string(i) + " of the job " + strange(all[i])};
+  }
+  return {};
+}
+
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,
                             const shm::ProcessHeap& heap, const Config& settings) {
   const auto timeout_s = static_cast<int>(settings.join_timeout_s);
   const auto pretended = part_of_rank(kNodeRanks, settings.node_ranks, oob.rank);
   if (!pretended.ok()) return pretended.status();
-  if (Status status = greet(oob, timeout_s); !status.ok()) return status;
   auto listener = shm::Exchange::listen();
   Introduction mine{
       .world = random_number(),

@@ -30,8 +30,13 @@ struct NodePlace {
   std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };
 
-/// Collective over oob; blocks, for settings.join_timeout_s at most. `heap`: the process's own, for
-/// the others of its node to map; it may have none. An error if the exchange
+/// The processes of a job meet: the first that each does over oob, whether it can go on or not.
+/// `alone`: what it has found before; if that is an error, it comes back, and the others get one
+/// that names this process. Blocks, for timeout_s at most.
+Status greet(const crl_oob_t& oob, const Status& alone, std::int64_t timeout_s);
+
+/// After that. Collective over oob; blocks, for settings.join_timeout_s at most. `heap`: the
+/// process's own, for the others of its node to map; it may have none. An error if the exchange
 /// itself fails; a node that cannot be joined is not an error but a null segment, on all of its
 /// processes.
 Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes,

@@ -34,7 +34,7 @@ struct Team::Hello {
   std::int32_t domain = -1;  // of its node; -1: not known
   std::int32_t process = 0;
   std::uint32_t pair_ids = 0;
-  std::uint32_t in_switch = 0;  // it wants one
+  SwitchWish::State in_switch = SwitchWish::State::kNone;
   MulticastOffer multicast;
 };
 
@@ -61,7 +61,7 @@ Team::Team(Engine& engine, const crl_oob_t& oob)
     if (!pair_ids_) mine.segment_id = 0;
   }
   mine.multicast = offer_multicast();
-  mine.in_switch = engine.switch_wish().path.empty() ? 0 : 1;
+  mine.in_switch = engine.switch_wish().state;
   mine.crowded = engine.crowded() ? 1 : 0;
   if (engine.network() != nullptr) {
     mine.sockets = engine.network()->wire().capabilities().sockets ? 1 : 0;
@@ -138,10 +138,12 @@ void Team::agree() {
   }
   connect(hellos);
   std::vector<MulticastOffer> offers;
-  for (const Hello& hello : hellos) offers.push_back(hello.multicast);
-  wants_aggregation_ = links_ && std::ranges::all_of(hellos, [](const Hello& hello) {
-                         return hello.in_switch != 0;
-                       });
+  std::vector<SwitchWish::State> switches;
+  for (const Hello& hello : hellos) {
+    offers.push_back(hello.multicast);
+    switches.push_back(hello.in_switch);
+  }
+  wants_aggregation_ = links_ && all_want_switch(switches);
   if (!begin_multicast(oob_, offers)) begin_aggregation();
 }
 

@@ -158,6 +158,7 @@ class Team {
   [[nodiscard]] ReceptionPlace reception_place(std::span<const MulticastOffer> offers) const;
   bool set_up_multicast();
   bool move_joining_on();
+  [[nodiscard]] bool all_want_switch(std::span<const SwitchWish::State> states) const;
   void begin_aggregation();
   bool set_up_aggregation();
   void become_ready();

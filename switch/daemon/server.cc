@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -14,16 +13,14 @@ namespace {
 
 constexpr int kSecondMs = 1000;
 
-std::int64_t now_s() {
-  using std::chrono::duration_cast, std::chrono::seconds, std::chrono::steady_clock;
-  return duration_cast<seconds>(steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 Server::Server(const ServerConfig& config, std::unique_ptr<UdpPort> port,
                std::unique_ptr<Engine> engine)
-    : config_(config), port_(std::move(port)), engine_(std::move(engine)), second_(now_s()) {}
+    : config_(config),
+      port_(std::move(port)),
+      engine_(std::move(engine)),
+      second_(config.now_s()) {}
 
 Result<std::unique_ptr<Server>> Server::open(const ServerConfig& config,
                                              std::unique_ptr<Engine> engine) {
@@ -41,16 +38,21 @@ Status Server::serve(int until) {
       return {Code::kSystem, std::string("switchd: poll: ") + std::strerror(errno)};
     }
     if (wait[1].revents != 0) return {};
-    for (const std::int64_t now = now_s(); second_ < now; ++second_) {
-      Status passed = engine_->pass_time(static_cast<std::uint64_t>(config_.idle_s));
-      if (!passed.ok()) return passed;
-    }
-    if (wait[0].revents == 0) continue;
-    Status status = port_->receive(*this);
+    Status status = wait[0].revents == 0 ? Status() : port_->receive(*this);
     port_->flush();
     if (!status.ok()) return status;
     if (!failure_.ok()) return failure_;
+    if (status = pass_time(); !status.ok()) return status;
   }
+}
+
+// One second at most, after what has come: who was stopped, or slept, has heard nobody meanwhile,
+// and what he would take for idle has been waiting at the socket.
+Status Server::pass_time() {
+  const std::int64_t now = config_.now_s();
+  if (now <= second_) return {};
+  second_ = now;
+  return engine_->pass_time(static_cast<std::uint64_t>(config_.idle_s));
 }
 
 }  // namespace carillon::aggregate

@@ -3,6 +3,7 @@
 // A switch behind a UDP socket: the reference (switch/model), or another engine.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -12,9 +13,16 @@
 
 namespace carillon::aggregate {
 
+/// Of the machine's clock.
+inline std::int64_t steady_seconds() {
+  using std::chrono::duration_cast, std::chrono::seconds, std::chrono::steady_clock;
+  return duration_cast<seconds>(steady_clock::now().time_since_epoch()).count();
+}
+
 struct ServerConfig {
   Endpoint at;                ///< as UdpPort::open()
   std::int64_t idle_s = 600;  ///< groups of which nothing comes for so long are freed
+  std::int64_t (*now_s)() = steady_seconds;
 };
 
 class Server final : private DatagramListener {
@@ -37,12 +45,13 @@ class Server final : private DatagramListener {
     if (failure_.ok()) failure_ = engine_->receive(from, datagram, *port_);
     if (engine_->is_slow()) port_->flush();
   }
+  Status pass_time();
 
   ServerConfig config_;
   std::unique_ptr<UdpPort> port_;
   std::unique_ptr<Engine> engine_;
   Status failure_;           // the engine's
-  std::int64_t second_ = 0;  // up to which the engine knows the time
+  std::int64_t second_ = 0;  // by its clock, when a second has last passed for the engine
 };
 
 }  // namespace carillon::aggregate

@@ -154,6 +154,7 @@ Reason Switch::build_group(const Arrival& arrival, InstalledJob& job, std::uint3
   const Header& header = arrival.packet.header;
   Shape shape = read_shape(arrival.packet.payload);
   if (!can_be(shape)) return Reason::kBadTree;
+  shape.parent.own_ip = arrival.from.own_ip;  // where the parent has been told to find this switch
   const bool allots = header.group == 0;
   const std::uint64_t first = std::uint64_t{header.job} << 32;
   for (auto i = groups_.lower_bound(first); i != groups_.end() && i->first >> 32 == header.job;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "switch/protocol/arithmetic.h"
@@ -43,6 +44,11 @@ Group::Group(std::uint32_t job, std::uint32_t id, const SipKey& key, Shape shape
   slot_bytes_ = slot_bytes(shape_);
   // Not touched before it is used: a system gives memory then only.
   memory_ = std::make_unique_for_overwrite<std::byte[]>(shape_.memory_bytes());
+}
+
+void Group::note_way(std::size_t child, const Endpoint& from) {
+  shape_.children[child] = from;
+  present_children_[static_cast<std::size_t>(std::popcount(all_ & (bit(child) - 1)))] = from;
 }
 
 std::span<std::byte> Group::packet_of(std::size_t index) const {

@@ -47,6 +47,8 @@ class Group {
   [[nodiscard]] bool is_child(std::size_t child, const Endpoint& from) const {
     return child < shape_.children.size() && shape_.children[child] == from && is_host(from);
   }
+  /// To be sent to from the address that it has sent to.
+  void note_way(std::size_t child, const Endpoint& from);
 
   /// A contribution of child header.child's. The reason why it is refused, or kNone.
   Reason contribute(const Packet& packet, Counters& counters, Output& output);

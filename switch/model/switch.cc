@@ -76,6 +76,7 @@ void Switch::contribute(const Arrival& arrival, Output& output) {
     return;
   }
   member->touched = time_;
+  member->group->note_way(arrival.packet.header.child, arrival.from);
   const Reason reason = member->group->contribute(arrival.packet, counters_, output);
   if (reason != Reason::kNone) refuse(arrival, reason, output);
 }

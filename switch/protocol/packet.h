@@ -18,7 +18,10 @@ namespace carillon::aggregate {
 struct Endpoint {
   std::uint32_t ip = 0;
   std::uint16_t port = 0;
-  bool operator==(const Endpoint&) const = default;
+  /// Of a machine with several addresses, that by which it is known there; 0: as the route says. It
+  /// is no part of who is meant.
+  std::uint32_t own_ip = 0;
+  bool operator==(const Endpoint& other) const { return ip == other.ip && port == other.port; }
 };
 /// Whether it can be one host's.
 bool is_host(const Endpoint& endpoint);

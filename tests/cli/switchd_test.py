@@ -48,6 +48,7 @@ class SwitchdTest(CliTest):
         for text in ("", "ab" * 15, "xy" * 16, "ab" * 17, "0x" + "ab" * 15):
             bad = self.file("bad.key", text, 0o600)
             self.fails("holds no key", "switchd", "--key-file", bad)
+        self.fails("is a folder, and no key", "switchd", "--key-file", "/tmp")
         shown = self.file("shown.key", "ab" * 16 + "\n", 0o640)
         self.fails("chmod 600", "switchd", "--key-file", shown)
 

@@ -48,6 +48,11 @@ int call_once(const Death& death, const std::vector<double>& in, std::vector<dou
   const auto is = [&](const char* name) { return std::strcmp(death.call, name) == 0; };
   const int count = static_cast<int>(death.bytes / sizeof(double));
   if (is("barrier")) return MPI_Barrier(MPI_COMM_WORLD);
+  if (is("changing")) {  // never the call that was made before
+    static int turn = 0;
+    return MPI_Allreduce(in.data(), out.data(), count, MPI_DOUBLE,
+                         ++turn % 2 == 0 ? MPI_MIN : MPI_MAX, MPI_COMM_WORLD);
+  }
   if (is("alltoall")) {
     return MPI_Alltoall(in.data(), count, MPI_DOUBLE, out.data(), count, MPI_DOUBLE,
                         MPI_COMM_WORLD);

@@ -26,8 +26,8 @@ DEATHS = [(2, "barrier", 0, "return"), (0, "allreduce", 8, "return"),
           (1, "allreduce", 1 << 20, "return"), (2, "alltoall", 1 << 16, "return"),
           (0, "wait", 1 << 20, "return"), (1, "test", 8, "return"), (0, "alltoall", 8, "fatal"),
           (1, "allreduce", 8, "fatal"), (2, "allreduce", 1 << 20, "fatal"),
-          (2, "test", 1 << 20, "fatal")]
-FOUND_BY = {"barrier": "Barrier", "allreduce": "Allreduce", "alltoall": "Alltoall",
+          (2, "test", 1 << 20, "fatal"), (2, "changing", 1 << 16, "return")]
+FOUND_BY = {"barrier": "Barrier", "allreduce": "Allreduce", "changing": "Allreduce", "alltoall": "Alltoall",
             "wait": r"(Iallreduce|Wait) \(allreduce\)",
             "test": r"(Iallreduce|Test) \(allreduce\)"}
 

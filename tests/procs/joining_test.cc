@@ -16,7 +16,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "support/calls.h"
 #include "transport/shm/segment.h"
@@ -127,6 +129,33 @@ TEST(Joining, TheLeadersPatienceEndsBeforeTheOthersDoes) {
   Meeting world(kRanks), meeting(kRanks);
   expect_processes_ok(
       kRanks, [&](int rank) { join_without(rank, 2, 1, world, meeting); }, kPatienceMs / 1000);
+  unsetenv("CARILLON_JOIN_TIMEOUT_S");
+}
+
+// The others neither wait for who cannot go on, nor are they told that he has not come.
+TEST(Joining, ItIsKnownAtOnceThatAProcessHasASettingThatCannotBe) {
+  constexpr int kWrong = 1;
+  setenv("CARILLON_JOIN_TIMEOUT_S", "600", 1);
+  for (const auto& [name, value] :
+       {std::pair("CARILLON_SLOT_BYTES", "x"), std::pair("CARILLON_ALGORITHM", "allreduce=none"),
+        std::pair("CARILLON_SWITCH", "x")}) {
+    Meeting world(kRanks);
+    expect_processes_ok(
+        kRanks,
+        [&](int rank) {
+          if (rank == kWrong) setenv(name, value, 1);
+          crl_context_config_t config = {};
+          config.struct_bytes = sizeof config;
+          config.oob = world.oob(rank);
+          crl_context_h context = nullptr;
+          EXPECT_EQ(crl_context_create(&config, &context),
+                    rank == kWrong ? CRL_ERR_INVALID_ARGUMENT : CRL_ERR_UNSUPPORTED);
+          const std::string said = crl_last_error();
+          const char* const why = rank == kWrong ? name : "process 1 of the job does not take part";
+          EXPECT_NE(said.find(why), said.npos) << said;
+        },
+        kPatienceMs / 1000);
+  }
   unsetenv("CARILLON_JOIN_TIMEOUT_S");
 }
 

@@ -73,6 +73,46 @@ TEST_F(SwitchGone, WhileAnotherTeamIsMade) {
   });
 }
 
+// One rank's way is none, by an address that packets may not be sent to. It is rank 0 that says so,
+// and it knows why.
+TEST_F(SwitchGone, WhoHasNoWayTellsWhy) {
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    if (rank == 1) setenv("CARILLON_SWITCH", "127.255.255.255", 1);
+    crl_context_h context = make_context(world, rank);
+    testing::internal::CaptureStderr();
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    const std::string said = testing::internal::GetCapturedStderr();
+    const bool told = said.find(
+                          "rank 1 has no way to its switch: aggregate: no way to "
+                          "127.255.255.255:27182: Permission denied") != said.npos;
+    EXPECT_EQ(told, rank == 0) << said;
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// The variable has not come to one rank. That is said once, and by one of those that have it.
+TEST_F(SwitchGone, WhoNamesNoSwitchIsNamed) {
+  Meeting world(kRanks), first(kRanks), second(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    if (rank == 0) unsetenv("CARILLON_SWITCH");
+    crl_context_h context = make_context(world, rank);
+    for (Meeting* const members : {&first, &second}) {
+      testing::internal::CaptureStderr();
+      crl_team_h team = make_team(context, members->oob(rank));
+      expect_ok(settle(team));
+      const std::string said = testing::internal::GetCapturedStderr();
+      const bool names =
+          said.find("rank 0 of a team of 3 names none in CARILLON_SWITCH") != said.npos;
+      EXPECT_EQ(names, rank == 1 && members == &first) << said;
+      crl_team_destroy(team);
+    }
+    crl_context_destroy(context);
+  });
+}
+
 // The victim goes when it has a socket for the switch, which is asked for seconds then.
 TEST_F(SwitchGone, WhileAMemberIsKilled) {
   Meeting world(kRanks), members(kRanks);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A team leaves its switch, over the machine's loopback, and one of the last words of the switch to
-// one of its ranks gets lost: that asks again, and all leave at once.
+// one of its ranks gets lost: that asks again, and all leave at once. And one rank hears nothing of
+// the switch any more: all do without, and that one says why.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,6 +24,7 @@ namespace {
 
 int results_until_lost = 0;  // of no elements: of farewells; 0: this process loses none
 int lost = 0;
+std::atomic<int> deaf_to_port = 0;  // nothing comes from there
 
 }  // namespace
 
@@ -33,6 +36,10 @@ int __wrap_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timesp
 int __wrap_recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   using namespace carillon::aggregate;
   const int come = __real_recvmmsg(fd, messages, count, flags, timeout);
+  for (int i = 0; deaf_to_port.load() != 0 && i < come; ++i) {
+    const auto* const from = static_cast<const sockaddr_in*>(messages[i].msg_hdr.msg_name);
+    if (ntohs(from->sin_port) == deaf_to_port.load()) messages[i].msg_len = 0;
+  }
   for (int i = 0; results_until_lost > 0 && i < come; ++i) {
     if (messages[i].msg_len < kHeaderBytes) continue;
     const auto* const bytes = static_cast<const std::byte*>(messages[i].msg_hdr.msg_iov->iov_base);
@@ -129,6 +136,37 @@ TEST_P(SwitchLeaving, AllLeaveAtOnceThoughALastWordIsLost) {
     crl_context_destroy(context);
     EXPECT_LT(watch.seconds(), kBoundS);
     EXPECT_EQ(lost, rank == 1 ? 1 : 0);
+    ended_->fetch_add(1);
+  });
+}
+
+class SwitchLost : public SwitchLeaving {};
+
+TEST_F(SwitchLost, WhoKnowsSaysWhyAllDoWithout) {
+  constexpr int kDeaf = 2;
+  Meeting world(kRanks), members(kRanks), meeting(kRanks);
+  expect_processes_ok(kRanks + 1, [&](int rank) {
+    if (rank == kRanks) return switchd_.serve(*ended_);
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    meeting.barrier(rank);
+    testing::internal::CaptureStderr();
+    if (rank == kDeaf) deaf_to_port = switchd_.port();
+    constexpr std::size_t kCount = 1000;
+    auto data = values_of(rank, 1, kCount);
+    expect_ok(crl_allreduce(team, data.data(), data.data(), kCount, CRL_INT64, CRL_SUM));
+    EXPECT_EQ(data, sums_of(kRanks, 1, kCount));
+    meeting.barrier(rank);
+    data = values_of(rank, 2, kCount);  // by then all have been told
+    expect_ok(crl_allreduce(team, data.data(), data.data(), kCount, CRL_INT64, CRL_SUM));
+    EXPECT_EQ(data, sums_of(kRanks, 2, kCount));
+    const std::string said = testing::internal::GetCapturedStderr();
+    const auto says = [&](const char* what) { return said.find(what) != said.npos; };
+    EXPECT_EQ(says("has not answered 8 questions"), rank == kDeaf) << said;
+    EXPECT_EQ(says("has lost a switch, and says why"), rank == 0) << said;
+    crl_team_destroy(team);
+    crl_context_destroy(context);
     ended_->fetch_add(1);
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a host waits for switches: by what it has asked, and not by a clock that went on while
-// it slept. Time is a number here.
+// How long a host waits for switches, and for other hosts: by what it has asked, and not by a clock
+// that went on while it slept. Time is a number here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "transport/aggregate/control.h"
-#include "transport/aggregate/stream.h"
+#include "transport/aggregate/member.h"
 
 namespace carillon::aggregate {
 namespace {
@@ -168,6 +168,40 @@ TEST(SwitchPatience, AnIdleHostKeepsItsGroupAndNeedsNoAnswer) {
     EXPECT_EQ(load_header(one.datagram.data()).group, 2U);
   }
   EXPECT_TRUE(host.stream.status().ok()) << host.stream.status().to_string();
+}
+
+// Without the switch: one of the others answers, one is silent.
+TEST(SwitchPatience, HostsAreGivenUpByTheNumberOfQuestions) {
+  constexpr Endpoint kOwn = {0x0a000001, 1}, kHears = {0x0a000001, 2}, kMute = {0x0a000001, 3};
+  Member member({.job = 1,
+                 .group = 2,
+                 .key = kKey,
+                 .child = 0,
+                 .window = 4,
+                 .operand_bytes = 64,
+                 .path = {kNear},
+                 .times = {}},
+                {.at = {kOwn, kHears, kMute}, .places = {}, .own = 0});
+  Sent sent;
+  Bytes told(kHeaderBytes);
+  seal(kKey, {.version = kVersion, .kind = Kind::kFallBack, .job = 1, .group = 2, .child = 1},
+       told);
+  ASSERT_TRUE(member.take(kHears, told, 0, sent));
+  std::int64_t now_ns = 1000 * kSecond;
+  for (int nap = 1; nap <= 20; ++nap, now_ns += 100 * kSecond) {
+    member.progress(now_ns, sent);
+    ASSERT_TRUE(member.status().ok()) << nap << ": " << member.status().to_string();
+    EXPECT_EQ(std::count_if(sent.all.begin(), sent.all.end(),
+                            [&](const Sent::One& one) { return one.to == kMute; }),
+              nap);
+  }
+  const std::int64_t from_ns = now_ns;
+  while (member.status().ok() && now_ns < from_ns + 60 * kSecond) {
+    now_ns += kMillisecond;
+    member.progress(now_ns, sent);
+  }
+  EXPECT_EQ(member.status().code(), Code::kTimeout);
+  EXPECT_NEAR(static_cast<double>(now_ns - from_ns), 30e9, 1e9);
 }
 
 TEST(SwitchPatience, RequestsAreGivenUpByTheirNumber) {

@@ -37,9 +37,10 @@ std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch
 // A server, and the thread that it works in.
 class Daemon {
  public:
-  explicit Daemon(std::uint16_t number) : stop_(eventfd(0, EFD_CLOEXEC)) {
+  explicit Daemon(std::uint16_t number, std::uint32_t at = kLoopback)
+      : stop_(eventfd(0, EFD_CLOEXEC)) {
     const SwitchConfig config = {.administrator = kAdministrator, .number = number};
-    auto server = Server::open({.at = {kLoopback, 0}}, std::make_unique<ReferenceEngine>(config));
+    auto server = Server::open({.at = {at, 0}}, std::make_unique<ReferenceEngine>(config));
     EXPECT_TRUE(server.ok()) << server.status().to_string();
     server_ = std::move(server.value());
     thread_ = std::thread([this] { status_ = server_->serve(stop_.get()); });
@@ -324,6 +325,18 @@ TEST(SwitchUdp, TwoJobsReduceOnOneTreeAndAThirdGetsNothing) {
   EXPECT_GT(server.model().counters().resent_results, 0U);
   EXPECT_EQ(server.model().jobs(), 2U);
   EXPECT_EQ(server.model().groups(), 2U) << "each job's first";
+}
+
+// They listen at all addresses of their machine. Who names one that no route would take hears from
+// that, a switch's parent too.
+TEST(SwitchUdp, SwitchesAnswerFromTheAddressThatTheyAreNamedBy) {
+  Daemon root(0, 0), left(1, 0), right(2, 0);
+  JobOnTree job(1, 5,
+                {{kLoopback + 1, root.at().port},
+                 {kLoopback + 2, left.at().port},
+                 {kLoopback + 3, right.at().port}});
+  if (HasFatalFailure()) return;
+  for (const std::size_t count : {1, 3000}) job.allreduce(count, 2);
 }
 
 void set_mtu_of_loopback(int mtu) {

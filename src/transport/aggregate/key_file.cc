@@ -25,6 +25,7 @@ Result<SipKey> read_key_file(const std::string& file, const std::string& setting
   if (!in.valid() || fstat(in.get(), &info) != 0) {
     return bad(file + ": " + std::strerror(errno) + "; " + how);
   }
+  if (S_ISDIR(info.st_mode)) return bad(file + " is a folder, and no key; " + how);
   if ((info.st_mode & 077) != 0) {
     return bad("others can read or write " + file + ", and the key is in it; chmod 600 " + file);
   }

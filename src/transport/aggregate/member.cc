@@ -9,7 +9,7 @@ namespace carillon::aggregate {
 namespace {
 
 constexpr std::int64_t kAskAgainNs = 20'000'000;
-constexpr std::int64_t kHostsWithinNs = 30'000'000'000;  // to hear of all
+constexpr std::uint32_t kHostQuestions = 1500;  // of hosts that do not answer: for 30 s
 
 // Hosts that make different calls: no other way of doing them would help.
 bool is_fatal(const Status& status) {
@@ -30,13 +30,14 @@ void Member::progress(std::int64_t now_ns, Output& output) {
     if (!status_.ok()) return;
   }
   if (group_ != nullptr) return stream_.progress(now_ns, output);
-  if (asked_ns_ != 0 && now_ns - asked_ns_ < kAskAgainNs) return;
-  if (asked_ns_ == 0) fell_back_ns_ = now_ns;
-  if (now_ns - fell_back_ns_ > kHostsWithinNs) {
+  if (asked_ > 0 && now_ns - asked_ns_ < kAskAgainNs) return;
+  // By number and not by time: who slept has not asked meanwhile.
+  if (asked_ == kHostQuestions) {
     status_ = Status(Code::kTimeout,
                      "aggregate: the switch is gone, and not all hosts answer each other by UDP");
     return;
   }
+  ++asked_;
   asked_ns_ = now_ns;
   for (std::size_t host = 0; host < hosts_.at.size(); ++host) {
     if (!told_[host]) tell(host, true, output);
@@ -74,7 +75,9 @@ bool Member::take_told(const Endpoint& from, const Header& header, Output& outpu
     return false;
   }
   if (reason_.ok()) {
-    fall_back(Status(Code::kPeerDead, "aggregate: another host of the group has lost a switch"));
+    was_told_ = true;
+    fall_back(Status(Code::kPeerDead,
+                     "aggregate: another host of the group has lost a switch, and says why"));
   }
   if (!told_[header.child]) told_[header.child] = header.sequence;
   if ((header.flags & kAgainFlag) != 0) tell(header.child, false, output);

@@ -38,6 +38,8 @@ class Member {
   [[nodiscard]] const Status& status() const { return status_; }
   /// Why it does without the switch; ok: it does not.
   [[nodiscard]] const Status& fall_back_reason() const { return reason_; }
+  /// It does so because another host does, and only that knows why.
+  [[nodiscard]] bool was_told() const { return was_told_; }
 
   void progress(std::int64_t now_ns, Output& output);
   /// Whether the datagram was of this group.
@@ -56,9 +58,11 @@ class Member {
   Hosts hosts_;
   Stream stream_;
   Status status_, reason_;
+  bool was_told_ = false;
   std::vector<std::optional<std::uint32_t>> told_;  // by host, while stopped and after
-  std::int64_t asked_ns_ = 0, fell_back_ns_ = 0;
-  std::unique_ptr<Group> group_;  // null: it has not gone on
+  std::int64_t asked_ns_ = 0;                       // when the hosts were last asked,
+  std::uint32_t asked_ = 0;                         // and how often
+  std::unique_ptr<Group> group_;                    // null: it has not gone on
   Counters counters_;
 };
 

@@ -46,10 +46,10 @@ void size_buffer(int fd, int force, int ask) {
   }
 }
 
-// What came of an earlier datagram; the next may go well.
+// What came of an earlier datagram, or of a system short of memory; the next may go well.
 bool is_passing(int error) {
   return error == EAGAIN || error == EINTR || error == ECONNREFUSED || error == EHOSTUNREACH ||
-         error == ENETUNREACH || error == ENETDOWN;
+         error == ENETUNREACH || error == ENETDOWN || error == ENOMEM || error == ENOBUFS;
 }
 
 }  // namespace
@@ -103,10 +103,33 @@ Result<std::uint16_t> operand_bytes_at(std::uint32_t ip) {
   return operand_bytes_of(outside != 0 ? outside : least);
 }
 
+std::uint32_t UdpPort::OwnAddress::ip(msghdr& message) {
+  const cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  if (head == nullptr || head->cmsg_level != IPPROTO_IP || head->cmsg_type != IP_PKTINFO) return 0;
+  in_pktinfo info = {};
+  std::memcpy(&info, CMSG_DATA(head), sizeof info);
+  return ntohl(info.ipi_spec_dst.s_addr);
+}
+
+void UdpPort::OwnAddress::set(std::uint32_t ip, msghdr& message) {
+  message.msg_control = ip == 0 ? nullptr : bytes.data();
+  message.msg_controllen = ip == 0 ? 0 : bytes.size();
+  if (ip == 0) return;
+  bytes = {};
+  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = IPPROTO_IP;
+  head->cmsg_type = IP_PKTINFO;
+  head->cmsg_len = CMSG_LEN(sizeof(in_pktinfo));
+  in_pktinfo info = {};
+  info.ipi_spec_dst.s_addr = htonl(ip);
+  std::memcpy(CMSG_DATA(head), &info, sizeof info);
+}
+
 UdpPort::Batch::Batch(std::size_t datagrams)
     : memory(std::make_unique_for_overwrite<std::byte[]>(datagrams * kDatagramBytes)),
       names(datagrams),
       places(datagrams),
+      owns(datagrams),
       messages(datagrams) {
   for (std::size_t i = 0; i < datagrams; ++i) {
     const auto bytes = datagram(i);
@@ -132,10 +155,12 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const Endpoint& at) {
   size_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
   size_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
   const int whole = IP_PMTUDISC_DO;  // a packet is not cut into several that can be lost
+  const int told = at.ip == 0 ? 1 : 0;
   sockaddr_in name = address_of(at);
   socklen_t bytes = sizeof name;
   auto* const generic = reinterpret_cast<sockaddr*>(&name);
   if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof whole) != 0 ||
+      setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &told, sizeof told) != 0 ||
       bind(fd, generic, bytes) != 0 || getsockname(fd, generic, &bytes) != 0) {
     return failure("cannot listen on " + text(at),
                    "; take an address of this machine and a port that is free");
@@ -153,6 +178,7 @@ void UdpPort::send(std::span<const Endpoint> to, std::span<const std::byte> data
     std::copy(datagram.begin(), datagram.end(), copy.begin());
     for (; done < to.size() && out_.count < kBatch; ++done, ++out_.count) {
       out_.names[out_.count] = address_of(to[done]);
+      out_.owns[out_.count].set(to[done].own_ip, out_.messages[out_.count].msg_hdr);
       out_.places[out_.count] = {copy.data(), datagram.size()};
     }
   }
@@ -206,14 +232,21 @@ void UdpPort::flush() {
 
 Status UdpPort::receive(DatagramListener& listener) {
   for (int round = 0; round < kMostBatches; ++round) {
-    for (mmsghdr& message : in_.messages) message.msg_hdr.msg_namelen = sizeof(sockaddr_in);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      msghdr& head = in_.messages[i].msg_hdr;
+      head.msg_namelen = sizeof(sockaddr_in);
+      if (at_.ip != 0) continue;
+      head.msg_control = in_.owns[i].bytes.data();
+      head.msg_controllen = in_.owns[i].bytes.size();
+    }
     ++counts_.receive_calls;
     const int count = recvmmsg(socket_.get(), in_.messages.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (count < 0) return is_passing(errno) ? Status() : failure("cannot receive");
     counts_.received += static_cast<std::uint64_t>(count);
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      listener.on_datagram(endpoint_of(in_.names[i]),
-                           in_.datagram(i).first(in_.messages[i].msg_len));
+      Endpoint from = endpoint_of(in_.names[i]);
+      if (at_.ip == 0) from.own_ip = in_.owns[i].ip(in_.messages[i].msg_hdr);
+      listener.on_datagram(from, in_.datagram(i).first(in_.messages[i].msg_len));
     }
     if (static_cast<std::size_t>(count) < kBatch) return {};
   }

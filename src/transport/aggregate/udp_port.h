@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -44,7 +45,8 @@ class DatagramListener {
 
 class UdpPort final : public Output {
  public:
-  /// Address 0: any; port 0: one that is free.
+  /// Address 0: all of this machine's: who comes from there is answered from the address that he
+  /// has named (Endpoint::own_ip). Port 0: one that is free.
   static Result<std::unique_ptr<UdpPort>> open(const Endpoint& at);
 
   [[nodiscard]] const Endpoint& at() const { return at_; }
@@ -71,10 +73,17 @@ class UdpPort final : public Output {
 
  private:
   UdpPort();
+  // Which address of this machine's a datagram came to, or leaves by, as the system has it.
+  struct OwnAddress {
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(in_pktinfo))> bytes;
+    [[nodiscard]] std::uint32_t ip(msghdr& message);
+    void set(std::uint32_t ip, msghdr& message);
+  };
   struct Batch {
     std::unique_ptr<std::byte[]> memory;  // which the system gives when it is touched
     std::vector<sockaddr_in> names;
     std::vector<iovec> places;
+    std::vector<OwnAddress> owns;
     std::vector<mmsghdr> messages;
     std::size_t count = 0;
     explicit Batch(std::size_t datagrams);
