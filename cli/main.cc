@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
     status = failure.exit_status;
   } catch (const std::bad_alloc&) {
     std::fflush(stdout);
-    std::fprintf(stderr, "carillon: there is not enough memory for this; ask for less of it\n");
+    std::fprintf(stderr, "carillon: %s\n", cli::kNoMemory);
   } catch (const std::system_error& error) {  // as where the current folder has been removed
     std::fflush(stdout);
     std::fprintf(stderr, "carillon: %s\n", error.what());

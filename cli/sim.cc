@@ -342,16 +342,13 @@ int run(const SimOptions& options) {
     for (SimRow row : rows) {
       const std::string name = fmt::format("{} ranks, {} bytes", row.ranks, row.bytes);
       progress.row(done, name);
-      try {
-        if (g_interrupted != 0 ||
-            !fill(options, machine, collective, &progress, timeline.get(), &row)) {
-          break;
-        }
-      } catch (const Failure& error) {
-        failure =
-            done == 0 && rows.size() == 1 ? error : failed_row(name, error, done, rows.size());
-        break;
-      }
+      bool complete = false;
+      failure = failure_of([&] {
+        complete = g_interrupted == 0 &&
+                   fill(options, machine, collective, &progress, timeline.get(), &row);
+      });
+      if (failure && rows.size() > 1) failure = failed_row(name, *failure, done, rows.size());
+      if (!complete) break;
       output.add(row);
       ++done;
     }

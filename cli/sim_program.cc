@@ -297,15 +297,14 @@ bool simulate_program(const ProgramRequest& request) {
   bool complete = true;
   std::optional<Failure> failure;
   for (auto ranks = sizes.begin(); ranks != sizes.end() && complete && !failure; ++ranks) {
-    try {
+    failure = failure_of([&] {
       complete = simulate_one(
           request, *ranks > 0 ? value_or_fail(program::resized(recorded, *ranks)) : recorded,
           timeline.get(), take);
       ++done;
-    } catch (const Failure& error) {
-      failure = sizes.size() == 1
-                    ? error
-                    : failed_row(fmt::format("{} ranks", *ranks), error, done, sizes.size());
+    });
+    if (failure && sizes.size() > 1) {
+      failure = failed_row(fmt::format("{} ranks", *ranks), *failure, done, sizes.size());
     }
   }
   if (request.form == Form::kJson && !rows.empty()) {

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -28,6 +30,22 @@ inline constexpr int kNotFound = 127;
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
   throw Failure(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Of a std::bad_alloc.
+inline constexpr const char* kNoMemory = "there is not enough memory for this; ask for less of it";
+
+/// Why body() could not go on; nothing if it could.
+template <typename Body>
+std::optional<Failure> failure_of(Body body) {
+  try {
+    body();
+  } catch (const Failure& failure) {
+    return failure;
+  } catch (const std::bad_alloc&) {
+    return Failure(kNoMemory);
+  }
+  return std::nullopt;
 }
 
 /// The value, or the end of the command with the status' message.

@@ -179,6 +179,7 @@ Status Team::check_hellos(std::span<const Hello> hellos) const {
 void Team::agree_limits(std::span<const Hello> hellos) {
   std::vector<std::int32_t> node_of;
   ListTerms lists = engine_.list_terms();
+  limits_.slot_bytes = hellos.front().slot_bytes;
   limits_.multicast_bytes = 0;
   limits_.aggregates = false;
   limits_.domain_costs.cross_fs = hellos.front().cross_fs;

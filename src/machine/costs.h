@@ -16,8 +16,8 @@ namespace carillon::machine {
 constexpr std::int64_t copy_ps(const Memory& memory, std::int64_t bytes, std::int64_t blocks = 2,
                                std::int64_t runs = 1) {
   const bool cached = 2 * bytes <= memory.cache_bytes;
-  return memory.copy_ps + blocks * memory.copy_block_ps + runs * memory.copy_run_ps +
-         cost(bytes, cached ? memory.copy_cached_fs : memory.copy_byte_fs);
+  return at_most_last(memory.copy_ps + blocks * memory.copy_block_ps + runs * memory.copy_run_ps +
+                      cost(bytes, cached ? memory.copy_cached_fs : memory.copy_byte_fs));
 }
 
 /// A reduction with a result of `bytes`.
@@ -73,9 +73,9 @@ constexpr std::int64_t request_ps(const Machine& m) {
 
 /// The writer's CPU time of a put or signal to another node.
 constexpr std::int64_t put_ps(const Machine& m, Transfer put) {
-  std::int64_t ps = requests(m, put) * request_ps(m) + put_copy_ps(m, put);
+  std::int64_t ps = repeated(requests(m, put), request_ps(m)) + put_copy_ps(m, put);
   if (put.bytes <= m.one_sided.inline_bytes) ps += cost(put.bytes, m.one_sided.inline_byte_fs);
-  return ps + cost(put.bytes, m.network.send_byte_fs);
+  return at_most_last(ps + cost(put.bytes, m.network.send_byte_fs));
 }
 
 /// The reader's CPU time of a wait, once the message is there.
@@ -103,8 +103,9 @@ constexpr std::int64_t send_copy_ps(const Machine& m, Transfer send) {
 /// The writer's CPU time of a send to another node, rendezvous not included. What goes before the
 /// last request of a list is put.
 constexpr std::int64_t send_ps(const Machine& m, Transfer send) {
-  return (requests(m, send) - 1) * request_ps(m) + m.network.send_overhead_ps +
-         m.two_sided.post_ps + send_copy_ps(m, send) + cost(send.bytes, m.network.send_byte_fs);
+  return at_most_last(repeated(requests(m, send) - 1, request_ps(m)) + m.network.send_overhead_ps +
+                      m.two_sided.post_ps + send_copy_ps(m, send) +
+                      cost(send.bytes, m.network.send_byte_fs));
 }
 
 /// The reader's CPU time of a recv: before it begins to wait, and once the payload is there.
@@ -165,7 +166,8 @@ constexpr std::int64_t crossing_ps(const Machine& m, std::int64_t bytes) {
 /// `waiting` bytes, these among them, have been sent and not been read.
 constexpr std::int64_t shared_read_ps(const Machine& m, std::int64_t bytes, std::int64_t waiting) {
   const std::int64_t cold = std::clamp<std::int64_t>(waiting - m.node.backlog_bytes, 0, bytes);
-  return m.node.shared_ps + cost(bytes, m.node.shared_byte_fs) + cost(cold, m.node.backlog_byte_fs);
+  return at_most_last(m.node.shared_ps + cost(bytes, m.node.shared_byte_fs) +
+                      cost(cold, m.node.backlog_byte_fs));
 }
 
 /// Datagrams that a multicast's payload takes.
@@ -188,9 +190,6 @@ constexpr std::int64_t receive_ps(const Machine& m, Transfer message) {
 constexpr std::int64_t deliver_ps(const Machine& m, Transfer message) {
   return datagrams(m, message.bytes) * m.datagram.deliver_ps;
 }
-
-/// Times beyond it are refused: what comes next, which is shorter, could not be told in 63 bits.
-inline constexpr std::int64_t kLastPs = INT64_MAX / 4;
 
 /// A reduction in switches of more packets is refused: the simulator's messages have numbers.
 inline constexpr std::int64_t kMostPackets = std::int64_t{1} << 27;
@@ -267,8 +266,9 @@ inline std::int64_t wire_ps(const Machine& m, Transfer transfer, std::int32_t le
       transfer.bytes == 0 ? 1 : (transfer.bytes - 1) / m.network.fragment_bytes + 1;
   const std::int64_t parts = gathers ? requests(m, transfer) : 1;
   const std::int64_t entries = gathers ? std::max(transfer.entries, 1) : 1;
-  return cost(transfer.bytes, per_byte_fs) + (entries - parts) * m.network.gather_ps +
-         (parts - 1) * m.network.gap_ps + (fragments - 1) * m.network.fragment_ps;
+  return at_most_last(cost(transfer.bytes, per_byte_fs) + (entries - parts) * m.network.gather_ps +
+                      (parts - 1) * m.network.gap_ps +
+                      repeated(fragments - 1, m.network.fragment_ps));
 }
 
 /// A message that finds everything idle: from when the writer's CPU has posted it to when the

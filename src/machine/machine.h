@@ -26,11 +26,17 @@
 // bytes no faster than its own network.per_byte (and bus), whoever sends them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace carillon::machine {
+
+/// Times beyond it are refused: what comes next, which is shorter, could not be told in 63 bits.
+inline constexpr std::int64_t kLastPs = INT64_MAX / 4;
+/// Of what takes longer by itself, so much that sums with it are refused, too.
+constexpr std::int64_t at_most_last(std::int64_t ps) { return std::min(ps, kLastPs + 1); }
 
 /// So many thousandths of a number, rounded to nearest, half up.
 constexpr std::int64_t thousandths(std::int64_t number, std::int64_t permille) {
@@ -40,7 +46,15 @@ constexpr std::int64_t thousandths(std::int64_t number, std::int64_t permille) {
 /// `bytes` at `per_byte_fs` femtoseconds each, in picoseconds.
 /// Rounded once per thing that takes time: one op's copy, one message's way through one stage.
 constexpr std::int64_t cost(std::int64_t bytes, std::int64_t per_byte_fs) {
-  return thousandths(bytes, per_byte_fs);
+  std::int64_t ps = 0;
+  if (__builtin_mul_overflow(bytes / 1000, per_byte_fs, &ps)) return kLastPs + 1;
+  return at_most_last(ps) + (bytes % 1000 * per_byte_fs + 500) / 1000;
+}
+
+/// So many things that take so long each, one after the other.
+constexpr std::int64_t repeated(std::int64_t times, std::int64_t each_ps) {
+  std::int64_t ps = 0;
+  return __builtin_mul_overflow(times, each_ps, &ps) ? kLastPs + 1 : at_most_last(ps);
 }
 
 /// LogGP: what any message between nodes costs.

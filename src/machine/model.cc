@@ -329,6 +329,41 @@ Status check_alone(const ModelRow& row, const Machine& machine, const ModelCall&
   return check_blocks(row, call);
 }
 
+// Of a rank that is alone.
+std::int64_t time_alone_ps(const Machine& machine, const ModelCall& call) {
+  if (call.algorithm.starts_with("barrier.") || call.algorithm.starts_with("bcast.")) return 0;
+  Host host;
+  const Way way(machine, call);
+  way.begin(&host, call.bytes);
+  if (call.algorithm.starts_with("exscan.")) return host.cpu_ps;  // it has no output
+  way.copy(&host, call.bytes);
+  way.end(&host, call.bytes);
+  return host.cpu_ps;
+}
+
+Status too_long(const ModelCall& call) {
+  return {Code::kUnsupported,
+          fmt::format("{} of {} bytes takes longer than can be told", call.algorithm, call.bytes)};
+}
+
+// Whether 63 bits are enough for what is added up on the way: no rank waits for more messages than
+// that, one after the other.
+bool can_be_told(const ModelRow& row, const Machine& machine, const ModelCall& call) {
+  const Transfer longest{.bytes = row.longest(call)};
+  const Occupancy busy = occupancy(machine, longest, 0, true);
+  double each_ps = 0;
+  for (const std::int64_t ps :
+       {busy.wire_ps, busy.receive_ps, busy.bus_ps, busy.bus_ps, put_ps(machine, longest),
+        send_ps(machine, longest), recv_ps(machine, longest),
+        copy_ps(machine.memory, longest.bytes), reduce_ps(machine.memory, longest.bytes),
+        memory_ps(machine.memory, longest.bytes), wire_latency_ps(machine, 0),
+        machine.network.gap_ps, wait_ps(machine), 2 * machine.bus.per_message_ps}) {
+    each_ps += static_cast<double>(ps);
+  }
+  const double messages = 2.0 * call.ranks + static_cast<double>(call.bytes / call.segment_bytes);
+  return each_ps * messages < static_cast<double>(INT64_MAX);
+}
+
 }  // namespace
 
 std::span<const ModelRow> models() { return kModels; }
@@ -362,23 +397,16 @@ Result<std::int64_t> model_ps(const Machine& machine, const ModelCall& call) {
   const bool is_bruck =
       call.algorithm == "allgather.bruck" || call.algorithm == "bcast.scatter_bruck";
   if (call.bytes == 0 && !is_barrier && !is_bruck) return std::int64_t{0};
+  std::int64_t time_ps = 0;
   if (call.ranks == 1) {
-    Host host;
-    if (is_barrier || call.algorithm.starts_with("bcast.")) return std::int64_t{0};
-    const Way way(machine, call);
-    way.begin(&host, call.bytes);
-    if (call.algorithm.starts_with("exscan.")) return host.cpu_ps;  // it has no output
-    way.copy(&host, call.bytes);
-    way.end(&host, call.bytes);
-    return host.cpu_ps;
+    time_ps = time_alone_ps(machine, call);
+  } else {
+    if (Status status = check_alone(*row, machine, call); !status.ok()) return status;
+    if (!is_in_switches(row->id) && !can_be_told(*row, machine, call)) return too_long(call);
+    time_ps = row->time_ps(machine, call);
   }
-  if (Status status = check_alone(*row, machine, call); !status.ok()) return status;
-  const std::int64_t time_ps = row->time_ps(machine, call);
   if (time_ps < 0) return refuse(call, "messages overtake one another");
-  if (time_ps > kLastPs) {
-    return Status(Code::kUnsupported,
-                  fmt::format("{} of {} bytes takes longer than can be told", row->id, call.bytes));
-  }
+  if (time_ps > kLastPs) return too_long(call);
   return time_ps;
 }
 

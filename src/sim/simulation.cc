@@ -284,6 +284,7 @@ void Simulation<kFull>::run_host(const Event* first, const Event* last) {
 
 template <bool kFull>
 void Simulation<kFull>::push(const Event& event) {
+  check_time(event.time);
   if (event.time < window_end_) {
     if (is_deliver(event)) delivers_until_ = std::max(delivers_until_, event.time);
     soon_.push(event);

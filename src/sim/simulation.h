@@ -265,6 +265,13 @@ class Simulation {
   void fail(const Status& status) {
     if (status_.ok()) status_ = status;
   }
+  // Fails where it is later than can be told; nobody goes on then.
+  void check_time(std::int64_t ps) {
+    if (ps <= machine::kLastPs) [[likely]]
+      return;
+    fail({Code::kUnsupported, "it takes longer than can be told, 26 days"});
+    window_end_ = INT64_MIN;
+  }
   [[nodiscard]] static std::uint32_t index_of(const RankState& rank, const StrandState* strand);
   // Whether something else may go on while a strand waits.
   [[nodiscard]] bool shares_cpu(const RankState& rank) const {

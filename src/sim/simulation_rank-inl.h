@@ -31,6 +31,7 @@ std::int64_t Simulation<kFull>::stage(std::uint32_t id, std::int64_t time, std::
       network_.use_memory(place_of(id), time, time + machine::pack_ps(machine_, {.bytes = bytes}),
                           machine::memory_ps(machine_.memory, bytes));
   report_.activity_ps[static_cast<std::size_t>(Activity::kCopy)] += end - time;
+  check_time(end);
   return end;
 }
 
@@ -284,6 +285,7 @@ void Simulation<kFull>::spend(std::uint32_t id, StrandState* strand, std::int64_
            .end_ps = until});
     }
   }
+  check_time(until);
   strand->since = -1;
   strand->ready = until;
   cpu_of(id) = until;

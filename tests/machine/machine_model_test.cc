@@ -275,6 +275,41 @@ TEST(ModelAndSimulator, AgreeOnTheSlowestSwitches) {
   }
 }
 
+// A byte as slow as a file may have it: what is told is no overflow, and the rest is refused.
+TEST(ModelAndSimulator, RefuseWhatTakesLongerThanCanBeTold) {
+  Machine machine = load("edr").value();
+  machine.network.per_byte_fs = 1'000'000'000'000;
+  machine.two_sided.eager_bytes = std::int64_t{1} << 40;
+  for (const bool two_sided : {false, true}) {
+    const std::int64_t slot = std::int64_t{1} << 40;
+    ModelCall call{.algorithm = "bcast.binomial", .bytes = std::int64_t{1} << 29};
+    call.ranks = 2;
+    call.segment_bytes = slot;
+    call.two_sided = two_sided;
+    const AlgorithmChoice choice{.algorithm = find_algorithm(call.algorithm),
+                                 .params = {.two_sided = two_sided}};
+    const auto simulated = [&](bool whole) {
+      const Shared shared{.collective = Collective::kBcast, .ranks = 2, .count = call.bytes};
+      return predict::simulate(choice, shared,
+                               {.slot_bytes = slot, .nodes = predict::even_nodes(2, 1)}, machine,
+                               {.critical_path = whole});
+    };
+    const Result<std::int64_t> told = model_ps(machine, call);
+    ASSERT_TRUE(told.ok()) << told.status().message();
+    EXPECT_GT(told.value(), call.bytes * 1'000'000'000);
+    EXPECT_EQ(told.value(), simulated(false).value().latency_ps);
+    call.bytes = std::int64_t{1} << 31;
+    EXPECT_GT(simulated(false).value().latency_ps, call.bytes * 1'000'000'000);
+    for (const std::int64_t gib : {3, 8, 10, 100, 1000}) {
+      call.bytes = gib << 30;
+      const auto refused = testing::HasSubstr("takes longer than can be told");
+      EXPECT_THAT(std::string(model_ps(machine, call).status().message()), refused) << gib;
+      EXPECT_THAT(std::string(simulated(false).status().message()), refused) << gib;
+      EXPECT_THAT(std::string(simulated(true).status().message()), refused) << gib;
+    }
+  }
+}
+
 TEST(Model, SaysWhyNot) {
   const Machine machine = load("hdr").value();
   const auto why = [&](const ModelCall& call) {

@@ -75,6 +75,7 @@ TEST(StrandSlots, NoStrandTakesAnothersSlots) {
         crl_context_h context = make_context(world, rank);
         crl_team_h team = make_team(context, members.oob(rank));
         expect_ok(settle(team));
+        EXPECT_EQ(team->team->limits().slot_bytes, kBytes);
         const auto plan = plan_of(team, rank);
         carillon::Run one;
         for (int round = 0; round < 3; ++round) {
