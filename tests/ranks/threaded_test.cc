@@ -103,5 +103,29 @@ TEST(RanksAreThreads, ManyContextsOneAfterTheOther) {
   }
 }
 
+// The contexts of one job are made, used and destroyed while those of another one are.
+TEST(RanksAreThreads, TwoJobsAtOnce) {
+  constexpr int kJobs = 2;
+  std::vector<std::unique_ptr<Meeting>> worlds, meetings;
+  for (int i = 0; i < kJobs; ++i) {
+    worlds.push_back(std::make_unique<Meeting>(kRanks));
+    meetings.push_back(std::make_unique<Meeting>(kRanks));
+  }
+  run_threads(kJobs * kRanks, [&](int thread) {
+    const auto job = static_cast<std::size_t>(thread / kRanks);
+    const int rank = thread % kRanks;
+    for (int round = 0; round < 10; ++round) {
+      crl_context_h context = make_context(*worlds[job], rank);
+      crl_team_h team = make_team(context, meetings[job]->oob(rank));
+      const auto mine = values_of(rank, round, 5);
+      std::vector<std::int64_t> sums(mine.size());
+      expect_ok(crl_allreduce(team, mine.data(), sums.data(), sums.size(), CRL_INT64, CRL_SUM));
+      EXPECT_EQ(sums, sums_of(kRanks, round, sums.size()));
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace carillon::test

@@ -65,11 +65,14 @@ std::uint64_t own_process() {
   return std::uint64_t{kNonce} << 32 | static_cast<std::uint32_t>(getpid());
 }
 
-// Where own_process() stands for others to read. Ranks that are threads all write it, before they
-// enter.
+// Where own_process() stands for others to read. Of ranks that are threads the first one writes it,
+// before it enters; while later ones enter, others of the process may be reading it.
 const std::atomic<std::uint64_t>* private_number() {
   static std::atomic<std::uint64_t> number = 0;
-  number.store(own_process(), std::memory_order_relaxed);
+  const std::uint64_t own = own_process();
+  // Partner: the next line, in another thread.
+  std::uint64_t there = number.load(std::memory_order_acquire);
+  if (there != own) number.compare_exchange_strong(there, own, std::memory_order_acq_rel);
   return &number;
 }
 
