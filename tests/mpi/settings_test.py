@@ -35,6 +35,7 @@ TAKEN = {
     "CARILLON_FETCH_BYTES": ["0", "1"],
     "CARILLON_GATHER_BYTES": ["0"],
     "CARILLON_GATHER_ENTRIES": ["0", "3"],
+    "CARILLON_HANDED_CHUNKS": ["0", "1", "16"],
     "CARILLON_HEAP_MIB": ["0"],
     "CARILLON_JOIN_TIMEOUT_S": ["300"],
     "CARILLON_LEND_BYTES": ["0", "1"],
