@@ -121,6 +121,8 @@ class MessageWays {
     sent.choice = choice;
     sent.open = open;
   }
+  /// One goes as the one before it, whatever is better.
+  void note_follows(int reader, Taken taken) { ++sent_[place(reader)][index(taken)].messages; }
   /// The way of the one before it, if the next one goes that way without more ado: what is
   /// preferred is not looked at for each. Not if that one could go others: of those that come in
   /// turn, one kind would decide for the other.
@@ -238,7 +240,8 @@ class MessageWays {
   static constexpr std::array kAllWays = {Way::kCached, Way::kUncached, Way::kPrivate,
                                           Way::kHanded};
   static_assert(kAllWays.size() == shm::kWays);
-  static constexpr Share kOfHanded{.to_begin = 15, .to_stay = 17};
+  // As long as few are handed over, these find the caches cold.
+  static constexpr Share kOfHanded{.to_begin = 16, .to_stay = 18};
   static constexpr Share kOfUncached{.to_begin = 14, .to_stay = 16};
   // A whole message that is lent keeps its writer, too, which none of the costs has; but one that
   // is to read as long itself would not be done before.

@@ -86,6 +86,7 @@ Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part
   const bool stays = in.action == Action::kSend && part.offset != 0;  // as its first message
   if (lends && (settings.lend_bytes >= 0 || stays)) {
     strand.lends = in.action == Action::kSend;
+    if (readers.count == 1) engine.message_ways().note_follows(readers.node_ranks[0], taken);
     return {.way = Way::kPrivate};
   }
   if (settings.uncached_bytes > 0 && part.length >= settings.uncached_bytes) {

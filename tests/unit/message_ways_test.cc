@@ -236,6 +236,19 @@ TEST(MessageWays, StandForAFewMessages) {
   }
 }
 
+// Others that go the way of the first are messages, too: how others are is learned as soon.
+TEST(MessageWays, TurnsCountThoseThatFollow) {
+  MessageWays ways(1);
+  int tried = 0;
+  for (int i = 0; i < 8 * kTurn / 16; ++i) {
+    const MessageWays::Choice choice = ways.next(0, Taken::kPiecesCopied, Way::kPrivate, kAllOpen);
+    tried += choice.way == Way::kUncached ? 1 : 0;
+    ways.note_sent(0, Taken::kPiecesCopied, choice, kAllOpen);
+    for (int piece = 1; piece < 16; ++piece) ways.note_follows(0, Taken::kPiecesCopied);
+  }
+  EXPECT_EQ(tried, kTurn / 16);
+}
+
 // Messages that may be lent, and such that may not, in turn: each that may be goes the way that is
 // decided for it.
 TEST(MessageWays, OfOtherMessagesNothingStands) {
