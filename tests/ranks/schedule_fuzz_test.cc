@@ -22,6 +22,7 @@
 #include "schedule/verify.h"
 #include "support/calls.h"
 #include "support/mutator.h"
+#include "support/operators.h"
 #include "support/random_team.h"
 #include "support/shapes.h"
 
@@ -134,16 +135,9 @@ class Fuzz {
       inputs.push_back(input_of(team.problem, rank));
       expected.push_back(expected_output(team.problem, rank));
     }
-    const auto apply = call.shared.commutative ? apply_sum : apply_affine;
-    const Operator reduce = [&](std::byte* dst, const std::byte* left, const std::byte* right,
-                                std::int64_t bytes) {
-      Bytes result(right, right + bytes);
-      apply(left, result.data(), result.size() / kElement);
-      std::ranges::copy(result, dst);
-    };
     for (const std::uint64_t seed : {0, 1, 2}) {
       const RunOptions options{.seed = seed, .schedules = team.schedules};
-      const auto run = interpret(call, {}, inputs, reduce, {.run = options});
+      const auto run = interpret(call, {}, inputs, operator_of(call.shared), {.run = options});
       ASSERT_TRUE(run.ok()) << run.status().to_string() << "\n" << team.text();
       ASSERT_TRUE(run.value().outputs == expected) << team.text();
     }

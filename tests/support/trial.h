@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "algorithms/emitter.h"
 #include "schedule/interpret.h"
 #include "schedule/verify.h"
+#include "support/operators.h"
 #include "support/oracle.h"
 
 namespace carillon::test {
@@ -84,17 +84,10 @@ inline void interpret_trial(Trial trial, std::uint64_t seed) {
   for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
     inputs.push_back(input_of(trial.problem, rank));
   }
-  const auto apply = call.shared.commutative ? apply_sum : apply_affine;
-  const Operator reduce = [&](std::byte* dst, const std::byte* left, const std::byte* right,
-                              std::int64_t bytes) {
-    Bytes result(right, right + bytes);
-    apply(left, result.data(), result.size() / kElement);
-    std::memcpy(dst, result.data(), result.size());
-  };
   InterpretOptions options;
   options.run.seed = seed;
   options.fill = kUntouched;
-  const auto run = interpret(call, trial.emitter(call), inputs, reduce, options);
+  const auto run = interpret(call, trial.emitter(call), inputs, operator_of(call.shared), options);
   ASSERT_TRUE(run.ok()) << trial.text() << "\n" << run.status().to_string();
   for (Rank rank = 0; rank < call.shared.ranks; ++rank) {
     EXPECT_EQ(run.value().outputs[static_cast<std::size_t>(rank)],

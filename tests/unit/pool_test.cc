@@ -200,6 +200,13 @@ TEST_F(HandingOver, NoneIsHandedOverWhereNoneMayBe) {
   EXPECT_TRUE(own(none, kChunkBytes).count(came.offset)) << "it is used for other messages";
 }
 
+TEST_F(HandingOver, OneIsLessThanTheFirstTwo) {
+  Pool one(*segment_, 0, kChunkBytes, 1, 1);
+  ASSERT_TRUE(one.can_hand(kChunkBytes, 1));
+  (void)one.hand(kChunkBytes, 1);
+  EXPECT_FALSE(one.can_hand(kChunkBytes, 1));
+}
+
 // Settings may differ between ranks.
 TEST_F(HandingOver, ChunksOfOtherSizesAreUsedAsFarAsTheyReach) {
   Pool longer(*segment_, 0, 2 * kChunkBytes, 1, kMost);

@@ -119,15 +119,16 @@ class Pool {
   // What has come from one rank of the node, small and large ones, for messages to it; and how many
   // more have gone there.
   struct Stock {
-    std::array<std::array<std::uint64_t, kMostHanded>, 2> offsets;
+    std::array<std::array<std::uint64_t, kMostHanded>, 2> offsets = {};
     std::array<int, 2> counts = {};
-    int owed = 0, most = 2;
+    int owed = 0, most = 0;
     bool invited = false;
   };
   [[nodiscard]] bool may_give(Ring& ring, const Stock& stock) const {
     return stock.owed < stock.most && given_ < kMostGiven &&
            reserve_ + ring.bytes <= reserve_end_ && !busy(ring.chunks[ring.next]);
   }
+  static constexpr int kFirstHanded = 2;
   static constexpr int kMostGiven = 64;  // to all together
 
   Ring small_, large_;
