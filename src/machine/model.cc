@@ -360,7 +360,8 @@ bool can_be_told(const ModelRow& row, const Machine& machine, const ModelCall& c
         machine.network.gap_ps, wait_ps(machine), 2 * machine.bus.per_message_ps}) {
     each_ps += static_cast<double>(ps);
   }
-  const double messages = 2.0 * call.ranks + static_cast<double>(call.bytes / call.segment_bytes);
+  const auto segments = call.bytes / call.segment_bytes;
+  const double messages = 2.0 * call.ranks + static_cast<double>(segments);
   return each_ps * messages < static_cast<double>(INT64_MAX);
 }
 
