@@ -65,6 +65,9 @@ constexpr std::size_t part_side_by_side(std::size_t bytes, std::size_t unit) {
 /// As memcpy, of memory that does not overlap, by vectors whatever its length.
 void copy_by_vectors(void* to, const void* from, std::size_t bytes);
 
+/// As two copy_memory from one place, which is read once. No two of the three overlap.
+void copy_to_both(void* to, void* also, const void* from, std::size_t bytes);
+
 /// As copy_memory, for messages. Short copies are most of the traffic of small collectives: a call
 /// would cost as much again.
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes) {

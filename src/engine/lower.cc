@@ -492,7 +492,7 @@ class Lowering {
 
 Result<Plan> lower(const Schedule& schedule, const Call& call) {
   Result<Plan> plan = Lowering(schedule, call).run();
-  if (plan.ok()) plan.value().brief = is_brief(plan.value());
+  if (plan.ok()) complete(plan.value());
   return plan;
 }
 

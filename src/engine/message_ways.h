@@ -147,6 +147,26 @@ class MessageWays {
     if (is_cold(way == Way::kHanded ? cold_to_hand_ : cold_to_write_, bytes)) return;
     written_[form(taken)].costs[index(way)].note(took, bytes);
   }
+  /// The bytes of some messages are copied by their writer, too (Instruction::paired). Is the next
+  /// one written together with that copy? Some are not, so that what the copy costs alone is known:
+  /// it has to be made whichever way the message goes.
+  bool next_together(Taken taken, std::int64_t bytes) {
+    Copied& copied = copied_[form(taken)];
+    return bytes >= kLeastTogether && copied.alone.is_known() && ++copied.seen % kEveryAlone != 0;
+  }
+  bool copy_is_due(Taken taken, std::int64_t bytes) {
+    Copied& copied = copied_[form(taken)];
+    return bytes >= kLeastTogether && is_due(copied.alone, copied.seen_alone, taken);
+  }
+  /// Took so long to make that copy alone.
+  void note_copied(Taken taken, Clock::duration took, std::int64_t bytes) {
+    copied_[form(taken)].alone.note(took, bytes);
+  }
+  /// As note_written, of one that was written together with it.
+  void note_together(Taken taken, Way way, Clock::duration took, std::int64_t bytes) {
+    const std::int64_t alone_ns = copied_[form(taken)].alone.known_fs() * bytes / 1000000;
+    note_written(taken, way, std::max(took - std::chrono::nanoseconds(alone_ns), took / 4), bytes);
+  }
   /// Took so long to take one that came that way: to a copy of its own or into a sum.
   /// False: that says nothing, as of the first ones.
   bool note_taken(Taken taken, Way way, Clock::duration took, std::int64_t bytes) {
@@ -178,6 +198,10 @@ class MessageWays {
   struct Written {
     std::array<MeanCost, shm::kWays> costs;
     std::uint64_t seen = 0;
+  };
+  struct Copied {
+    MeanCost alone;
+    std::uint64_t seen = 0, seen_alone = 0;
   };
   struct Sent {
     std::uint64_t messages = 0;
@@ -237,6 +261,8 @@ class MessageWays {
 
   // Reading the clock twice takes as long as copying 1 KiB.
   static constexpr std::uint64_t kEvery = 4, kEveryShort = 16;
+  static constexpr std::uint64_t kEveryAlone = 64;
+  static constexpr std::int64_t kLeastTogether = 4096;  // shorter ones are in the nearest cache
   static constexpr std::array kAllWays = {Way::kCached, Way::kUncached, Way::kPrivate,
                                           Way::kHanded};
   static_assert(kAllWays.size() == shm::kWays);
@@ -261,6 +287,7 @@ class MessageWays {
   std::vector<std::array<Sent, shm::kTakenKinds>> sent_;
   std::vector<std::array<Reader, shm::kTakenKinds>> readers_;
   std::array<Written, shm::kTakenKinds / 2> written_;
+  std::array<Copied, shm::kTakenKinds / 2> copied_;
   std::array<std::array<MeanCost, shm::kWays>, shm::kTakenKinds> taken_;
   std::array<std::uint64_t, shm::kTakenKinds> takes_seen_ = {};
 };

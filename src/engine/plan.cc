@@ -4,6 +4,7 @@
 #include <algorithm>
 
 namespace carillon {
+namespace {
 
 bool is_brief(const Plan& plan) {
   const bool one_strand = plan.strand_starts.size() == 1 && plan.learned.length == 0;
@@ -24,6 +25,29 @@ bool is_brief(const Plan& plan) {
     }
   };
   return lines_suffice && std::all_of(plan.code.begin(), plan.code.end(), fits);
+}
+
+void find_pairs(Plan& plan) {
+  const auto same = [](const Operand& one, const Operand& other) {
+    return one.base == other.base && one.table == Table::kNone && other.table == Table::kNone &&
+           one.offset == other.offset && one.stride == other.stride;
+  };
+  // Another strand's instructions stand behind a kEnd.
+  for (std::size_t i = 1; i < plan.code.size(); ++i) {
+    Instruction& put = plan.code[i - 1];
+    Instruction& copy = plan.code[i];
+    if (put.action != Action::kPut || copy.action != Action::kCopy || put.piece_count != 0)
+      continue;
+    const bool is_own = put.a.base < kBaseSlots && copy.dst.table == Table::kNone;
+    put.paired = copy.paired = is_own && same(put.a, copy.a) && put.length == copy.length;
+  }
+}
+
+}  // namespace
+
+void complete(Plan& plan) {
+  plan.brief = is_brief(plan);
+  find_pairs(plan);
 }
 
 }  // namespace carillon

@@ -47,6 +47,9 @@ struct Instruction {
   Action action = Action::kEnd;
   /// put, send: the source keeps its value until the end; if it is a message: if that has landed.
   bool lasts = false;
+  /// put: the next instruction copies the same bytes; copy: it is that one. A message that goes by
+  /// the pool is written together with the copy: the bytes are read once.
+  bool paired = false;
   Work work = Work::kRotate;  ///< copy: which kind of copy
   std::uint16_t use = 0;      ///< index into Plan::uses
   /// put, send: which of Plan::gathers, counted from 1; 0: the bytes are copied when it is done.
@@ -149,13 +152,13 @@ struct Plan {
   /// Some message that the rank writes may be longer than a line's payload.
   bool posts_long = false;
   Range learned;  ///< not empty: another stage follows
-  /// is_brief() of it.
+  /// It is one strand without loops and lists, with no more messages on a channel than that has
+  /// lines: it may go the short way where all are on one node (run_brief-inl.h).
   bool brief = false;
 };
 
-/// Is it one strand without loops and lists, with no more messages on a channel than that has
-/// lines? Then it may go the short way where all are on one node (run_brief-inl.h).
-bool is_brief(const Plan& plan);
+/// Sets what follows from the rest: `brief`, and `paired` of instructions.
+void complete(Plan& plan);
 
 /// Lowers a schedule. `element_bytes` is that of the call (for reduce).
 Result<Plan> lower(const Schedule& schedule, const Call& call);

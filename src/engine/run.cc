@@ -341,15 +341,22 @@ bool Run::take_chunk(const Instruction& in, const Strand& strand, const Part& pa
 }
 
 template <typename Clock>
-void Run::fill_chunk(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
+void Run::fill_chunk(std::byte* to, const Instruction& in, Strand& strand, const Part& part,
                      shm::Taken taken, const WayChosen& chosen, Clock& clock) {
   using WaysClock = MessageWays::Clock;
   MessageWays& ways = team_->engine().message_ways();
+  strand.copied = in.paired && chosen.way != shm::Way::kUncached && !shm::is_stream(taken) &&
+                  ways.next_together(taken, part.length);
   const bool times = chosen.learns && ways.write_is_due(taken, chosen.way);
   const auto begin = times ? WaysClock::now() : WaysClock::time_point();
   if (chosen.way == shm::Way::kUncached) {  // never a list
     clock.charge(Work::kPost);
     copy_past_caches(to, at(in.a, strand) + part.offset, static_cast<std::size_t>(part.length));
+    clock.charge(Work::kPack);
+  } else if (strand.copied) {
+    clock.charge(Work::kPost);
+    const std::byte* const from = at(in.a, strand);
+    copy_to_both(to, at((&in)[1].dst, strand), from, static_cast<std::size_t>(part.length));
     clock.charge(Work::kPack);
   } else {
     pack(to, in, strand, part, clock);
@@ -357,7 +364,9 @@ void Run::fill_chunk(std::byte* to, const Instruction& in, const Strand& strand,
   // With the time until others can see it: that of stores that are on their way, too.
   if (!times) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  ways.note_written(taken, chosen.way, WaysClock::now() - begin, part.length);
+  const auto took = WaysClock::now() - begin;
+  if (strand.copied) return ways.note_together(taken, chosen.way, took, part.length);
+  ways.note_written(taken, chosen.way, took, part.length);
 }
 
 const shm::Line& Run::incoming_line(const ChannelUse& channel, std::uint64_t number) const {

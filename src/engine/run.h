@@ -150,8 +150,9 @@ class Run {
     std::int64_t iterations = 0;
     /// Messages of the current send or recv already moved; aggregate: its ticket, from 1 on.
     std::int64_t stream = 0;
-    int read_ahead = 0;  // lent messages that have landed before their wait
-    bool lends = false;  // the current send: its readers read where its bytes are
+    int read_ahead = 0;   // lent messages that have landed before their wait
+    bool lends = false;   // the current send: its readers read where its bytes are
+    bool copied = false;  // the last put's bytes, by what wrote the message, where the copy would
     bool finished = false;
 
     // One by one: assigned as a whole they are made on the stack and read from there in words wider
@@ -163,7 +164,7 @@ class Run {
       iterations = 0;
       stream = 0;
       read_ahead = 0;
-      lends = false;
+      lends = copied = false;
       finished = false;
     }
   };
@@ -407,7 +408,9 @@ class Run {
   [[nodiscard]] bool hears_of(std::size_t use) const;
   void tell(std::size_t use, std::uint64_t count);
   void tell_all();
-  void copy(const Instruction& in, const Strand& strand);
+  void copy(const Instruction& in, Strand& strand);
+  void copy_alone(const Instruction& in, const Strand& strand, std::byte* to, const std::byte* from,
+                  std::int64_t length);
   void reduce(const Instruction& in, const Strand& strand);
   void gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
               std::int64_t length) const;
@@ -419,7 +422,7 @@ class Run {
     clock.charge(Work::kPack);
   }
   template <typename Clock>
-  void fill_chunk(std::byte* to, const Instruction& in, const Strand& strand, const Part& part,
+  void fill_chunk(std::byte* to, const Instruction& in, Strand& strand, const Part& part,
                   shm::Taken taken, const WayChosen& chosen, Clock& clock);
   void begin_measuring();
   [[nodiscard]] std::uint32_t index_of(const Strand& strand) const {

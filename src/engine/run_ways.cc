@@ -178,6 +178,18 @@ Run::Taking Run::begin_copying(const Strand& strand, const Arrival& arrival, std
   return taking;
 }
 
+// What a put might have been written together with.
+void Run::copy_alone(const Instruction& in, const Strand& strand, std::byte* to,
+                     const std::byte* from, std::int64_t length) {
+  MessageWays& ways = team_->engine().message_ways();
+  const shm::Taken taken = how_taken(in, strand, length);
+  const bool times = ways.copy_is_due(taken, length);
+  const auto begin = times ? MessageWays::Clock::now() : kUnknown;
+  copy_bytes(to, from, length);
+  if (times) ways.note_copied(taken, MessageWays::Clock::now() - begin, length);
+  leave_uncounted(strand);
+}
+
 void Run::learn_taking(const Strand& strand, const Taking& taking, const std::byte* data,
                        std::int64_t bytes) {
   const auto now = MessageWays::Clock::now();
