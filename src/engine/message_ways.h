@@ -117,6 +117,7 @@ class MessageWays {
   /// One goes that way that could have gone these.
   void note_sent(int reader, Taken taken, Choice choice, Open open) {
     Sent& sent = sent_[place(reader)][index(taken)];
+    sent.stands_until = (sent.messages / kStandingMessages + 1) * kStandingMessages;
     ++sent.messages;
     sent.choice = choice;
     sent.open = open;
@@ -128,7 +129,7 @@ class MessageWays {
   /// turn, one kind would decide for the other.
   [[nodiscard]] std::optional<Choice> standing(int reader, Taken taken, Open open) const {
     const Sent& sent = sent_[place(reader)][index(taken)];
-    if (sent.messages % kStandingMessages == 0 || open != sent.open) return {};
+    if (sent.messages >= sent.stands_until || open != sent.open) return {};
     return sent.choice;
   }
 
@@ -205,6 +206,7 @@ class MessageWays {
   };
   struct Sent {
     std::uint64_t messages = 0;
+    std::uint64_t stands_until = 0;  // so many
     Choice choice;  // of the last one
     Open open;      // to it
   };

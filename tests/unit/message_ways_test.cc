@@ -249,6 +249,23 @@ TEST(MessageWays, TurnsCountThoseThatFollow) {
   EXPECT_EQ(tried, kTurn / 16);
 }
 
+// Whatever number the first of them has: it is decided anew when so many have gone.
+TEST(MessageWays, NothingStandsForEverWhereOthersFollow) {
+  for (const int before : {0, 4, 15}) {
+    MessageWays ways(1);
+    for (int i = 0; i < before; ++i) {
+      ways.note_sent(0, Taken::kPiecesCopied, {.way = Way::kHanded}, kAllOpen);
+    }
+    for (int call = 0; call < 8; ++call) {
+      EXPECT_EQ(ways.standing(0, Taken::kPiecesCopied, kAllOpen).has_value(),
+                call == 0 && before != 0)
+          << call << " after " << before;
+      ways.note_sent(0, Taken::kPiecesCopied, {.way = Way::kPrivate}, kAllOpen);
+      for (int piece = 1; piece < 16; ++piece) ways.note_follows(0, Taken::kPiecesCopied);
+    }
+  }
+}
+
 // Messages that may be lent, and such that may not, in turn: each that may be goes the way that is
 // decided for it.
 TEST(MessageWays, OfOtherMessagesNothingStands) {
@@ -260,6 +277,39 @@ TEST(MessageWays, OfOtherMessagesNothingStands) {
     EXPECT_FALSE(ways.standing(0, Taken::kCopied, open).has_value()) << i;
     ways.note_sent(0, Taken::kCopied, {.way = lends ? Way::kPrivate : Way::kCached}, open);
   }
+}
+
+// Together only when it is known what the copy costs alone, and short ones never.
+TEST(MessageWays, WhatACopyCostsAloneIsSeenNowAndThen) {
+  MessageWays ways(1);
+  for (int i = 0; i < kEnough; ++i) {
+    EXPECT_FALSE(ways.next_together(Taken::kCopied, kBytes));
+    ASSERT_TRUE(ways.copy_is_due(Taken::kCopied, kBytes));
+    ways.note_copied(Taken::kCopied, microseconds(3), kBytes);
+  }
+  int together = 0;
+  for (int i = 0; i < 256; ++i) together += ways.next_together(Taken::kCopied, kBytes) ? 1 : 0;
+  EXPECT_EQ(together, 252);
+  EXPECT_FALSE(ways.next_together(Taken::kPiecesCopied, kBytes)) << "of those it is not known";
+  EXPECT_FALSE(ways.next_together(Taken::kCopied, 2048));
+  EXPECT_FALSE(ways.copy_is_due(Taken::kCopied, 2048));
+}
+
+// The copy has to be made whichever way the message goes: it is no part of what one way costs.
+TEST(MessageWays, WhatIsWrittenTogetherCountsWithoutTheCopy) {
+  const auto best = [](int together_us) {
+    MessageWays ways(1);
+    for (int i = 0; i < kEnough; ++i) {
+      ways.note_copied(Taken::kCopied, microseconds(4), kBytes);
+      ways.note_together(Taken::kCopied, Way::kCached, microseconds(together_us), kBytes);
+      ways.note_taken(Taken::kCopied, Way::kCached, microseconds(4), kBytes);
+    }
+    learn_lent(ways, Taken::kCopied, microseconds(6));
+    return preferred(ways, Taken::kCopied);
+  };
+  EXPECT_EQ(best(5), Way::kCached) << "1 and 4 us against 6";
+  EXPECT_EQ(best(12), Way::kPrivate) << "8 and 4 us against 6";
+  EXPECT_EQ(best(3), Way::kCached) << "never for nothing";
 }
 
 TEST(MessageWays, OthersThatNeverBecomeKnownAreTriedSeldom) {
