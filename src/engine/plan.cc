@@ -36,8 +36,8 @@ void find_pairs(Plan& plan) {
   for (std::size_t i = 1; i < plan.code.size(); ++i) {
     Instruction& put = plan.code[i - 1];
     Instruction& copy = plan.code[i];
-    if (put.action != Action::kPut || copy.action != Action::kCopy || put.piece_count != 0)
-      continue;
+    const bool posts = put.action == Action::kPut || put.action == Action::kSend;
+    if (!posts || copy.action != Action::kCopy || put.piece_count != 0) continue;
     const bool is_own = put.a.base < kBaseSlots && copy.dst.table == Table::kNone;
     put.paired = copy.paired = is_own && same(put.a, copy.a) && put.length == copy.length;
   }

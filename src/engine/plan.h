@@ -47,8 +47,8 @@ struct Instruction {
   Action action = Action::kEnd;
   /// put, send: the source keeps its value until the end; if it is a message: if that has landed.
   bool lasts = false;
-  /// put: the next instruction copies the same bytes; copy: it is that one. A message that goes by
-  /// the pool is written together with the copy: the bytes are read once.
+  /// put, send: the next instruction copies the same bytes; copy: it is that one. What goes by the
+  /// pool is written together with the copy: the bytes are read once.
   bool paired = false;
   Work work = Work::kRotate;  ///< copy: which kind of copy
   std::uint16_t use = 0;      ///< index into Plan::uses

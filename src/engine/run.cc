@@ -345,18 +345,22 @@ void Run::fill_chunk(std::byte* to, const Instruction& in, Strand& strand, const
                      shm::Taken taken, const WayChosen& chosen, Clock& clock) {
   using WaysClock = MessageWays::Clock;
   MessageWays& ways = team_->engine().message_ways();
-  strand.copied = in.paired && chosen.way != shm::Way::kUncached && !shm::is_stream(taken) &&
-                  ways.next_together(taken, part.length);
+  // Of a send, as long as all its messages so far were: the copy makes the rest.
+  const bool together = in.paired && part.offset == strand.copied &&
+                        chosen.way != shm::Way::kUncached && !shm::is_stream(taken) &&
+                        ways.next_together(taken, part.length);
   const bool times = chosen.learns && ways.write_is_due(taken, chosen.way);
   const auto begin = times ? WaysClock::now() : WaysClock::time_point();
   if (chosen.way == shm::Way::kUncached) {  // never a list
     clock.charge(Work::kPost);
     copy_past_caches(to, at(in.a, strand) + part.offset, static_cast<std::size_t>(part.length));
     clock.charge(Work::kPack);
-  } else if (strand.copied) {
+  } else if (together) {
     clock.charge(Work::kPost);
-    const std::byte* const from = at(in.a, strand);
-    copy_to_both(to, at((&in)[1].dst, strand), from, static_cast<std::size_t>(part.length));
+    const std::byte* const from = at(in.a, strand) + part.offset;
+    std::byte* const also = at((&in)[1].dst, strand) + part.offset;
+    copy_to_both(to, also, from, static_cast<std::size_t>(part.length));
+    strand.copied += part.length;
     clock.charge(Work::kPack);
   } else {
     pack(to, in, strand, part, clock);
@@ -365,7 +369,7 @@ void Run::fill_chunk(std::byte* to, const Instruction& in, Strand& strand, const
   if (!times) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const auto took = WaysClock::now() - begin;
-  if (strand.copied) return ways.note_together(taken, chosen.way, took, part.length);
+  if (together) return ways.note_together(taken, chosen.way, took, part.length);
   ways.note_written(taken, chosen.way, took, part.length);
 }
 

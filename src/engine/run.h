@@ -150,9 +150,9 @@ class Run {
     std::int64_t iterations = 0;
     /// Messages of the current send or recv already moved; aggregate: its ticket, from 1 on.
     std::int64_t stream = 0;
-    int read_ahead = 0;   // lent messages that have landed before their wait
-    bool lends = false;   // the current send: its readers read where its bytes are
-    bool copied = false;  // the last put's bytes, by what wrote the message, where the copy would
+    std::int64_t copied = 0;  // bytes of the put or send before, written together with their copy
+    int read_ahead = 0;       // lent messages that have landed before their wait
+    bool lends = false;       // the current send: its readers read where its bytes are
     bool finished = false;
 
     // One by one: assigned as a whole they are made on the stack and read from there in words wider
@@ -164,7 +164,8 @@ class Run {
       iterations = 0;
       stream = 0;
       read_ahead = 0;
-      lends = copied = false;
+      lends = false;
+      copied = 0;
       finished = false;
     }
   };
@@ -409,8 +410,7 @@ class Run {
   void tell(std::size_t use, std::uint64_t count);
   void tell_all();
   void copy(const Instruction& in, Strand& strand);
-  void copy_alone(const Instruction& in, const Strand& strand, std::byte* to, const std::byte* from,
-                  std::int64_t length);
+  void copy_rest(const Instruction& in, Strand& strand);
   void reduce(const Instruction& in, const Strand& strand);
   void gather(std::byte* to, const Instruction& in, const Strand& strand, std::int64_t offset,
               std::int64_t length) const;

@@ -37,19 +37,13 @@ void reduce_side_by_side(Kernel kernel, std::byte* dst, const std::byte* left,
 }  // namespace
 
 void Run::copy(const Instruction& in, Strand& strand) {
+  if (in.paired) return copy_rest(in, strand);
   const std::int64_t length = length_of(in.dst, in.length);
-  if (strand.copied) {  // with the message before it
-    strand.copied = false;
-    copied_bytes_ += static_cast<std::uint64_t>(length);
-    return;
-  }
   std::byte* const to = at(in.dst, strand);
   const std::byte* const from = at(in.a, strand);
   if (to == from) return;  // it has landed there
   if (in.a.base >= kBaseSlots) {
     take(strand, to, from, length, arrivals_[in.a.base - kBaseSlots]);
-  } else if (in.paired) {
-    copy_alone(in, strand, to, from, length);
   } else {
     copy_bytes(to, from, length);
     leave_uncounted(strand);

@@ -178,15 +178,21 @@ Run::Taking Run::begin_copying(const Strand& strand, const Arrival& arrival, std
   return taking;
 }
 
-// What a put might have been written together with.
-void Run::copy_alone(const Instruction& in, const Strand& strand, std::byte* to,
-                     const std::byte* from, std::int64_t length) {
+// What the put or send before it was not written together with.
+void Run::copy_rest(const Instruction& in, Strand& strand) {
+  using WaysClock = MessageWays::Clock;
+  const std::int64_t done = strand.copied, left = in.length - done;
+  std::byte* const to = at(in.dst, strand) + done;
+  const std::byte* const from = at(in.a, strand) + done;
+  strand.copied = 0;
+  copied_bytes_ += static_cast<std::uint64_t>(in.length);
+  if (left == 0 || to == from) return;
   MessageWays& ways = team_->engine().message_ways();
-  const shm::Taken taken = how_taken(in, strand, length);
-  const bool times = ways.copy_is_due(taken, length);
-  const auto begin = times ? MessageWays::Clock::now() : kUnknown;
-  copy_bytes(to, from, length);
-  if (times) ways.note_copied(taken, MessageWays::Clock::now() - begin, length);
+  const shm::Taken taken = how_taken((&in)[-1], strand, std::min(in.length, plan_->slot_bytes));
+  const bool times = ways.copy_is_due(taken, left);
+  const auto begin = times ? WaysClock::now() : kUnknown;
+  copy_bytes(to, from, left);
+  if (times) ways.note_copied(taken, WaysClock::now() - begin, left);
   leave_uncounted(strand);
 }
 
