@@ -65,7 +65,10 @@ constexpr std::size_t part_side_by_side(std::size_t bytes, std::size_t unit) {
 /// As memcpy, of memory that does not overlap, by vectors whatever its length.
 void copy_by_vectors(void* to, const void* from, std::size_t bytes);
 
-/// As two copy_memory from one place, which is read once. No two of the three overlap.
+/// As two copy_memory from one place, which is read once. No two of the three overlap. By vectors,
+/// whatever the length; or by copy_memory, piece by piece: lines of `to` that another core has read
+/// come back sooner to the one instruction that memcpy is.
+void copy_to_both_by_vectors(void* to, void* also, const void* from, std::size_t bytes);
 void copy_to_both(void* to, void* also, const void* from, std::size_t bytes);
 
 /// As copy_memory, for messages. Short copies are most of the traffic of small collectives: a call

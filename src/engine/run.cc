@@ -359,7 +359,8 @@ void Run::fill_chunk(std::byte* to, const Instruction& in, Strand& strand, const
     clock.charge(Work::kPost);
     const std::byte* const from = at(in.a, strand) + part.offset;
     std::byte* const also = at((&in)[1].dst, strand) + part.offset;
-    copy_to_both(to, also, from, static_cast<std::size_t>(part.length));
+    const auto copy_both = chosen.way == shm::Way::kHanded ? copy_to_both_by_vectors : copy_to_both;
+    copy_both(to, also, from, static_cast<std::size_t>(part.length));
     strand.copied += part.length;
     clock.charge(Work::kPack);
   } else {

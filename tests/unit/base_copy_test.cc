@@ -19,23 +19,28 @@ constexpr std::byte kUntouched{0xee};
 std::byte value_at(std::size_t i) { return static_cast<std::byte>(i * 7 + i / 251); }
 
 using Copy = void (*)(void*, const void*, std::size_t);
-// Each half of copy_to_both.
+using CopyToBoth = void (*)(void*, void*, const void*, std::size_t);
+template <CopyToBoth kCopy>
 void copy_to_one(void* to, const void* from, std::size_t bytes) {
   std::vector<std::byte> other(bytes + 1);
-  copy_to_both(to, other.data() + 1, from, bytes);
+  kCopy(to, other.data() + 1, from, bytes);
   EXPECT_EQ(bytes == 0 ? 0 : std::memcmp(other.data() + 1, from, bytes), 0);
 }
+template <CopyToBoth kCopy>
 void copy_to_other(void* to, const void* from, std::size_t bytes) {
   std::vector<std::byte> other(bytes + 1);
-  copy_to_both(other.data(), to, from, bytes);
+  kCopy(other.data(), to, from, bytes);
+  EXPECT_EQ(bytes == 0 ? 0 : std::memcmp(other.data(), from, bytes), 0);
   EXPECT_EQ(other[bytes], std::byte{});
 }
 
 class Copies : public testing::TestWithParam<Copy> {};
 INSTANTIATE_TEST_SUITE_P(Ways, Copies,
                          testing::Values(Copy{copy_memory}, Copy{copy_past_caches},
-                                         Copy{copy_by_vectors}, Copy{copy_to_one},
-                                         Copy{copy_to_other}));
+                                         Copy{copy_by_vectors}, Copy{copy_to_one<copy_to_both>},
+                                         Copy{copy_to_other<copy_to_both>},
+                                         Copy{copy_to_one<copy_to_both_by_vectors>},
+                                         Copy{copy_to_other<copy_to_both_by_vectors>}));
 
 TEST_P(Copies, AllPlacesInAPage) {
   std::vector<std::byte> from(8 * kPage), to(10 * kPage);

@@ -114,7 +114,7 @@ void Pool::keep(int writer, const Handed& chunk) {
   Ring& ring = small ? small_ : large_;
   if (chunk.bytes < ring.bytes) return;  // of no use here
   int& count = stock.counts[small ? 0 : 1];
-  if (count < most_handed_) {
+  if (count < kMostKept * most_handed_ / kMostHanded) {
     stock.offsets[small ? 0 : 1][static_cast<std::size_t>(count)] = chunk.offset;
     ++count;
   } else if (ring.chunks.size() < ring.chunks.capacity()) {

@@ -36,6 +36,9 @@ class Pool {
 
   static constexpr int kToAll = -1, kToDomain = -2;
   static constexpr int kMostHanded = 16;
+  /// Two ranks that write to each other have as many each when nothing is under way. It is now the
+  /// one that is ahead and now the other: the one has none left then, and the other has both's.
+  static constexpr int kMostKept = 2 * kMostHanded;
 
   /// The message that a chunk holds.
   struct Letter {
@@ -119,7 +122,7 @@ class Pool {
   // What has come from one rank of the node, small and large ones, for messages to it; and how many
   // more have gone there.
   struct Stock {
-    std::array<std::array<std::uint64_t, kMostHanded>, 2> offsets = {};
+    std::array<std::array<std::uint64_t, kMostKept>, 2> offsets = {};
     std::array<int, 2> counts = {};
     int owed = 0, most = 0;
     bool invited = false;
