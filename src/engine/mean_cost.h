@@ -20,8 +20,9 @@ class MeanCost {
     if (now < fs_per_byte_) {
       fs_per_byte_ -= (fs_per_byte_ - now) / (is_known() ? 8 : 4);
     } else {
-      // One that was interrupted says little.
-      fs_per_byte_ += std::min(now - fs_per_byte_, fs_per_byte_ / 2 + 8) / 8;
+      // One that was interrupted says little; nor do the first ones of another way than the usual,
+      // which find the caches cold.
+      fs_per_byte_ += std::min(now - fs_per_byte_, fs_per_byte_ / 2 + 8) / 32;
     }
     seen_ = std::min(seen_ + 1, kEnough);
   }

@@ -33,6 +33,7 @@ class MessageWays {
   struct Open {
     bool uncached = false, lent = false, handed = false;
     bool invited = false;  // kHanded, by the reader
+    bool both = false;     // the writer takes messages in the meantime, as its readers do
 
     [[nodiscard]] bool has(Way way) const {
       switch (way) {
@@ -78,7 +79,7 @@ class MessageWays {
     const bool hands = open.handed && (it.handed || open.invited);
     const std::int64_t shared = hands ? handed : kept;
     if (shared != 0 && lent != 0) {
-      const bool both_take = hands || shm::is_stream(taken);
+      const bool both_take = open.both || hands || shm::is_stream(taken);
       it.lent = better(lent, shared, it.lent, both_take ? kOfBoth : kOfWriter);
     }
     const Way way = it.lent && open.lent           ? Way::kPrivate
@@ -207,8 +208,8 @@ class MessageWays {
   struct Sent {
     std::uint64_t messages = 0;
     std::uint64_t stands_until = 0;  // so many
-    Choice choice;  // of the last one
-    Open open;      // to it
+    Choice choice;                   // of the last one
+    Open open;                       // to it
   };
   /// What is preferred for messages to a reader that are taken so, and one in how many turns is for
   /// each other way.
