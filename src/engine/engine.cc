@@ -105,8 +105,9 @@ void Engine::set_up_memory() {
   control_.emplace(segment_->base(), segment_->control(node_rank_), header.control_bytes);
   heap_ = std::make_unique<OffsetAllocator>(segment_->heap(node_rank_), header.heap_bytes);
   pool_ = std::make_unique<shm::Pool>(
-      *segment_, node_rank_, static_cast<std::uint64_t>(settings_.slot_bytes), Limits().large_slots,
-      static_cast<int>(settings_.handed_chunks));
+      *segment_, node_rank_,
+      static_cast<std::uint64_t>(Limits{.slot_bytes = settings_.slot_bytes}.stream_bytes()),
+      Limits().large_slots, static_cast<int>(settings_.handed_chunks));
   const shm::PoolSizes pool = segment_->pool_sizes();
   message_ways_ = MessageWays(segment_->ranks(), static_cast<std::int64_t>(pool.small_bytes),
                               static_cast<std::int64_t>(pool.large_bytes));

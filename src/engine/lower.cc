@@ -19,7 +19,7 @@ class Lowering {
 
   Result<Plan> run() {
     plan_.scratch_bytes = schedule_.scratch_bytes;
-    plan_.slot_bytes = call_.limits.slot_bytes;
+    plan_.stream_bytes = call_.limits.stream_bytes();
     plan_.two_sided = call_.params.two_sided;
     plan_.one_way = is_one_way(schedule_);
     plan_.learned = schedule_.learned;
@@ -136,7 +136,7 @@ class Lowering {
       use.table = buffer.table;
       use.entry = buffer.entry;
     }
-    if (use.table == Table::kNone) use.count += stream_messages(length, false, plan_.slot_bytes);
+    if (use.table == Table::kNone) use.count += stream_messages(length, false, plan_.stream_bytes);
   }
 
   std::uint32_t slot_base(const Message& message) {
@@ -445,7 +445,7 @@ class Lowering {
     const auto first = static_cast<std::uint32_t>(plan_.pieces.size());
     const auto count = static_cast<std::uint32_t>(runs.size());
     // One message: of several, each has a list of its own.
-    bool fixed = instruction.action == Action::kPut || instruction.length <= plan_.slot_bytes;
+    bool fixed = instruction.action == Action::kPut || instruction.length <= plan_.stream_bytes;
     for (const Buffer& buffer : runs) {
       plan_.pieces.push_back({operand(buffer), buffer.range.length});
       fixed = fixed && buffer.space != Space::kSlot && buffer.table == Table::kNone &&

@@ -141,7 +141,7 @@ struct Plan {
   std::vector<Rank> slot_writers;      ///< by base - kBaseSlots
   std::uint32_t slot_bases = 0;
   std::int64_t scratch_bytes = 0;
-  std::int64_t slot_bytes = 0;                     ///< largest message
+  std::int64_t stream_bytes = 0;                   ///< largest message of a send
   std::int64_t input_bytes = 0, output_bytes = 0;  ///< of the call; 0 where tables say
   /// Its sends and recvs are meant as such: between nodes they are not put.
   bool two_sided = false;

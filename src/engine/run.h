@@ -444,7 +444,7 @@ class Run {
     return std::span(plan_->pieces).subspan(in.first_piece, in.piece_count);
   }
   [[nodiscard]] std::int64_t messages_of(Table table, std::int64_t length) const {
-    return stream_messages(length, table != Table::kNone, plan_->slot_bytes);
+    return stream_messages(length, table != Table::kNone, plan_->stream_bytes);
   }
   [[nodiscard]] std::uint64_t number_of(const Instruction& in, const Strand& strand) const {
     return uses_[in.use].first +

@@ -83,11 +83,11 @@ std::int64_t Run::read_with(const Instruction& in, Strand& strand, std::uint64_t
     return length * (1 + strand.read_ahead);
   }
   const std::int64_t room = length_of(in.dst, in.length) - to.part.offset - length;
-  const std::int64_t slot = plan_->slot_bytes;
+  const std::int64_t most = plan_->stream_bytes;
   std::int64_t behind = std::min(
       room, static_cast<std::int64_t>(std::min<std::uint64_t>(received.behind, kMostAtOnce)));
-  if (behind < room) behind -= behind % slot;
-  strand.read_ahead = static_cast<int>((behind + slot - 1) / slot);
+  if (behind < room) behind -= behind % most;
+  strand.read_ahead = static_cast<int>((behind + most - 1) / most);
   return length + behind;
 }
 

@@ -18,8 +18,8 @@ bool Run::send(const Instruction& in, Strand& strand, Clock& clock) {
   const std::int64_t messages = messages_of(in.a.table, total);
   if (strand.stream == 0) strand.lends = false;
   while (strand.stream < messages) {
-    const std::int64_t offset = strand.stream * plan_->slot_bytes;
-    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
+    const std::int64_t offset = strand.stream * plan_->stream_bytes;
+    const std::int64_t length = std::min(plan_->stream_bytes, total - offset);
     const std::uint64_t number =
         uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
     if (!write_message(in, strand, {number, offset, length}, clock)) return false;
@@ -36,8 +36,8 @@ bool Run::recv(const Instruction& in, Strand& strand, int polls, Clock& clock) {
   const ChannelUse& channel = plan_->uses[in.use];
   net::Pair* const pair = plan_->two_sided ? team_->endpoint().peer(channel.peer).remote : nullptr;
   while (strand.stream < messages) {
-    const std::int64_t offset = strand.stream * plan_->slot_bytes;
-    const std::int64_t length = std::min(plan_->slot_bytes, total - offset);
+    const std::int64_t offset = strand.stream * plan_->stream_bytes;
+    const std::int64_t length = std::min(plan_->stream_bytes, total - offset);
     const std::uint64_t number =
         uses_[in.use].first + static_cast<std::uint64_t>(in.index + strand.stream);
     if (pair != nullptr && !pair->show(number)) {

@@ -133,7 +133,7 @@ shm::Taken Run::how_taken(const Instruction& in, const Strand& strand, std::int6
     return reduces() ? Taken::kShortReduced : Taken::kShortCopied;
   }
   const bool in_pieces = strand.loop != 0 || (in.action == Action::kSend && in.piece_count == 0 &&
-                                              length_of(in.a, in.length) > plan_->slot_bytes);
+                                              length_of(in.a, in.length) > plan_->stream_bytes);
   if (in_pieces) return reduces() ? Taken::kPiecesReduced : Taken::kPiecesCopied;
   return reduces() ? Taken::kReduced : Taken::kCopied;
 }
@@ -189,7 +189,7 @@ void Run::copy_rest(const Instruction& in, Strand& strand) {
   copied_bytes_ += static_cast<std::uint64_t>(in.length);
   if (left == 0 || to == from) return;
   MessageWays& ways = team_->engine().message_ways();
-  const shm::Taken taken = how_taken((&in)[-1], strand, std::min(in.length, plan_->slot_bytes));
+  const shm::Taken taken = how_taken((&in)[-1], strand, std::min(in.length, plan_->stream_bytes));
   const bool times = ways.copy_is_due(taken, left);
   const auto begin = times ? WaysClock::now() : kUnknown;
   copy_bytes(to, from, left);

@@ -210,7 +210,7 @@ std::int64_t Machine::fragments_of(const StrandState& strand, std::int64_t bytes
   const Schedule& schedule = *rank_of(strand).schedule;
   const Op& op = schedule.ops[strand.pc];
   const bool by_table = has_table(is_incoming(op.kind) ? schedule.dst(op) : schedule.src(op));
-  return stream_messages(bytes, by_table, call_.limits.slot_bytes);
+  return stream_messages(bytes, by_table, call_.limits.stream_bytes());
 }
 
 // A send or recv that is no message: the next one may be done.
@@ -254,8 +254,8 @@ void Machine::give_large_slot(std::size_t id) {
 }
 
 bool Machine::is_large_fragment(const Parcel& parcel, std::int64_t fragment) const {
-  const std::int64_t slot = call_.limits.slot_bytes;
-  return std::min(slot, parcel.length - fragment * slot) > call_.limits.inline_bytes;
+  const std::int64_t most = call_.limits.stream_bytes();
+  return std::min(most, parcel.length - fragment * most) > call_.limits.inline_bytes;
 }
 
 void Machine::release(const OpenSlot& slot) { release(*slot.link, slot.number); }

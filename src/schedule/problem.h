@@ -215,6 +215,11 @@ struct Limits {
     return nodes ? nodes->members(nodes->node_of(rank)).front() == rank : rank == 0;
   }
   [[nodiscard]] bool one_node() const { return !nodes || nodes->count() <= 1; }
+  /// Largest message that a send is cut into. On one node they are longer than puts: two ranks that
+  /// send to each other then have more under way each, and who is ahead waits less for the other.
+  [[nodiscard]] std::int64_t stream_bytes() const {
+    return one_node() ? 2 * slot_bytes : slot_bytes;
+  }
   bool operator==(const Limits& other) const;
 };
 

@@ -21,10 +21,10 @@ inline bool has_table(std::span<const Buffer> list) {
 /// it is of nothing: then both ranks know, and neither sends or awaits anything.
 constexpr bool is_message(std::int64_t bytes, bool by_table) { return bytes > 0 || !by_table; }
 
-/// Of how many messages it is, each of a slot at most.
-constexpr std::int64_t stream_messages(std::int64_t bytes, bool by_table, std::int64_t slot_bytes) {
+/// Of how many messages it is, each of so many bytes at most (Limits::stream_bytes).
+constexpr std::int64_t stream_messages(std::int64_t bytes, bool by_table, std::int64_t most_bytes) {
   if (bytes == 0) return is_message(bytes, by_table) ? 1 : 0;
-  return (bytes + slot_bytes - 1) / slot_bytes;
+  return (bytes + most_bytes - 1) / most_bytes;
 }
 
 }  // namespace carillon

@@ -69,8 +69,8 @@ constexpr std::array kBlockRows = {
     on_few_nodes(kLaneNodes, Row{kNodes, kAnyRanks, kAnyBytes, "allgather.lanes"}),
     Row{kNodes, kAnyRanks, 1 * kKiB, "allgather.hierarchical"},
     Row{kNodes, kAnyRanks, kAnyBytes, "allgather.ring"},
-    // Read in the other's memory, a block comes at once.
-    from_bytes(1024 * kKiB, Row{kAnywhere, 2, kAnyBytes, "allgather.linear"}),
+    // Of sends there are fewer messages, and read in the other's memory, a block comes at once.
+    from_bytes(128 * kKiB, Row{kAnywhere, 2, kAnyBytes, "allgather.linear"}),
     Row{kAnywhere, kFewRanks, kAnyBytes, "allgather.flat"},
     Row{kCrowded, kAnyRanks, 2 * kKiB, "allgather.bruck"},
     Row{kCrowded, kAnyRanks, kAnyBytes, "allgather.ring"},
