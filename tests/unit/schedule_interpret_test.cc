@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "schedule/interpret.h"
 #include "support/hand_team.h"
@@ -103,7 +105,8 @@ TEST(Interpret, RunsLoopsThroughTheWindow) {
   }
 }
 
-// A send of 10 slots passes through a window of 4; both directions at once need a strand each.
+// A send of 10 slots passes through a window of 4, on one node in messages of two slots; both
+// directions at once need a strand each.
 TEST(Interpret, StreamsSends) {
   TeamCall call{.shared = {.collective = Collective::kAlltoall, .ranks = 2, .count = 80},
                 .limits = {.slot_bytes = 8, .inline_bytes = 0},
@@ -124,7 +127,12 @@ TEST(Interpret, StreamsSends) {
   ASSERT_TRUE(run.ok()) << run.status().to_string();
   EXPECT_EQ(run.value().outputs[0][80], std::byte{2});
   EXPECT_EQ(run.value().outputs[1][79], std::byte{1});
-  EXPECT_EQ(run.value().stats.messages, 20);
+  EXPECT_EQ(run.value().stats.messages, 10);
+  TeamCall between = call;
+  between.limits.nodes = std::make_shared<const Nodes>(std::vector<std::int32_t>{0, 1});
+  const auto run_between = interpret(between, test::emit_text(text), inputs, {});
+  ASSERT_TRUE(run_between.ok()) << run_between.status().to_string();
+  EXPECT_EQ(run_between.value().stats.messages, 20);
 
   while (text.find("strand\n") != std::string::npos) text = test::replaced(text, "strand\n", "");
   const auto stuck = interpret(call, test::emit_text(text), inputs, {});

@@ -2,8 +2,8 @@
 //
 // allgather.linear: in step i every rank sends its block to the rank i after it and receives that
 // of the one i before it where it belongs (common/pairwise_exchange.h): what allgatherv.pairwise
-// does with tables. A rank's own block goes where it belongs as it is sent for the last time: who
-// writes a message reads it once for both.
+// does with tables. On one node a rank's own block goes where it belongs as it is sent for the last
+// time: who writes a message reads it once for both.
 //
 // Source: the textbook pairwise exchange.
 //
@@ -27,15 +27,16 @@ void emit_allgather_linear(const Call& call, Builder& b) {
   const Range own{0, call.shared.block_bytes()};
   const Rank ranks = call.shared.ranks;
   const Rank last = wrap(call.rank - 1, ranks);
+  const bool as_sent = call.limits.one_node() && ranks > 1;
   const auto keep = [&] { b.copy(b.output(blocks[call.rank]), b.input(own)); };
-  const auto send = [&](Rank to) {
-    b.send(to, b.input(own));
-    if (to == last) keep();
-  };
   pairwise_steps(
-      call, b, steps_at_once(call), send,
+      call, b, steps_at_once(call),
+      [&](Rank to) {
+        b.send(to, b.input(own));
+        if (as_sent && to == last) keep();
+      },
       [&] {
-        if (ranks == 1) keep();
+        if (!as_sent) keep();
       },
       [&](Rank from) { b.recv(from, b.output(blocks[from])); });
 }
