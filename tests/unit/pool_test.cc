@@ -27,7 +27,7 @@ class PoolTest : public testing::Test {
   void SetUp() override {
     auto segment = Segment::create(2, {.control_bytes = 1 << 20,
                                        .pool = kSizes,
-                                       .reserve_bytes = 1 << 20,
+                                       .reserve_bytes = 4 << 20,
                                        .heap_bytes = 1 << 20,
                                        .program_bytes = 0});
     ASSERT_TRUE(segment.ok()) << segment.status().to_string();
@@ -147,6 +147,27 @@ TEST_F(HandingOver, MoreGoToWhoGivesSomeBack) {
     }
     EXPECT_EQ(gone, returned <= kMost - 2 ? 2 : 1) << returned;
     pool(0).keep(1, hand(1, 0, kChunkBytes));
+  }
+}
+
+// Two ranks send as much to each other, now the one before it gets anything and now the other: once
+// there are enough the same chunks go to and fro.
+TEST_F(HandingOver, ChunksStayWithTheTwoWhoeverIsAhead) {
+  constexpr int kMessages = kMost, kEnough = 64;
+  std::set<std::uint64_t> seen;
+  for (int round = 0; round < 10 * kEnough; ++round) {
+    const int ahead = round * 7 % 5 % 2;
+    for (const int writer : {ahead, 1 - ahead}) {
+      for (int i = 0; i < kMessages && pool(writer).can_hand(kChunkBytes, 1 - writer); ++i) {
+        const Pool::Handed chunk = hand(writer, 1 - writer, kChunkBytes);
+        const bool is_new = seen.insert(chunk.offset).second;
+        ASSERT_FALSE(is_new && round > kEnough) << round;
+        ASSERT_TRUE(i + 1 == kMessages || round < kEnough ||
+                    pool(writer).can_hand(kChunkBytes, 1 - writer))
+            << round;
+        pool(1 - writer).keep(writer, chunk);
+      }
+    }
   }
 }
 
