@@ -265,7 +265,7 @@ class MessageWays {
   // Reading the clock twice takes as long as copying 1 KiB.
   static constexpr std::uint64_t kEvery = 4, kEveryShort = 16;
   static constexpr std::uint64_t kEveryAlone = 64;
-  static constexpr std::int64_t kLeastTogether = 4096;  // shorter ones are in the nearest cache
+  static constexpr std::int64_t kLeastTogether = 16384;  // shorter ones are in the nearest cache
   static constexpr std::array kAllWays = {Way::kCached, Way::kUncached, Way::kPrivate,
                                           Way::kHanded};
   static_assert(kAllWays.size() == shm::kWays);

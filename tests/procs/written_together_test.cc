@@ -56,7 +56,7 @@ TEST_P(Allgather, TheOwnBlockIsThereToo) {
 
 INSTANTIATE_TEST_SUITE_P(
     Blocks, Allgather,
-    testing::Values(Case{"allgather=flat", 2, 512}, Case{"allgather=flat", 2, 8193},
+    testing::Values(Case{"allgather=flat", 2, 2048}, Case{"allgather=flat", 2, 8193},
                     Case{"allgather=flat", 3, 20000}, Case{"allgather=linear", 1, 9000},
                     Case{"allgather=linear", 2, 8192}, Case{"allgather=linear", 2, 70001},
                     Case{"allgather=linear", 3, 10001}, Case{"allgather=linear", 5, 5000}));
