@@ -236,7 +236,10 @@ TEST_F(HandingOver, ChunksOfOtherSizesAreUsedAsFarAsTheyReach) {
   Pool longer(*segment_, 0, 2 * kChunkBytes, 1, kMost);
   const Pool::Handed large = longer.hand(2 * kChunkBytes, 1);
   pool(1).keep(0, large);
-  EXPECT_EQ(hand(1, 0, kChunkBytes).offset, large.offset);
+  const Pool::Handed back = hand(1, 0, kChunkBytes);
+  EXPECT_EQ(back.offset, large.offset);
+  longer.keep(1, back);
+  EXPECT_EQ(longer.hand(2 * kChunkBytes, 1).offset, large.offset) << "it is as long as before";
   const Pool::Handed small = hand(1, 0, kChunkBytes);
   longer.keep(1, small);
   EXPECT_NE(longer.hand(2 * kChunkBytes, 1).offset, small.offset);

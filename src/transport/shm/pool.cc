@@ -94,12 +94,9 @@ Pool::Handed Pool::hand(std::uint64_t bytes, int reader) {
   const bool small = is_small(bytes);
   Stock& stock = stock_of(reader, small);
   ++stock.owed;
-  Ring& ring = small ? small_ : large_;
-  if (stock.count > 0) {
-    const Handed& chunk = stock.chunks[static_cast<std::size_t>(--stock.count)];
-    return {.offset = chunk.offset, .bytes = ring.bytes};
-  }
+  if (stock.count > 0) return stock.chunks[static_cast<std::size_t>(--stock.count)];
   ++given_;
+  Ring& ring = small ? small_ : large_;
   const std::uint64_t offset = std::exchange(ring.chunks[ring.next].offset, reserve_);
   ring.chunks[ring.next].used = 0;
   reserve_ += ring.bytes;
