@@ -246,6 +246,15 @@ TEST_F(HandingOver, ChunksOfOtherSizesAreUsedAsFarAsTheyReach) {
   EXPECT_EQ(longer.hand(kSmallBytes, 1).offset, small.offset) << "a short message fits there";
 }
 
+// No message is longer than a short one then.
+TEST_F(HandingOver, AllChunksMayHoldShortMessagesOnly) {
+  std::array<Pool, 2> pools = {Pool(*segment_, 0, kSmallBytes, 1, kMost),
+                               Pool(*segment_, 1, kSmallBytes, 1, kMost)};
+  const Pool::Handed there = pools[0].hand(kSmallBytes, 1);
+  pools[1].keep(0, there);
+  EXPECT_EQ(pools[1].hand(kSmallBytes, 0).offset, there.offset);
+}
+
 TEST_F(HandingOver, AnInvitationIsTheLastGiversWord) {
   EXPECT_FALSE(pool(1).is_invited(kChunkBytes, 0));
   Pool::Handed chunk = hand(0, 1, kChunkBytes);

@@ -105,7 +105,7 @@ Pool::Handed Pool::hand(std::uint64_t bytes, int reader) {
 
 // The chunks of ranks with other settings are of other sizes: all that is known is what one holds.
 void Pool::keep(int writer, const Handed& chunk) {
-  const bool small = chunk.bytes < large_.bytes;
+  const bool small = chunk.bytes < large_.bytes || is_small(large_.bytes);
   Stock& stock = stock_of(writer, small);
   --stock.owed;
   stock.most = std::min(stock.most + 1, most_handed_);
