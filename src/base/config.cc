@@ -64,9 +64,8 @@ constexpr std::array kRows = {
         "0: none does; -1: as turns out to be faster.",
         nullptr, &Config::uncached_bytes, -1, kMax},
     Row{"CARILLON_HANDED_CHUNKS", "0 to 16",
-        "How many chunks of shared memory more a rank may hand over to another one of its node "
-        "with "
-        "its messages than that one has to it; 0: none.",
+        "How many chunks of shared memory more, small and large ones each, a rank may hand over to "
+        "another one of its node with its messages than that one has to it; 0: none.",
         nullptr, &Config::handed_chunks, 0, 16},
     Row{"CARILLON_FETCH_BYTES", "bytes, or -1",
         "From this size on, messages between nodes are got from where they stand instead of copied "

@@ -304,7 +304,7 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     std::memcpy(line.payload, &lent, sizeof lent);
     return true;
   }
-  ref.invites = chosen.invites;
+  ref.invites = chosen.invites ? 1 : 0;
   if (!take_chunk(in, strand, part, chosen.way, &ref, kind)) return false;
   fill_chunk(engine.segment().base() + ref.offset, in, strand, part, ref.taken, chosen, clock);
   engine.traffic().copied_bytes += bytes;
@@ -426,7 +426,7 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   }
   shm::ChunkRef ref;
   received->data = find_chunk(line, kind, &ref, &received->arrival);
-  if (kind == shm::kHandedChunk) received->handed = {ref.offset, ref.chunk_bytes, ref.invites};
+  if (kind == shm::kHandedChunk) received->handed = {ref.offset, ref.chunk_bytes, ref.invites != 0};
   received->length = static_cast<std::int64_t>(ref.length);
   if (received->data == nullptr) [[unlikely]] {
     fail_place(channel.peer, ref);
@@ -445,10 +445,10 @@ const std::byte* Run::find_chunk(const shm::Line& line, std::uint8_t kind, shm::
                                                   : Came::kSomehow;
   *arrival = {came, shm::known(ref->taken)};
   if (kind == shm::kRemote) return reinterpret_cast<const std::byte*>(ref->offset);
-  if (kind == shm::kHandedChunk) {  // to be written, too
+  if (kind == shm::kHandedChunk) {  // to be written, too: where nothing else is
     const shm::Segment& segment = team_->engine().segment();
     const bool is_chunk = ref->length <= ref->chunk_bytes && ref->offset % shm::kCacheLine == 0 &&
-                          segment.holds(ref->offset, ref->chunk_bytes);
+                          segment.holds_in_pool(ref->offset, ref->chunk_bytes);
     return is_chunk ? segment.base() + ref->offset : nullptr;
   }
   return team_->engine().at_shared_offset(ref->offset, ref->length);

@@ -67,7 +67,7 @@ bool Run::take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::L
   if (kind == shm::kHandedChunk) {
     if (handed_.size() == handed_.capacity()) return false;
     const std::uint64_t number = uses_[in.use].first + static_cast<std::uint64_t>(in.index);
-    note_handed(in.use, number, {ref.offset, ref.chunk_bytes, ref.invites});
+    note_handed(in.use, number, {ref.offset, ref.chunk_bytes, ref.invites != 0});
   }
   shm::Endpoint::note_lag(peer, header, collective_);
   bases_[in.dst.base] = const_cast<std::byte*>(data);

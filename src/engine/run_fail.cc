@@ -50,8 +50,11 @@ void Run::fail_place(int rank, const shm::ChunkRef& ref) {
                                       " has freed; complete the requests that use a window's "
                                       "memory before it"
                                 : "at byte " + std::to_string(ref.offset) +
-                                      " of the node's memory, where there are not " +
-                                      std::to_string(ref.length) + "; its process is damaged";
+                                      " of the node's memory, where " +
+                                      (team_->engine().segment().holds(ref.offset, ref.length)
+                                           ? "no chunk of a pool is"
+                                           : "there are not " + std::to_string(ref.length)) +
+                                      "; its process is damaged";
   fail(Status(Code::kInvalidArgument, "rank " + std::to_string(rank) + " of a team of " +
                                           std::to_string(team_->size()) + " has data for its " +
                                           std::string(collective_name()) + " (its collective " +

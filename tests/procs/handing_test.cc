@@ -223,5 +223,33 @@ TEST(HandedOver, OnlyWithTheRelease) {
   });
 }
 
+// Who reads a message there is to write there, too.
+TEST(HandedOver, NothingIsTakenThatIsInNoPool) {
+  constexpr std::size_t kCount = 2048, kBytes = kCount * sizeof(std::int64_t);
+  Meeting world(2), meeting(2);
+  expect_processes_ok(2, [&](int rank) {
+    only_through_shared_memory();
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, meeting.oob(rank));
+    expect_ok(settle(team));
+    // As if it had come from there.
+    constexpr std::size_t kChunk = 65536;
+    auto* const block = static_cast<std::byte*>(crl_alloc(context, kChunk));
+    const auto place = static_cast<std::uint64_t>(block - context->engine->segment().base());
+    if (rank == 0) context->engine->pool().keep(1, {.offset = place, .bytes = kChunk});
+    const auto in = sent(rank, 2, 0, kCount);
+    std::vector<std::int64_t> out(in.size());
+    const crl_status_t status = crl_alltoall(team, in.data(), out.data(), kBytes);
+    if (rank == 1) {
+      EXPECT_EQ(status, CRL_ERR_INVALID_ARGUMENT);
+      const std::string why = crl_last_error();
+      EXPECT_NE(why.find("where no chunk of a pool is; its process"), why.npos) << why;
+    }
+    crl_free(context, block);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
 }  // namespace
 }  // namespace carillon::test

@@ -3,9 +3,10 @@
  * Model of chunks that go to the reader with their message: src/transport/shm/pool.{h,cc}, hand and
  * keep; Run::take_chunk, note_handed, keep_handed. Two ranks write to each other, each message in a
  * chunk that stays the writer's until it is released, or in one that is handed over, as they like.
+ * All are of one length: those of the other are counted apart.
  *
  * Proved: no chunk is written while a message in it has yet to be read; each has one owner; no rank
- * has more than MOST of the other's; both end.
+ * has more than MOST of the other's, nor more to write in than both may give; both end.
  */
 #define N 3    /* messages each way */
 #define W 2    /* lines */
@@ -60,6 +61,7 @@ inline keep() {
   :: line_handed[LINE(1 - r, taken)] ->
     place[AT(chunk)] = STOCK;
     stock++;
+    assert(stock <= 2 * MOST);
     owed--
   :: else
   fi

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -27,7 +28,7 @@ class PoolTest : public testing::Test {
   void SetUp() override {
     auto segment = Segment::create(2, {.control_bytes = 1 << 20,
                                        .pool = kSizes,
-                                       .reserve_bytes = 4 << 20,
+                                       .reserve_bytes = 16 << 20,
                                        .heap_bytes = 1 << 20,
                                        .program_bytes = 0});
     ASSERT_TRUE(segment.ok()) << segment.status().to_string();
@@ -131,11 +132,11 @@ TEST_F(HandingOver, TheOneThatCameLastGoesFirst) {
 }
 
 TEST_F(HandingOver, OnlySoManyGoToWhoGivesNoneBack) {
-  EXPECT_EQ(hand(0, 1, 2048).bytes, kSmallBytes);
-  EXPECT_EQ(hand(0, 1, kChunkBytes).bytes, kChunkBytes);
-  EXPECT_FALSE(pool(0).can_hand(kChunkBytes, 1)) << "two, whatever their length";
-  EXPECT_FALSE(pool(0).can_hand(2048, 1));
-  EXPECT_TRUE(pool(0).can_hand(2048, 0)) << "each rank is counted for itself";
+  for (const std::uint64_t bytes : {kSmallBytes, kChunkBytes}) {
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(hand(0, 1, bytes).bytes, bytes);
+    EXPECT_FALSE(pool(0).can_hand(bytes, 1));
+    EXPECT_TRUE(pool(0).can_hand(bytes, 0)) << "each rank is counted for itself";
+  }
 }
 
 TEST_F(HandingOver, MoreGoToWhoGivesSomeBack) {
@@ -171,45 +172,68 @@ TEST_F(HandingOver, ChunksStayWithTheTwoWhoeverIsAhead) {
   }
 }
 
+// However unevenly messages go to and fro, for a while these, for a while those.
 TEST_F(HandingOver, EveryChunkHasOneOwner) {
-  std::vector<std::pair<int, Pool::Handed>> unread;  // by reader
+  struct Unread {
+    int reader;
+    Pool::Handed chunk;
+  };
+  std::vector<Unread> unread;
   std::uint64_t random = 1;
   const auto next = [&](std::uint64_t below) {
     random = random * 6364136223846793005 + 1442695040888963407;
     return (random >> 33U) % below;
   };
-  for (int i = 0; i < 20000; ++i) {
-    const int rank = static_cast<int>(next(2));
-    const std::uint64_t bytes = next(2) == 0 ? 4096 : kChunkBytes;
+  for (std::uint64_t i = 0; i < 40000; ++i) {
+    // Most are of one rank's, and long or short, as have not been most for as long.
+    const std::uint64_t kind = next(4) == 0 ? next(4) : i / 300 * 7 % 4;
+    const int rank = static_cast<int>(kind % 2);
+    const std::uint64_t bytes = kind / 2 == 0 ? 4096 : kChunkBytes;
     if (next(2) == 0 && pool(rank).can_hand(bytes, 1 - rank)) {
-      unread.emplace_back(1 - rank, hand(rank, 1 - rank, bytes));
+      unread.push_back({1 - rank, hand(rank, 1 - rank, bytes)});
     } else if (!unread.empty()) {
-      const std::size_t one = next(unread.size());
-      pool(unread[one].first).keep(1 - unread[one].first, unread[one].second);
-      unread.erase(unread.begin() + static_cast<std::ptrdiff_t>(one));
+      const auto one = unread.begin() + static_cast<std::ptrdiff_t>(next(unread.size()));
+      pool(one->reader).keep(1 - one->reader, one->chunk);
+      unread.erase(one);
     }
   }
-  std::set<std::uint64_t> all;
+  for (const Unread& one : unread) pool(one.reader).keep(1 - one.reader, one.chunk);
+  std::map<std::uint64_t, std::uint64_t> all;  // how long each is
   std::size_t chunks = 0;
-  for (const auto& [reader, chunk] : unread) {
-    all.insert(chunk.offset);
-    ++chunks;
-  }
   for (const int rank : {0, 1}) {
     for (const std::uint64_t bytes : {kSmallBytes, kChunkBytes}) {
       while (pool(rank).can_hand(bytes, 1 - rank)) {
-        all.insert(hand(rank, 1 - rank, bytes).offset);
+        const Pool::Handed chunk = hand(rank, 1 - rank, bytes);
+        all[chunk.offset] = chunk.bytes;
         ++chunks;
       }
-      const std::set<std::uint64_t> rest = own(pool(rank), bytes);
-      all.insert(rest.begin(), rest.end());
-      chunks += rest.size();
+      for (const std::uint64_t chunk : own(pool(rank), bytes)) {
+        all[chunk] = bytes;
+        ++chunks;
+      }
     }
   }
   EXPECT_EQ(all.size(), chunks) << "none is there twice";
-  for (auto chunk = all.begin(); std::next(chunk) != all.end(); ++chunk) {
-    ASSERT_LE(*chunk + kSmallBytes, *std::next(chunk));
+  // And none is lost: the pools, and of what they may grow by what has been begun.
+  std::set<std::uint64_t> begins = {segment_->pool(0), segment_->pool(1)};
+  std::uint64_t end = 0;
+  for (const auto& [offset, bytes] : all) {
+    EXPECT_TRUE(offset == end || begins.erase(offset) == 1)
+        << "nobody has what is before " << offset;
+    end = offset + bytes;
   }
+}
+
+// Those for short messages and those for long ones: each may be all that a rank ever gets.
+TEST_F(HandingOver, NoneGoesInExchangeForOneOfTheOtherLength) {
+  for (int i = 0; i < 100; ++i) {
+    if (pool(0).can_hand(2048, 1)) pool(1).keep(0, hand(0, 1, 2048));
+    if (pool(1).can_hand(kChunkBytes, 0)) pool(0).keep(1, hand(1, 0, kChunkBytes));
+  }
+  EXPECT_FALSE(pool(0).can_hand(2048, 1));
+  EXPECT_FALSE(pool(1).can_hand(kChunkBytes, 0));
+  EXPECT_EQ(own(pool(0), kChunkBytes).size(), kSizes.large_bytes / kChunkBytes);
+  EXPECT_EQ(own(pool(1), kSmallBytes).size(), kSizes.small_bytes / kSmallBytes);
 }
 
 TEST_F(HandingOver, NoneIsHandedOverWhereNoneMayBe) {
@@ -233,11 +257,23 @@ TEST_F(HandingOver, ChunksOfOtherSizesAreUsedAsFarAsTheyReach) {
   Pool longer(*segment_, 0, 2 * kChunkBytes, 1, kMost);
   const Pool::Handed large = longer.hand(2 * kChunkBytes, 1);
   pool(1).keep(0, large);
-  EXPECT_EQ(hand(1, 0, kChunkBytes).offset, large.offset);
+  const Pool::Handed back = hand(1, 0, kChunkBytes);
+  EXPECT_EQ(back.offset, large.offset);
+  longer.keep(1, back);
+  EXPECT_EQ(longer.hand(2 * kChunkBytes, 1).offset, large.offset) << "it is as long as before";
   const Pool::Handed small = hand(1, 0, kChunkBytes);
   longer.keep(1, small);
   EXPECT_NE(longer.hand(2 * kChunkBytes, 1).offset, small.offset);
   EXPECT_EQ(longer.hand(kSmallBytes, 1).offset, small.offset) << "a short message fits there";
+}
+
+// No message is longer than a short one then.
+TEST_F(HandingOver, AllChunksMayHoldShortMessagesOnly) {
+  std::array<Pool, 2> pools = {Pool(*segment_, 0, kSmallBytes, 1, kMost),
+                               Pool(*segment_, 1, kSmallBytes, 1, kMost)};
+  const Pool::Handed there = pools[0].hand(kSmallBytes, 1);
+  pools[1].keep(0, there);
+  EXPECT_EQ(pools[1].hand(kSmallBytes, 0).offset, there.offset);
 }
 
 TEST_F(HandingOver, AnInvitationIsTheLastGiversWord) {

@@ -114,7 +114,7 @@ struct ChunkRef {
   std::uint64_t offset;
   std::uint64_t length;
   Taken taken = Taken::kCopied;
-  bool invites = false;
+  std::uint8_t invites = 0;  // not a bool: another process wrote it
   std::uint64_t chunk_bytes = 0;
 };
 /// kLent: where it lies in the writer's process, and how many bytes right behind it are messages

@@ -13,11 +13,14 @@ constexpr int kLookAhead = 8;
 
 Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed,
            int most_handed)
-    : stocks_(segment.header().ranks, Stock{.most = std::min(kFirstHanded, most_handed)}),
+    : stocks_(segment.header().ranks),
       most_handed_(most_handed),
       reserve_(segment.reserve(node_rank)),
       reserve_end_(segment.heap(node_rank)),
       guaranteed_(guaranteed) {
+  for (Stocks& stocks : stocks_) {
+    for (Stock& stock : stocks) stock.most = std::min(kFirstHanded, most_handed);
+  }
   std::uint64_t offset = segment.pool(node_rank);
   const PoolSizes sizes = segment.pool_sizes();
   const auto fill = [&](Ring& ring, std::uint64_t chunk, std::uint64_t share) {
@@ -89,15 +92,11 @@ std::uint64_t Pool::take(std::uint64_t bytes, const Letter& letter) {
 
 Pool::Handed Pool::hand(std::uint64_t bytes, int reader) {
   const bool small = is_small(bytes);
-  Ring& ring = small ? small_ : large_;
-  Stock& stock = stocks_[static_cast<std::size_t>(reader)];
+  Stock& stock = stock_of(reader, small);
   ++stock.owed;
-  if (int& count = stock.counts[small ? 0 : 1]; count > 0) {
-    --count;
-    return {.offset = stock.offsets[small ? 0 : 1][static_cast<std::size_t>(count)],
-            .bytes = ring.bytes};
-  }
+  if (stock.count > 0) return stock.chunks[static_cast<std::size_t>(--stock.count)];
   ++given_;
+  Ring& ring = small ? small_ : large_;
   const std::uint64_t offset = std::exchange(ring.chunks[ring.next].offset, reserve_);
   ring.chunks[ring.next].used = 0;
   reserve_ += ring.bytes;
@@ -106,17 +105,17 @@ Pool::Handed Pool::hand(std::uint64_t bytes, int reader) {
 
 // The chunks of ranks with other settings are of other sizes: all that is known is what one holds.
 void Pool::keep(int writer, const Handed& chunk) {
-  Stock& stock = stocks_[static_cast<std::size_t>(writer)];
+  const bool small = chunk.bytes < large_.bytes || is_small(large_.bytes);
+  Stock& stock = stock_of(writer, small);
   --stock.owed;
   stock.most = std::min(stock.most + 1, most_handed_);
   stock.invited = chunk.invites;
-  const bool small = chunk.bytes < large_.bytes;
   Ring& ring = small ? small_ : large_;
   if (chunk.bytes < ring.bytes) return;  // of no use here
-  int& count = stock.counts[small ? 0 : 1];
-  if (count < kMostKept * most_handed_ / kMostHanded) {
-    stock.offsets[small ? 0 : 1][static_cast<std::size_t>(count)] = chunk.offset;
-    ++count;
+  const auto count = static_cast<std::size_t>(stock.count);
+  if (most_handed_ > 0 && count < stock.chunks.size()) {
+    stock.chunks[count] = {.offset = chunk.offset, .bytes = chunk.bytes};
+    ++stock.count;
   } else if (ring.chunks.size() < ring.chunks.capacity()) {
     // Nothing is allocated: there may be no memory, and the run fails already.
     --given_;

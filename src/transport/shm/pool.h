@@ -16,8 +16,9 @@
 // is the reader's, who writes its next one to that rank there. So two ranks that write to each
 // other write where they have just read: those lines are in their own caches, where a rank that
 // writes to what others have just read has to get each back from them first. Only so many chunks
-// more go to a rank than have come from there, at first two: it may never write back. Others of the
-// reserve take the place of those that go.
+// more go to a rank than have come from there, at first two: it may never write back. Small and
+// large ones are counted apart: each may go one way only. Others of the reserve take the place of
+// those that go.
 #pragma once
 
 #include <array>
@@ -30,15 +31,12 @@ namespace carillon::shm {
 
 class Pool {
  public:
-  /// Large chunks hold `chunk_bytes`, small ones kSmallBytes. At most `most_handed` chunks more go
-  /// to another rank than have come from it: up to kMostHanded, 0: none.
+  /// Large chunks hold `chunk_bytes`, small ones kSmallBytes. At most `most_handed` chunks of each
+  /// more go to another rank than have come from it: up to kMostHanded, 0: none.
   Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed, int most_handed);
 
   static constexpr int kToAll = -1, kToDomain = -2;
   static constexpr int kMostHanded = 16;
-  /// Two ranks that write to each other have as many each when nothing is under way. It is now the
-  /// one that is ahead and now the other: the one has none left then, and the other has both's.
-  static constexpr int kMostKept = 2 * kMostHanded;
 
   /// The message that a chunk holds.
   struct Letter {
@@ -73,14 +71,14 @@ class Pool {
   /// that goes along with it?
   [[nodiscard]] bool can_hand(std::uint64_t bytes, int reader) {
     if (most_handed_ == 0) return false;
-    const Stock& stock = stocks_[static_cast<std::size_t>(reader)];
     const bool small = is_small(bytes);
-    return stock.counts[small ? 0 : 1] > 0 || may_give(small ? small_ : large_, stock);
+    const Stock& stock = stock_of(reader, small);
+    return stock.count > 0 || may_give(small ? small_ : large_, stock);
   }
   /// Has one come from there, and would that rank have it back with a message of so many bytes?
   [[nodiscard]] bool is_invited(std::uint64_t bytes, int reader) const {
-    const Stock& stock = stocks_[static_cast<std::size_t>(reader)];
-    return stock.invited && stock.counts[is_small(bytes) ? 0 : 1] > 0;
+    const Stock& stock = stock_of(reader, is_small(bytes));
+    return stock.invited && stock.count > 0;
   }
   /// Such a chunk, if can_hand: the one that came from there last, or else one of the pool. It is
   /// this rank's no more.
@@ -119,14 +117,21 @@ class Pool {
   Chunk* find_free(Ring& ring);
   Chunk* grow(Ring& ring, const Letter& wanted);
 
-  // What has come from one rank of the node, small and large ones, for messages to it; and how many
-  // more have gone there.
+  // Small or large chunks that have come from one rank of the node, for messages to it; and how
+  // many more have gone there. A rank gives of its own only when it has none: there are no more
+  // than both ranks may give.
   struct Stock {
-    std::array<std::array<std::uint64_t, kMostKept>, 2> offsets = {};
-    std::array<int, 2> counts = {};
-    int owed = 0, most = 0;
+    std::array<Handed, std::size_t{2}* kMostHanded> chunks = {};
+    int count = 0, owed = 0, most = 0;
     bool invited = false;
   };
+  using Stocks = std::array<Stock, 2>;
+  [[nodiscard]] Stock& stock_of(int rank, bool small) {
+    return stocks_[static_cast<std::size_t>(rank)][small ? 0 : 1];
+  }
+  [[nodiscard]] const Stock& stock_of(int rank, bool small) const {
+    return stocks_[static_cast<std::size_t>(rank)][small ? 0 : 1];
+  }
   [[nodiscard]] bool may_give(Ring& ring, const Stock& stock) const {
     return stock.owed < stock.most && given_ < kMostGiven &&
            reserve_ + ring.bytes <= reserve_end_ && !busy(ring.chunks[ring.next]);
@@ -135,7 +140,7 @@ class Pool {
   static constexpr int kMostGiven = 64;  // to all together
 
   Ring small_, large_;
-  std::vector<Stock> stocks_;  // by rank of the node
+  std::vector<Stocks> stocks_;  // by rank of the node
   int most_handed_, given_ = 0;
   std::uint64_t reserve_;
   std::uint64_t reserve_end_;

@@ -159,6 +159,14 @@ std::uint64_t Segment::program_heap(int rank) const {
   return control(rank) + header().part_bytes - header().program_bytes;
 }
 
+bool Segment::holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const {
+  if (offset < pool(0)) return false;
+  const std::uint64_t rank = (offset - pool(0)) / header().part_bytes;
+  if (rank >= header().ranks) return false;
+  const std::uint64_t end = heap(static_cast<int>(rank));
+  return offset <= end && bytes <= end - offset;
+}
+
 bool Segment::in_heap(int rank, const void* memory, std::size_t bytes) const {
   const auto* const first = static_cast<const std::byte*>(memory);
   const std::byte* const heap_start = base_ + heap(rank);

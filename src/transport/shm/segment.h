@@ -61,6 +61,8 @@ class Segment {
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t bytes) const {
     return offset <= bytes_ && bytes <= bytes_ - offset;
   }
+  /// And in a rank's pool, or in what that may grow by?
+  [[nodiscard]] bool holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] bool contains(const std::byte* memory) const {
     return memory >= base_ && memory < base_ + bytes_;
