@@ -233,10 +233,10 @@ TEST(HandedOver, NothingIsTakenThatIsInNoPool) {
     crl_team_h team = make_team(context, meeting.oob(rank));
     expect_ok(settle(team));
     // As if it had come from there.
-    constexpr std::size_t kChunk = 65536;
-    auto* const block = static_cast<std::byte*>(crl_alloc(context, kChunk));
+    const auto chunk_bytes = static_cast<std::size_t>(team->team->limits().stream_bytes());
+    auto* const block = static_cast<std::byte*>(crl_alloc(context, chunk_bytes));
     const auto place = static_cast<std::uint64_t>(block - context->engine->segment().base());
-    if (rank == 0) context->engine->pool().keep(1, {.offset = place, .bytes = kChunk});
+    if (rank == 0) context->engine->pool().keep(1, {.offset = place, .bytes = chunk_bytes});
     const auto in = sent(rank, 2, 0, kCount);
     std::vector<std::int64_t> out(in.size());
     const crl_status_t status = crl_alltoall(team, in.data(), out.data(), kBytes);
