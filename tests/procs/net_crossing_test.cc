@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -155,6 +156,47 @@ TEST_F(Crossing, NobodyIsTakenForDead) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// The same among ranks, as often as it happens.
+TEST(Survivors, MeetEachOtherAtOnce) {
+  constexpr int kRanks = 10, kVictims = 4, kRounds = 4;
+  setenv("CARILLON_NODE_RANKS", "1", 1);
+  setenv("CARILLON_ALGORITHM", "gather.flat", 1);
+  for (int round = 0; round < kRounds; ++round) {
+    Meeting world(kRanks), everybody(kRanks), living(kRanks - kVictims), gate(kRanks - kVictims);
+    const std::vector<int> exits = run_processes(kRanks, [&](int rank) {
+      constexpr int kDeadMs = 200;
+      const bool dies = rank < kVictims;
+      crl_context_h context = make_context(world, rank, false, kDeadMs);
+      crl_team_h team = make_team(context, everybody.oob(rank)), rest = nullptr;
+      if (!dies) rest = make_team(context, living.oob(rank - kVictims));
+      expect_ok(settle(team));
+      if (!dies) expect_ok(settle(rest));
+      std::vector<std::int64_t> out(kRanks);
+      for (int root = 0; root < kVictims; ++root) {
+        const std::int64_t mine = rank;
+        expect_ok(crl_gather(team, &mine, out.data(), sizeof mine, root));
+      }
+      world.barrier(rank);
+      if (dies) raise(SIGKILL);
+      EXPECT_EQ(crl_barrier(team), CRL_ERR_PEER_DEAD);
+      gate.barrier(rank - kVictims);
+      const std::vector<std::int64_t> in = values_of(rank, round, kRanks - kVictims);
+      expect_ok(crl_alltoall(rest, in.data(), out.data(), sizeof in[0]));
+      for (int i = 0; i < kRanks - kVictims; ++i) {
+        EXPECT_EQ(out[static_cast<std::size_t>(i)], value_of(i + kVictims, round, rank - kVictims));
+      }
+      crl_team_destroy(rest);
+      crl_team_destroy(team);
+      crl_context_destroy(context);
+    });
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(exits[static_cast<std::size_t>(rank)], rank < kVictims ? -SIGKILL : 0) << rank;
+    }
+  }
+  unsetenv("CARILLON_ALGORITHM");
+  unsetenv("CARILLON_NODE_RANKS");
 }
 
 }  // namespace
