@@ -14,6 +14,10 @@ namespace {
 
 constexpr int kResolveMs = 5000;
 constexpr std::uint8_t kRetries = 7;
+// If no system answers a call, it has failed after some 100 s: 16 tries of 4 s and what packets may
+// live. One that has passed the call on to its process says so when it is called again, and then
+// tries are 66 s apart.
+constexpr auto kNobodyAnswersWithin = std::chrono::seconds(300);
 constexpr int kSignalEvery = kSendDepth / 4;  // of posts whose completion nobody waits for
 
 std::string text_of(const Address& address) {
@@ -91,14 +95,19 @@ bool next_event(const Device& device, Event* event) {
 }
 
 Outgoing::~Outgoing() {
+  if (id_ != nullptr && state_ == State::kUp) device_.library().disconnect(id_);
+  drop_id();
+}
+
+void Outgoing::drop_id() {
   if (id_ == nullptr) return;
-  if (state_ == State::kUp) device_.library().disconnect(id_);
   if (id_->qp != nullptr) device_.library().destroy_qp(id_);
-  device_.library().destroy_id(id_);
+  device_.library().destroy_id(std::exchange(id_, nullptr));
 }
 
 Status Outgoing::start() {
   state_ = State::kConnecting;
+  memory_.reset();
   shared_ = std::make_unique<Shared>();
   auto memory = device_.register_memory(shared_.get(), sizeof(Shared));
   if (!memory.ok()) return memory.status();
@@ -116,7 +125,7 @@ Status Outgoing::start() {
   return {};
 }
 
-Status Outgoing::connect() {
+Status Outgoing::connect(Clock::time_point now) {
   if (Status status = device_.create_queue_pair(id_); !status.ok()) return status;
   const Request request{.magic = kMagic,
                         .to = peer_.id,
@@ -125,20 +134,28 @@ Status Outgoing::connect() {
                         .credit_key = memory_->remote().key,
                         .purpose = purpose_};
   rdma_conn_param param = parameters(device_, &request, sizeof request);
+  called_at_ = now;
   if (device_.library().connect(id_, &param) != 0) return failure("rdma_connect", errno);
   return {};
 }
 
-void Outgoing::on_event(const rdma_cm_event& event) {
+void Outgoing::on_event(const rdma_cm_event& event, Clock::time_point now) {
   if (state_ == State::kBroken) return;
   Status status;
+  // Its system has answered, and its process has not, which takes no calls while it computes.
+  if (event.event == RDMA_CM_EVENT_UNREACHABLE && state_ == State::kConnecting &&
+      now - called_at_ > kNobodyAnswersWithin) {
+    drop_id();
+    if (status = start(); !status.ok()) break_off(std::move(status));
+    return;
+  }
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (device_.library().resolve_route(id_, kResolveMs) != 0) {
         status = failure("rdma_resolve_route", errno);
       }
       break;
-    case RDMA_CM_EVENT_ROUTE_RESOLVED: status = connect(); break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: status = connect(now); break;
     case RDMA_CM_EVENT_ESTABLISHED: state_ = State::kUp; break;
     case RDMA_CM_EVENT_REJECTED:
       status = refusal(event, text_of(peer_));
