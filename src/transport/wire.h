@@ -43,6 +43,9 @@ struct Capabilities {
   bool manual_progress = false;
   bool ordered = false;  ///< puts to one peer land in the order of posting
   bool sockets = false;  ///< each message goes through the kernel
+  /// Of two ends that begin with each other at once, what is posted first may fail, or be done and
+  /// never arrive, though both live. What is posted after something has come from there does not.
+  bool crossing_loses = false;
   /// Entries in the list of a get, where it takes fewer than others.
   std::size_t max_get_pieces = SIZE_MAX;
 };

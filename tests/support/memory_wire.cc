@@ -51,7 +51,8 @@ class MemoryNet::End final : public wire::Wire {
                      .inline_bytes = 64,
                      .max_bytes = 1 << 20,
                      .max_send_bytes = 1 << 20,
-                     .ordered = true};
+                     .ordered = true,
+                     .crossing_loses = net.crossing_loses_};
     net_.ends_.push_back(this);
   }
   ~End() override { net_.ends_[self_] = nullptr; }
@@ -76,6 +77,12 @@ class MemoryNet::End final : public wire::Wire {
     auto room = begin(peer, operation);
     if (!room.ok() || !room.value()) return room;
     net_.posted_.push_back(immediate.value_or(0));
+    if (net_.failures_ > 0 || net_.losses_ > 0) {
+      const bool fails = net_.failures_ > 0;
+      --(fails ? net_.failures_ : net_.losses_);
+      operation.finish(fails ? Status(Code::kPeerDead, "the connection has ended") : Status());
+      return true;
+    }
     const std::vector<std::byte> bytes = joined(from);
     if (!bytes.empty())
       std::memcpy(reinterpret_cast<void*>(to.address), bytes.data(), bytes.size());

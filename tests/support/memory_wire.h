@@ -18,8 +18,14 @@ class MemoryNet {
   /// Ends may not outlive the net.
   std::unique_ptr<wire::Wire> open_end();
 
+  /// Ends opened from now on say that what is posted first may get lost.
+  void say_that_crossing_loses() { crossing_loses_ = true; }
   /// The next so many posts are refused.
   void refuse(int posts) { refusals_ = posts; }
+  /// The next so many puts are done, and never arrive.
+  void lose(int puts) { losses_ = puts; }
+  /// The next so many puts fail, as if the peer had ended.
+  void fail(int puts) { failures_ = puts; }
   /// The immediates of all puts and the tags of all sends, in the order of posting.
   [[nodiscard]] const std::vector<std::uint64_t>& posted() const { return posted_; }
   [[nodiscard]] int refused() const { return refused_; }
@@ -30,6 +36,9 @@ class MemoryNet {
   class End;
   std::vector<End*> ends_;  // by address
   std::vector<std::uint64_t> posted_;
+  bool crossing_loses_ = false;
+  int losses_ = 0;
+  int failures_ = 0;
   int refusals_ = 0;
   int refused_ = 0;
 };

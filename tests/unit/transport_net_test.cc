@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/calls.h"
 #include "support/memory_wire.h"
 #include "transport/net/network.h"
 #include "transport/wrap/fault.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr std::uint64_t kGeneration = 7;
 constexpr std::uint64_t kSlotBytes = 1024;
 constexpr std::uint32_t kIds = 2;  // of each team: one per member
+constexpr double kLongS = 30;      // no test takes as long
 
 std::uint64_t done_word(std::uint64_t count) { return kGeneration << shm::kDoneBits | count; }
 
@@ -278,6 +280,87 @@ TEST_F(Net, ABrokenConnectionFailsWhatIsBeingOpened) {
     return !a().pair().status().ok();
   });
   EXPECT_EQ(a().pair().status().code(), Code::kPeerDead);
+}
+
+// As those of two processes of libfabric's tcp that connect to each other at once.
+class FirstRequests : public Net {
+ protected:
+  void SetUp() override { net_.say_that_crossing_loses(); }
+  void both_begin(int teams = 1) {
+    open("", teams);
+    EXPECT_EQ(a().pair().prepare(0, 8, false), nullptr);
+    EXPECT_EQ(b().pair().prepare(0, 8, false), nullptr);
+  }
+  void both_open() {
+    const Stopwatch watch;
+    while (!a().pair().is_open() || !b().pair().is_open()) {
+      ASSERT_LT(watch.seconds(), kLongS);
+      progress();
+      for (auto& side : sides_) side->network->check_buffers();
+    }
+    until([&] { return write(0) && b().shows(0); });
+  }
+  [[nodiscard]] std::uint64_t asked_again() {
+    return a().network->counters().asked_again + b().network->counters().asked_again;
+  }
+};
+
+TEST_F(FirstRequests, AreSentAgainIfTheyGetLost) {
+  both_begin();
+  net_.lose(2);
+  both_open();
+  EXPECT_GE(asked_again(), 2U);
+}
+
+TEST_F(FirstRequests, AreSentAgainIfTheyFail) {
+  both_begin();
+  net_.fail(2);
+  both_open();
+  EXPECT_GE(asked_again(), 2U);
+}
+
+TEST_F(FirstRequests, AreSentAgainThoughTheirConnectionIsNotBackAtOnce) {
+  both_begin();
+  net_.fail(2);
+  progress();
+  net_.refuse(5);
+  both_open();
+}
+
+// What comes from the other side is no proof that it has got what was sent before: and it would be
+// waited for, and other pairs with it.
+TEST_F(FirstRequests, OneThatGotLostIsSentAgainThoughTheOtherSideWasHeard) {
+  both_begin(2);
+  net_.lose(1);
+  both_open();
+  EXPECT_EQ(a().pairs[1]->prepare(0, 8, false), nullptr);
+  const Stopwatch watch;
+  while (!a().pairs[1]->is_open()) {
+    ASSERT_LT(watch.seconds(), kLongS);
+    progress();
+  }
+  EXPECT_GE(asked_again(), 1U);
+}
+
+TEST_F(FirstRequests, FailForGoodIfTheyFailAgainAndAgain) {
+  both_begin();
+  net_.fail(1000);
+  until([&] { return !a().pair().status().ok() && !b().pair().status().ok(); });
+  EXPECT_EQ(a().pair().status().code(), Code::kPeerDead);
+  EXPECT_EQ(b().pair().status().code(), Code::kPeerDead);
+}
+
+TEST_F(FirstRequests, AreTheOnlyOnesToBeSentAgain) {
+  open("", 2);
+  connect();
+  const std::uint64_t before = asked_again();
+  net_.fail(1);
+  until([&] {
+    a().network->check_buffers();
+    return a().pairs[1]->prepare(0, 8, false) != nullptr || !a().pairs[1]->status().ok();
+  });
+  EXPECT_EQ(a().pairs[1]->status().code(), Code::kPeerDead);
+  EXPECT_EQ(asked_again(), before);
 }
 
 // Whoever gets a buffer has nothing to do with how its last use ended.

@@ -253,6 +253,14 @@ Status FabricWire::open_endpoint() {
       error);
 }
 
+// Two processes that connect to each other at once are to keep one connection of the two. So that a
+// process does not take the other request for that of a new process at the peer's address,
+// libfabric's provider for TCP (1.17, and newer ones) compares process numbers. But the structure
+// of a connection that has ended is used again with the old number in it: if the answer and the
+// other request are there at one look, in the wrong order, the connection that both are to keep is
+// closed, with what has been sent by it (xnet_alloc_conn, xnet_process_connreq).
+bool loses_when_crossing(const fi_info& info) { return is_of_sockets(info); }
+
 void FabricWire::set_capabilities() {
   const std::size_t lists = std::min(info_->tx_attr->iov_limit, info_->rx_attr->iov_limit);
   capabilities_ = {
@@ -265,6 +273,7 @@ void FabricWire::set_capabilities() {
       .manual_progress = info_->domain_attr->data_progress == FI_PROGRESS_MANUAL,
       .ordered = writes_in_order(*info_),
       .sockets = is_of_sockets(*info_),
+      .crossing_loses = loses_when_crossing(*info_),
   };
 }
 

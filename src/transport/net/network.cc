@@ -18,6 +18,10 @@ constexpr std::uint64_t kPlace = 2 * sizeof(Note);  // of a process in a lobby: 
 
 constexpr std::chrono::milliseconds kSilence(10);  // before nothing more is expected
 
+// Before a request that may have got lost is sent again: at first, and at most.
+constexpr std::chrono::milliseconds kPatience(50), kMostPatience(1600);
+constexpr int kMostFailures = 5;  // of one request; more are no accident
+
 std::uint64_t note_offset(int process, bool reply) {
   return static_cast<std::uint64_t>(process) * kPlace + (reply ? sizeof(Note) : 0);
 }
@@ -176,6 +180,7 @@ void Network::give_up_on(int process, const Status& why) {
   other.trouble = why;
   other.requests.clear();
   other.asking = false;
+  other.unsure = false;
   other.answering = false;
   other.numbering = nullptr;
   other.turns.clear();
@@ -217,9 +222,11 @@ void Network::check_buffers() {
   receive_buffers_.check();
   placed_buffers_.check();
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    for (const wire::Operation* const note :
-         {&processes_[i].request_operation, &processes_[i].reply_operation}) {
-      if (note->done() && !note->status().ok()) give_up_on(static_cast<int>(i), note->status());
+    const Process& other = processes_[i];
+    for (const wire::Operation* const note : {&other.request_operation, &other.reply_operation}) {
+      if (!note->done() || note->status().ok()) continue;
+      if (note == &other.request_operation && other.unsure) continue;  // ask_again()
+      give_up_on(static_cast<int>(i), note->status());
     }
   }
 }
@@ -269,6 +276,7 @@ void Network::on_reply(int process) {
   const Note asked = other.requests.front();
   other.requests.pop_front();
   other.asking = false;
+  other.unsure = false;
   talking_.push_back(process);
   if (asked.kind == Note::kGaveUp) return;
   const Note note = note_from(process, true);
@@ -287,29 +295,73 @@ void Network::on_reply(int process) {
   }
 }
 
+Result<bool> Network::post_note(int process, const Note& note, bool reply, std::uint64_t number,
+                                wire::Operation& operation) {
+  const auto peer = peer_of(process);
+  if (!peer.ok()) return peer.status();
+  const std::uint64_t here = note_offset(process, reply);
+  std::memcpy(staging_.data + here, &note, sizeof note);
+  const std::array piece = {staging_.piece(here, sizeof note)};
+  return wire_->put(
+      peer.value(), piece,
+      processes_[static_cast<std::size_t>(process)].contact.lobby.at(note_offset(self_, reply)),
+      immediate(Kind::kNote, 2 * number + (reply ? 1 : 0), static_cast<std::uint32_t>(self_)),
+      operation);
+}
+
 bool Network::send_note(int process, const Note& note, bool reply, wire::Operation& operation) {
   if (!operation.done()) return false;
   Process& other = processes_[static_cast<std::size_t>(process)];
   std::uint64_t& sent = reply ? other.replies_sent : other.requests_sent;
-  const auto peer = peer_of(process);
-  Result<bool> posted = peer.status();
-  if (peer.ok()) {
-    const std::uint64_t here = note_offset(process, reply);
-    std::memcpy(staging_.data + here, &note, sizeof note);
-    const std::array piece = {staging_.piece(here, sizeof note)};
-    posted = wire_->put(
-        peer.value(), piece, other.contact.lobby.at(note_offset(self_, reply)),
-        immediate(Kind::kNote, 2 * sent + (reply ? 1 : 0), static_cast<std::uint32_t>(self_)),
-        operation);
+  const Result<bool> posted = post_note(process, note, reply, sent, operation);
+  if (!posted.ok()) {
+    give_up_on(process, posted.status());
+    return false;
   }
-  if (posted.ok()) {
+  if (!posted.value()) return false;
+  ++counters_.notes;
+  ++sent;
+  if (!reply && other.arrivals == 0 && wire_->capabilities().crossing_loses) {
+    other.unsure = true;
+    other.failures = 0;
+    other.patience = kPatience;
+    other.ask_again_at = std::chrono::steady_clock::now() + kPatience;
+    unsure_.push_back(process);
+  }
+  return true;
+}
+
+// The same note with the same number: who has seen it does not look again.
+void Network::ask_again() {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(unsure_, [&](int process) {
+    Process& other = processes_[static_cast<std::size_t>(process)];
+    wire::Operation& operation = other.request_operation;
+    if (!other.unsure) return true;
+    if (!operation.done()) return false;
+    if (!operation.status().ok()) {
+      if (++other.failures > kMostFailures) {
+        give_up_on(process, operation.status());
+        return true;
+      }
+      other.ask_again_at = now;
+    }
+    if (now < other.ask_again_at) return false;
+    const bool heard = other.arrivals > 0;  // what is sent from now on comes
+    const Result<bool> posted =
+        post_note(process, other.requests.front(), false, other.requests_sent - 1, operation);
+    if (!posted.ok()) {
+      give_up_on(process, posted.status());
+      return true;
+    }
     if (!posted.value()) return false;
     ++counters_.notes;
-    ++sent;
-    return true;
-  }
-  give_up_on(process, posted.status());
-  return false;
+    ++counters_.asked_again;
+    other.patience = std::min(2 * other.patience, kMostPatience);
+    other.ask_again_at = now + other.patience;
+    other.unsure = !heard;
+    return heard;
+  });
 }
 
 void Network::send_notes() {
@@ -333,6 +385,7 @@ Status Network::progress() {
   if (!status_.ok()) return status_;
   status_ = wire_->progress(*this);
   if (!talking_.empty()) send_notes();
+  if (!unsure_.empty()) ask_again();
   if (!turning_.empty() || !placing_.empty()) progress_placed();
   if (!retries_.empty()) {
     // By index, and in place: others may join, and the next call allocates nothing.

@@ -6,7 +6,9 @@
 // Each process has a lobby: registered memory with two places per other process, where that process
 // writes notes. A request says where its block of a pair is, or asks for receives; the reply says
 // where the other one is, or that the team is gone. A process has one request to another under way
-// at a time, so that neither place is ever overwritten unread.
+// at a time, so that neither place is ever overwritten unread. The first one may get lost on some
+// networks (wire::Capabilities::crossing_loses), and nothing but requests is sent before something
+// has come from there: so it is sent again until it is answered.
 #pragma once
 
 #include <chrono>
@@ -57,6 +59,7 @@ static_assert(sizeof(Note) == 64);
 /// What is done beside the network's own work (wire::Counters): for measurements.
 struct Counters {
   std::uint64_t notes = 0;              ///< requests and replies put to other processes
+  std::uint64_t asked_again = 0;        ///< of these, requests that were put before
   std::uint64_t statuses = 0;           ///< put to members of teams
   std::uint64_t copied_bytes = 0;       ///< of messages, and within collectives of several nodes
   std::uint64_t sent_copied_bytes = 0;  ///< of these, to where messages are sent from
@@ -100,6 +103,10 @@ struct Process {
   Pair* asking_for = nullptr;
   std::uint64_t requests_sent = 0, replies_sent = 0;
   std::uint64_t requests_seen = 0, replies_seen = 0;
+  bool unsure = false;  ///< the request that has been sent may have got lost
+  int failures = 0;     ///< of that
+  std::chrono::steady_clock::time_point ask_again_at;
+  std::chrono::milliseconds patience{0};
   Status trouble;                ///< not ok: nothing can be sent there any more
   std::uint64_t arrivals = 0;    ///< of what it put or sent here
   std::uint64_t last_words = 0;  ///< arrivals, when it was last asked after (may_still_come)
@@ -235,6 +242,9 @@ class Network final : public wire::Listener {
   void on_reply(int process);
   void send_notes();
   bool send_note(int process, const Note& note, bool reply, wire::Operation& operation);
+  Result<bool> post_note(int process, const Note& note, bool reply, std::uint64_t number,
+                         wire::Operation& operation);
+  void ask_again();
   void progress_placed();
   bool send_turns(int process);
   void answer_unsent(std::uint32_t id, unsigned line);
@@ -259,6 +269,7 @@ class Network final : public wire::Listener {
   std::map<std::uint32_t, Making> making_;  // by first id
   std::vector<int> waiting_;                // processes whose requests are for these
   std::vector<int> talking_;                // processes with notes to send
+  std::vector<int> unsure_;                 // processes that a request may not have come to
   std::vector<Pair*> retries_;
   std::vector<int> new_processes_;
   std::vector<int> turning_;    // processes whose turn is to be sent

@@ -13,7 +13,12 @@ namespace carillon::verbs {
 namespace {
 
 constexpr int kResolveMs = 5000;
+constexpr int kResolveTries = 6;
 constexpr std::uint8_t kRetries = 7;
+// If no system answers a call, it has failed after some 100 s: 16 tries of 4 s and what packets may
+// live. One that has passed the call on to its process says so when it is called again, and then
+// tries are 66 s apart.
+constexpr auto kNobodyAnswersWithin = std::chrono::seconds(300);
 constexpr int kSignalEvery = kSendDepth / 4;  // of posts whose completion nobody waits for
 
 std::string text_of(const Address& address) {
@@ -91,14 +96,19 @@ bool next_event(const Device& device, Event* event) {
 }
 
 Outgoing::~Outgoing() {
+  if (id_ != nullptr && state_ == State::kUp) device_.library().disconnect(id_);
+  drop_id();
+}
+
+void Outgoing::drop_id() {
   if (id_ == nullptr) return;
-  if (state_ == State::kUp) device_.library().disconnect(id_);
   if (id_->qp != nullptr) device_.library().destroy_qp(id_);
-  device_.library().destroy_id(id_);
+  device_.library().destroy_id(std::exchange(id_, nullptr));
 }
 
 Status Outgoing::start() {
   state_ = State::kConnecting;
+  memory_.reset();
   shared_ = std::make_unique<Shared>();
   auto memory = device_.register_memory(shared_.get(), sizeof(Shared));
   if (!memory.ok()) return memory.status();
@@ -116,7 +126,7 @@ Status Outgoing::start() {
   return {};
 }
 
-Status Outgoing::connect() {
+Status Outgoing::connect(Clock::time_point now) {
   if (Status status = device_.create_queue_pair(id_); !status.ok()) return status;
   const Request request{.magic = kMagic,
                         .to = peer_.id,
@@ -125,20 +135,39 @@ Status Outgoing::connect() {
                         .credit_key = memory_->remote().key,
                         .purpose = purpose_};
   rdma_conn_param param = parameters(device_, &request, sizeof request);
+  called_at_ = now;
   if (device_.library().connect(id_, &param) != 0) return failure("rdma_connect", errno);
   return {};
 }
 
-void Outgoing::on_event(const rdma_cm_event& event) {
+// Does a call that has failed say nothing of whether the peer lives?
+bool Outgoing::may_still_answer(const rdma_cm_event& event, Clock::time_point now) {
+  switch (event.event) {
+    // Its system has answered, and its process has not, which takes no calls while it computes.
+    case RDMA_CM_EVENT_UNREACHABLE: return now - called_at_ > kNobodyAnswersWithin;
+    // Who is asked for the way may have many to answer, when a job starts.
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return event.status == -ETIMEDOUT && ++unresolved_ < kResolveTries;
+    default: return false;
+  }
+}
+
+void Outgoing::on_event(const rdma_cm_event& event, Clock::time_point now) {
   if (state_ == State::kBroken) return;
   Status status;
+  if (state_ == State::kConnecting && may_still_answer(event, now)) {
+    drop_id();
+    if (status = start(); !status.ok()) break_off(std::move(status));
+    return;
+  }
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (device_.library().resolve_route(id_, kResolveMs) != 0) {
         status = failure("rdma_resolve_route", errno);
       }
       break;
-    case RDMA_CM_EVENT_ROUTE_RESOLVED: status = connect(); break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: status = connect(now); break;
     case RDMA_CM_EVENT_ESTABLISHED: state_ = State::kUp; break;
     case RDMA_CM_EVENT_REJECTED:
       status = refusal(event, text_of(peer_));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -69,8 +70,9 @@ class Outgoing {
 
   /// True: a post may be made now. False: not yet. An error: never again.
   Result<bool> ready(bool needs_credit);
+  using Clock = std::chrono::steady_clock;
   /// An event of the connection manager.
-  void on_event(const rdma_cm_event& event);
+  void on_event(const rdma_cm_event& event, Clock::time_point now = Clock::now());
 
   /// After ready(): posts the request. `head` goes before the pieces if not null. `inline_data`:
   /// the memory is free at once, and the operation is done.
@@ -88,7 +90,9 @@ class Outgoing {
  private:
   enum class State { kIdle, kConnecting, kUp, kBroken };
   Status start();
-  Status connect();
+  Status connect(Clock::time_point now);
+  [[nodiscard]] bool may_still_answer(const rdma_cm_event& event, Clock::time_point now);
+  void drop_id();
   /// The oldest post is over.
   void retire(const Status& status);
 
@@ -99,6 +103,8 @@ class Outgoing {
   State state_ = State::kIdle;
   Status why_;
   rdma_cm_id* id_ = nullptr;
+  Clock::time_point called_at_;
+  int unresolved_ = 0;  // tries to find the way to the peer
 
   struct Shared {                            // in registered memory
     alignas(64) std::uint64_t taken_up = 0;  // written by the peer
