@@ -345,7 +345,11 @@ void Team::tell_who_is_missing(const Run& oldest) {
 void Team::check_member(int rank, const Run& oldest) {
   const std::uint64_t collective = oldest.collective();
   const int node_rank = endpoint_->peer(rank).node_rank;
-  const net::Pair* const pair = links_ ? links_->pair(rank) : nullptr;
+  net::Pair* const pair = links_ ? links_->pair(rank) : nullptr;
+  // A member that gave up before it knew the others has told none of them: who asks it for its end
+  // of the pair is told. Groups and switches are set up by exchanges of those who know each other.
+  const bool all_know_all = multicast_ != nullptr || aggregation_ != nullptr;
+  if (pair != nullptr && !pair->is_used() && !all_know_all && oldest.waits_for(rank)) pair->ask();
   // A member that completed the collective has done its part, whatever became of it.
   const bool needed = endpoint_->completed_by(rank) < collective || oldest.waits_for(rank);
   // Who has given up has said why; that its connections then end says less.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/calls.h"
+#include "support/process.h"
 
 namespace {
 
@@ -46,9 +47,10 @@ TEST(LeavingBusy, NobodyWaitsForWhoHasEnded) {
     crl_context_h context = make_context(world, rank);
     crl_team_h team = make_team(context, meeting.oob(rank));
     expect_ok(settle(team));
+    const OtherProcess killed(tell_process(world, rank)[1]);
     world.barrier(rank);
     if (rank == 1) raise(SIGKILL);
-    usleep(300000);
+    ASSERT_TRUE(killed.wait_for_end());
     crl_team_fail(team, CRL_ERR_NO_MEMORY);
     crl_team_destroy(team);
     busy = true;

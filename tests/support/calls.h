@@ -40,6 +40,21 @@ inline crl_status_t settle(crl_team_h team) {
   }
 }
 
+/// A barrier of the meeting's members in which the library goes on: others may still need something
+/// of this rank.
+inline void meet(crl_context_h context, Meeting& meeting, int rank) {
+  const crl_oob_t oob = meeting.oob(rank);
+  const char mine = 0;
+  std::vector<char> all(static_cast<std::size_t>(oob.size));
+  void* request = nullptr;
+  ASSERT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
+  int answer = 1;
+  while ((answer = oob.allgather_test(oob.arg, request)) == 1) {
+    expect_ok(crl_context_progress(context));
+  }
+  EXPECT_EQ(answer, 0);
+}
+
 /// A value that differs for every (rank, round, index).
 inline std::int64_t value_of(std::int64_t rank, std::int64_t round, std::int64_t index) {
   return (rank + 1) * 1000003 + round * 7919 + index * 31;

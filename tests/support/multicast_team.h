@@ -43,18 +43,4 @@ inline std::size_t broadcast_rounds(crl_team_h team, int rounds) {
   return bytes;
 }
 
-// A barrier in which the library goes on: others may still need something of this rank.
-inline void meet(crl_context_h context, Meeting& meeting, int rank) {
-  const crl_oob_t oob = meeting.oob(rank);
-  const char mine = 0;
-  std::vector<char> all(kRanks);
-  void* request = nullptr;
-  ASSERT_EQ(oob.allgather_post(oob.arg, &mine, all.data(), 1, &request), 0);
-  int answer = 1;
-  while ((answer = oob.allgather_test(oob.arg, request)) == 1) {
-    expect_ok(crl_context_progress(context));
-  }
-  EXPECT_EQ(answer, 0);
-}
-
 }  // namespace carillon::test

@@ -95,13 +95,19 @@ bool Pair::allocate_block() {
 }
 
 void Pair::open() {
+  ask();
+  if (state_ == State::kOpening && !opening_since_) {
+    opening_since_ = std::chrono::steady_clock::now();
+  }
+}
+
+void Pair::ask() {
   if (state_ != State::kUnused || !allocate_block()) return;
   if (const Status broken = network_.trouble_with(place_.process); !broken.ok()) {
     fail(broken);
     return;
   }
   state_ = State::kOpening;
-  opening_since_ = std::chrono::steady_clock::now();
   network_.ask(place_.process, {.kind = Note::kOpen,
                                 .id = place_.peer_id,
                                 .generation = place_.peer_generation,
@@ -110,8 +116,8 @@ void Pair::open() {
 }
 
 double Pair::opening_s() const {
-  if (state_ != State::kOpening) return 0;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - opening_since_).count();
+  if (state_ != State::kOpening || !opening_since_) return 0;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - *opening_since_).count();
 }
 
 void Pair::on_opened(const Note& note) {

@@ -163,7 +163,10 @@ class Pair {
     const bool going = last_status_ != nullptr && !last_status_->operation.done();
     return state_ == State::kOpen && (status_pending_ || going);
   }
-  /// How long it has been waiting for the member to answer; 0: it is not.
+  /// Of a pair that is not used yet: the member is told where it may write, and answers, or that it
+  /// has no such team any more, and the pair fails.
+  void ask();
+  /// How long a message has been waiting for the member to answer; 0: none is.
   [[nodiscard]] double opening_s() const;
   [[nodiscard]] bool is_open() const { return state_ == State::kOpen; }
   [[nodiscard]] bool is_used() const { return state_ != State::kUnused; }
@@ -242,7 +245,7 @@ class Pair {
   bool closing_ = false;
   bool peer_closed_ = false;
   Status status_;
-  std::chrono::steady_clock::time_point opening_since_;
+  std::optional<std::chrono::steady_clock::time_point> opening_since_;  // for a message
   Block block_;
   wire::RemoteMemory out_;
   std::unique_ptr<shm::Line[]> arrived_;
