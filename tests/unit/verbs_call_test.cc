@@ -160,35 +160,6 @@ TEST_F(VerbsCall, WhoIsBusyForHoursIsCalledAgain) {
   EXPECT_TRUE(up.ok() && up.value());
 }
 
-// As in a large job that starts: of InfiniBand, one process of the network tells all the ways.
-TEST_F(VerbsCall, TheWayToWhomIsNotFoundAtOnceIsAskedForAgain) {
-  EXPECT_TRUE(outgoing_->is_up().ok());
-  happens(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-  happens(RDMA_CM_EVENT_ADDR_RESOLVED);
-  happens(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
-  ASSERT_TRUE(outgoing_->is_up().ok());
-  call();
-  happens(RDMA_CM_EVENT_ESTABLISHED);
-  const auto up = outgoing_->is_up();
-  EXPECT_TRUE(up.ok() && up.value());
-}
-
-TEST_F(VerbsCall, WhoIsNotFoundAgainAndAgainIsGone) {
-  EXPECT_TRUE(outgoing_->is_up().ok());
-  int tries = 0;
-  for (; outgoing_->is_up().ok() && tries < 100; ++tries) {
-    happens(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-  }
-  EXPECT_GT(tries, 1);
-  EXPECT_EQ(outgoing_->is_up().status().code(), Code::kPeerDead);
-}
-
-TEST_F(VerbsCall, WhereNoWayLeadsNobodyIsCalledAgain) {
-  EXPECT_TRUE(outgoing_->is_up().ok());
-  happens(RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH);
-  EXPECT_EQ(outgoing_->is_up().status().code(), Code::kPeerDead);
-}
-
 // It has ended meanwhile: its system says that nobody takes calls there.
 TEST_F(VerbsCall, WhoHasEndedBeforeItIsCalledAgainIsGone) {
   EXPECT_TRUE(outgoing_->is_up().ok());

@@ -13,7 +13,6 @@ namespace carillon::verbs {
 namespace {
 
 constexpr int kResolveMs = 5000;
-constexpr int kResolveTries = 6;
 constexpr std::uint8_t kRetries = 7;
 // If no system answers a call, it has failed after some 100 s: 16 tries of 4 s and what packets may
 // live. One that has passed the call on to its process says so when it is called again, and then
@@ -140,23 +139,12 @@ Status Outgoing::connect(Clock::time_point now) {
   return {};
 }
 
-// Does a call that has failed say nothing of whether the peer lives?
-bool Outgoing::may_still_answer(const rdma_cm_event& event, Clock::time_point now) {
-  switch (event.event) {
-    // Its system has answered, and its process has not, which takes no calls while it computes.
-    case RDMA_CM_EVENT_UNREACHABLE: return now - called_at_ > kNobodyAnswersWithin;
-    // Who is asked for the way may have many to answer, when a job starts.
-    case RDMA_CM_EVENT_ADDR_ERROR:
-    case RDMA_CM_EVENT_ROUTE_ERROR:
-      return event.status == -ETIMEDOUT && ++unresolved_ < kResolveTries;
-    default: return false;
-  }
-}
-
 void Outgoing::on_event(const rdma_cm_event& event, Clock::time_point now) {
   if (state_ == State::kBroken) return;
   Status status;
-  if (state_ == State::kConnecting && may_still_answer(event, now)) {
+  // Its system has answered, and its process has not, which takes no calls while it computes.
+  if (event.event == RDMA_CM_EVENT_UNREACHABLE && state_ == State::kConnecting &&
+      now - called_at_ > kNobodyAnswersWithin) {
     drop_id();
     if (status = start(); !status.ok()) break_off(std::move(status));
     return;

@@ -91,7 +91,6 @@ class Outgoing {
   enum class State { kIdle, kConnecting, kUp, kBroken };
   Status start();
   Status connect(Clock::time_point now);
-  [[nodiscard]] bool may_still_answer(const rdma_cm_event& event, Clock::time_point now);
   void drop_id();
   /// The oldest post is over.
   void retire(const Status& status);
@@ -104,7 +103,6 @@ class Outgoing {
   Status why_;
   rdma_cm_id* id_ = nullptr;
   Clock::time_point called_at_;
-  int unresolved_ = 0;  // tries to find the way to the peer
 
   struct Shared {                            // in registered memory
     alignas(64) std::uint64_t taken_up = 0;  // written by the peer
