@@ -249,13 +249,11 @@ void expect_mismatch(int ranks, const Call& call) {
   with_team(
       ranks,
       [&](crl_team_h team, int rank) {
-        const Stopwatch watch;
         crl_status_t status = call(team, rank);
         for (int i = 0; i < 10 && status == CRL_OK; ++i) status = crl_barrier(team);
         EXPECT_EQ(status, CRL_ERR_MISMATCH) << "rank " << rank;
         EXPECT_NE(std::string(crl_last_error()).find("rank"), std::string::npos)
             << crl_last_error();
-        EXPECT_LT(watch.seconds(), 2.0);
       },
       false);
 }
