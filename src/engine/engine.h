@@ -90,6 +90,9 @@ class Engine {
   [[nodiscard]] crl_traffic_t& traffic() { return traffic_; }
   /// The node has more ranks than cores.
   [[nodiscard]] bool crowded() const { return oversubscribed_; }
+  /// May a blocking call give its core to others a few times before it looks at more than its own
+  /// messages? Nobody waits meanwhile for a lock of its, or for what it does for the network.
+  [[nodiscard]] bool yields_at_once() const { return oversubscribed_ && !locks_ && !network_; }
   /// The processes of the node could be joined; if not, no team can be served.
   [[nodiscard]] bool joined() const { return segment_ != nullptr; }
   /// The processes that started with this one: which it is, and the node of each.

@@ -15,7 +15,7 @@ bool is_brief(const Plan& plan) {
   const auto fits = [](const Instruction& in) {
     const bool tables = in.dst.table != Table::kNone || in.a.table != Table::kNone;
     switch (in.action) {
-      case Action::kPut: return !tables && in.piece_count == 0 && in.gather == 0;
+      case Action::kPut: return !tables && in.gather == 0;
       case Action::kCopy: return !tables;
       case Action::kWait:
       case Action::kReduce:

@@ -265,6 +265,7 @@ class Run {
   bool take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::Line& line,
                          std::uint64_t header);
   bool leave_brief(const Instruction& in);
+  bool wait_in_turn(const Instruction& in);
   void publish(const ChannelUse& channel, shm::Peer& peer, shm::Line& line, std::uint64_t number,
                std::uint8_t kind);
   [[nodiscard]] bool suits(const Instruction& in, std::uint64_t header) const;
@@ -470,6 +471,7 @@ class Run {
   std::vector<Use> uses_;
   std::vector<BriefUse> brief_uses_;  // one for each of uses_, if the run is brief
   bool brief_ = false;
+  int turns_ = 0;  // of wait_in_turn
   std::vector<Strand> strands_;
   std::chrono::steady_clock::time_point flushing_since_;  // none: it is not
   std::vector<net::Buffer*> sent_;  // and must have ended before the collective does
@@ -487,8 +489,7 @@ class Run {
     std::uint64_t collective = 0, heap_changes = 0;
     bool registered_for_call = false;
   } seen_;
-  // The collective before whose first list it was looked who is there.
-  std::uint64_t looked_in_ = 0;
+  std::uint64_t looked_in_ = 0;  // before this collective's first list: who is there
   std::vector<std::byte> scratch_;
   net::Block scratch_block_;               // instead, where the network must know it
   net::Memory* scratch_memory_ = nullptr;  // whose that is

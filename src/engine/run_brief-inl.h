@@ -18,7 +18,7 @@
 
 namespace carillon {
 
-// Of messages that fit their lines.
+// Of messages that fit their lines, and are of one piece.
 [[gnu::always_inline]] inline bool Run::put_briefly(const Instruction& in, const std::byte* from) {
   const BriefUse& use = brief_uses_[in.use];
   const ChannelUse& channel = plan_->uses[in.use];
@@ -60,12 +60,13 @@ namespace carillon {
   for (const Instruction* in = &plan_->code[first];; ++in) {
     switch (in->action) {
       case Action::kPut:
-        if (!(fits_line(*in) ? put_briefly(*in, at(in->a)) : put_long_briefly(*in))) {
+        if (!(fits_line(*in) && in->piece_count == 0 ? put_briefly(*in, at(in->a))
+                                                     : put_long_briefly(*in))) {
           return leave_brief(*in);
         }
         break;
       case Action::kWait:
-        if (!wait_briefly(*in, polls)) return leave_brief(*in);
+        if (!wait_briefly(*in, polls) && !wait_in_turn(*in)) return leave_brief(*in);
         break;
       case Action::kCopy:
         if (fits_line(*in)) {

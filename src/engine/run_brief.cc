@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Before and after the short way of a run (run_brief-inl.h).
+#include <sched.h>
+
 #include <algorithm>
 
 #include "engine/engine.h"
@@ -44,7 +46,7 @@ void Run::find_brief_uses() {
   }
 }
 
-// Of messages that go by the pool, or stay where they are.
+// Of messages that go by the pool or stay where they are, and of several pieces.
 bool Run::put_long_briefly(const Instruction& in) {
   if (!team_->engine().pool().has_next(static_cast<std::uint64_t>(in.length))) return false;
   reads_in_place_ = false;  // or the run had left the short way
@@ -72,6 +74,31 @@ bool Run::take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::L
   shm::Endpoint::note_lag(peer, header, collective_);
   bases_[in.dst.base] = const_cast<std::byte*>(data);
   return true;
+}
+
+// For a message that has not come, where the ranks are more than the cores: who writes it may need
+// this one. Most messages are there after a turn of the others, but in other caches: those of the
+// whole collective are asked for at once. Now and then a run goes on as any other, which looks
+// after the host and after dead peers.
+bool Run::wait_in_turn(const Instruction& in) {
+  constexpr int kMostTurns = 16;
+  if (!team_->engine().yields_at_once()) return false;
+  const std::uint64_t number = uses_[in.use].first + static_cast<std::uint64_t>(in.index);
+  const shm::Line& line = brief_uses_[in.use].in_lines[number % shm::kWindow];
+  // partner: the release store in publish() of the peer
+  while (shm::header_tag(line.header.load(std::memory_order_acquire)) !=
+         static_cast<std::uint32_t>(number + 1)) {
+    if (++turns_ > kMostTurns) {
+      turns_ = 0;
+      return false;
+    }
+    sched_yield();
+    for (std::size_t i = 0; i < brief_uses_.size(); ++i) {
+      const BriefUse& use = brief_uses_[i];
+      if (use.in_lines != nullptr) __builtin_prefetch(&use.in_lines[uses_[i].first % shm::kWindow]);
+    }
+  }
+  return wait_briefly(in, 0);
 }
 
 // As if the run had come to this instruction as any other does.
