@@ -230,7 +230,11 @@ Result<AlgorithmChoice> parse_choice(std::string_view text) {
   const std::size_t colon = text.find(':');
   std::string id(text.substr(0, colon));
   const std::size_t equals = id.find('=');
-  if (equals != std::string::npos) id[equals] = '.';
+  if (equals != std::string::npos) {
+    id[equals] = '.';
+    const std::string collective = id.substr(0, equals + 1);  // "bcast=bcast.flat" does, too
+    if (id.substr(equals + 1).starts_with(collective)) id.erase(0, equals + 1);
+  }
   AlgorithmChoice choice{.algorithm = find_algorithm(id)};
   if (choice.algorithm == nullptr) {
     return bad("there is no algorithm " + quoted(id) + "; there are " + known_ids(id));

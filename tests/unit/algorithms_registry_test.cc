@@ -62,6 +62,10 @@ TEST(ParseChoice, ReadsIdAndParameters) {
   ASSERT_TRUE(other.ok());
   EXPECT_EQ(other.value().algorithm, choice.value().algorithm);
   EXPECT_EQ(other.value().params, (Params{4, 0}));
+  const auto whole = parse_choice("allreduce=allreduce.degree_k:k=4");
+  ASSERT_TRUE(whole.ok()) << whole.status().to_string();
+  EXPECT_EQ(to_text(whole.value()), "allreduce.degree_k:k=4");
+  EXPECT_FALSE(parse_choice("bcast=allreduce.degree_k:k=4").ok());
   ASSERT_TRUE(parse_choice("bcast.chain").ok());
 }
 
