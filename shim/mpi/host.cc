@@ -97,6 +97,14 @@ void* host_data(const char* symbol) {
   return dlsym(g_library, symbol);
 }
 
+bool host_has_begun() {
+  void* const library = find_library();
+  if (library == nullptr) return false;
+  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(library, "PMPI_Initialized"));
+  int begun = 0;
+  return ask != nullptr && ask(&begun) == MPI_SUCCESS && begun != 0;
+}
+
 void find_host() {
   static std::mutex mutex;  // a program's first calls of MPI may be sessions of several threads
   const std::lock_guard lock(mutex);

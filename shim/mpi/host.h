@@ -135,6 +135,8 @@ struct Host {
 extern Host g_host;
 /// Fills g_host; ends the process with one clear line if the program's MPI is none or another one.
 void find_host();
+/// Whether there is one, and somebody has called its MPI_Init, though perhaps not through here.
+bool host_has_begun();
 
 /// The host, found at the first call.
 inline const Host& host() {

@@ -3,6 +3,7 @@
 // Wrong arguments: the error class, and the calls of the error handler, must be those of the MPI
 // alone. Every case is run through MPI_ and through PMPI_, and those of collectives in each of
 // their forms.
+#include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <functional>
@@ -391,22 +392,26 @@ void collect_in_handler(MPI_Comm* /*comm*/, int* /*code*/, ...) {
 
 std::jmp_buf g_way_out;
 void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
+[[noreturn]] void throw_out(MPI_Comm* /*comm*/, int* code, ...) { throw *code; }
 
 using Wrong = int (*)(MPI_Comm comm);
 int wrong_sizes(MPI_Comm comm) { return MPI_Allgather(g_in, 2, MPI_INT, g_out, 1, MPI_INT, comm); }
+int wrong_root(MPI_Comm comm) { return MPI_Bcast(g_in, 1, MPI_INT, world_size(), comm); }
 
 void test_handler(MPI_Comm comm, MPI_Comm_errhandler_function* function, const char* name,
                   Wrong wrong) {
   MPI_Errhandler handler{};
   MPI_Comm_create_errhandler(function, &handler);
-  MPI_Comm_set_errhandler(comm, handler);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD,
-                          handler);                 // where an error has no communicator: there, or
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);  // since MPI 4 here
+  // Where an error has no communicator: of MPI_COMM_WORLD, or, since MPI 4, of MPI_COMM_SELF.
+  const std::array<MPI_Comm, 3> comms = {comm, MPI_COMM_WORLD, MPI_COMM_SELF};
+  for (MPI_Comm one : comms) MPI_Comm_set_errhandler(one, handler);
   MustTake allreduce("allreduce"), barrier("barrier");
   if (setjmp(g_way_out) == 0) {
-    wrong(comm);
-    check(function != jump_out, std::string(name) + ": was not called");
+    try {
+      wrong(comm);
+      check(function == collect_in_handler, std::string(name) + ": was not called");
+    } catch (int) {  // throw_out's
+    }
   }
   if (function == collect_in_handler) allreduce.expect();
   int one = 1, ranks = 0;
@@ -418,9 +423,7 @@ void test_handler(MPI_Comm comm, MPI_Comm_errhandler_function* function, const c
   barrier.expect();
   MPI_Barrier(MPI_COMM_WORLD);
   barrier.expect();
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+  for (MPI_Comm one : comms) MPI_Comm_set_errhandler(one, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
 }
 
@@ -430,6 +433,8 @@ void test_handlers_of_the_program() {
   MPI_Barrier(comm);
   test_handler(comm, collect_in_handler, "a handler that collects", wrong_sizes);
   test_handler(comm, jump_out, "a handler that jumps", wrong_sizes);
+  test_handler(comm, throw_out, "a handler that throws", wrong_sizes);
+  test_handler(comm, throw_out, "a handler that throws in the MPI", wrong_root);
 #if !defined(OPEN_MPI)  // which cannot tell what is no communicator any more
   const Wrong no_communicator = [](MPI_Comm /*comm*/) {
     MPI_Comm freed = MPI_COMM_NULL;

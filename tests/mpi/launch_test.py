@@ -127,6 +127,17 @@ class Launch(unittest.TestCase):
                         done.stderr)
         self.assertLess(done.seconds, 30)
 
+    def test_calls_that_do_not_come_here(self):
+        libraries = subprocess.run(["ldd", ARGS.probe], capture_output=True, text=True, check=True)
+        library = re.search(r"libmpi\S* => (\S+)", libraries.stdout)[1]
+        program = f"import ctypes; m = ctypes.CDLL({library!r}); m.MPI_Init(None, None); m.MPI_Finalize()"
+        for settings, lines in (({}, 0), ({"CARILLON_STATS": "1"}, 1), ({"CARILLON_CHECK": "on"}, 1)):
+            variables = [f"{k}={v}" for k, v in {"LD_PRELOAD": ARGS.library, **settings}.items()]
+            done = launch(["-n", "2", "env", *variables, sys.executable, "-c", program])
+            self.assertEqual((done.returncode, len(done.said)), (0, lines), done.stderr)
+            if lines:
+                self.assertIn("none of the program's calls of MPI came here", done.said[0])
+
     def test_stats_table(self):
         done = launch(part(2, settings={"CARILLON_STATS": "1"}))
         self.assertEqual(done.lines, expected(2, 1, 0))
