@@ -126,6 +126,7 @@ class Lowering {
       fail("sends or recvs of a channel that do not stand in the order of their numbers");
     }
     stream_starts_.emplace(&op, static_cast<std::int32_t>(use.count));
+    use.streams = true;
     std::int64_t length = 0;
     for (const Buffer& buffer : data(op)) {
       length += buffer.range.length;

@@ -129,7 +129,14 @@ struct ChannelUse {
   /// The one send or recv of table-given length on it, whose count is known only at the call.
   Table table = Table::kNone;
   std::int32_t entry = 0;
+  bool streams = false;  ///< some of it is sent and received
 };
+/// Of so many messages on a channel of the node the writer hears only when the collective has been
+/// completed. Those of sends are the longest there are, and each has a chunk of the pool until
+/// then: as many bytes of them as of puts.
+constexpr std::int64_t most_untold(const ChannelUse& use) {
+  return use.streams ? shm::kWindow / 2 : shm::kWindow;
+}
 
 struct Plan {
   std::vector<Instruction> code;

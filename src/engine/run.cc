@@ -330,12 +330,14 @@ bool Run::take_chunk(const Instruction& in, const Strand& strand, const Part& pa
     *kind = shm::kHandedChunk;
     return true;
   }
-  ref->offset = pool.take(ref->length, {.endpoint = &team_->endpoint(),
-                                        .peer = reader_of(plan_->uses[in.use]),
-                                        .number = part.number,
-                                        .collective = collective_,
-                                        .strand = index_of(strand),
-                                        .acknowledged = uses_[in.use].count > shm::kWindow});
+  const ChannelUse& channel = plan_->uses[in.use];
+  ref->offset =
+      pool.take(ref->length, {.endpoint = &team_->endpoint(),
+                              .peer = reader_of(channel),
+                              .number = part.number,
+                              .collective = collective_,
+                              .strand = index_of(strand),
+                              .acknowledged = uses_[in.use].count > most_untold(channel)});
   *kind = way == shm::Way::kUncached ? shm::kUncachedChunk : shm::kChunk;
   return ref->offset != 0;
 }

@@ -76,8 +76,10 @@ std::uint64_t Run::take_numbers_of_several(const ChannelUse& channel, std::uint6
 
 // Does the writer need to hear of releases before the end of the collective?
 bool Run::hears_of(std::size_t use) const {
-  const bool remote = team_->endpoint().peer(plan_->uses[use].peer).remote != nullptr;
-  const int sure = remote ? static_cast<int>(net::Pair::kSureWindow) : shm::kWindow;
+  const ChannelUse& channel = plan_->uses[use];
+  const bool remote = team_->endpoint().peer(channel.peer).remote != nullptr;
+  const std::int64_t sure =
+      remote ? static_cast<std::int64_t>(net::Pair::kSureWindow) : most_untold(channel);
   return uses_[use].count > sure || uses_[use].awaited;
 }
 

@@ -2,11 +2,14 @@
 //
 // Each strand is sure of slots for long messages, also where those of another strand, which nobody
 // takes yet, fill the pool: what the verifier counts on (schedule/machine.h). The schedules are
-// written by hand.
+// written by hand. And how much of the pool sends have that lines would suffice for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,6 +98,42 @@ TEST(StrandSlots, NoStrandTakesAnothersSlots) {
       20);
   for (const char* name : {"CARILLON_SLOT_BYTES", "CARILLON_CROWDED", "CARILLON_LEND_BYTES"}) {
     unsetenv(name);
+  }
+}
+
+// Where every rank sends as many messages to each other one as there are lines, nobody completes
+// the collective before all are sent: if none of these were released until then, pools would grow
+// with the number of ranks.
+TEST(StrandSlots, SendsDoNotMakeThePoolGrow) {
+  constexpr int kSenders = 4;
+  setenv("CARILLON_ALGORITHM", "alltoall.linear", 1);
+  for (const char* name : {"LEND_BYTES", "UNCACHED_BYTES", "HANDED_CHUNKS"}) {
+    setenv((std::string("CARILLON_") + name).c_str(), "0", 1);
+  }
+  Meeting world(kSenders), members(kSenders);
+  expect_processes_ok(kSenders, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    const auto block = static_cast<std::size_t>(shm::kWindow * team->team->limits().stream_bytes());
+    const std::size_t count = block / sizeof(std::int64_t);
+    const auto in = values_of(rank, 0, kSenders * count);
+    std::vector<std::int64_t> out(in.size());
+    expect_ok(crl_alltoall(team, in.data(), out.data(), block));
+    for (int from = 0; from < kSenders; ++from) {
+      const auto first = static_cast<std::int64_t>(count) * rank;
+      ASSERT_EQ(out[static_cast<std::size_t>(from) * count], value_of(from, 0, first));
+    }
+    const Engine& engine = *context->engine;
+    std::int64_t grown = 0;  // no value is 0
+    std::memcpy(&grown, engine.segment().base() + engine.segment().reserve(rank), sizeof grown);
+    EXPECT_EQ(grown, 0);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+  unsetenv("CARILLON_ALGORITHM");
+  for (const char* name : {"LEND_BYTES", "UNCACHED_BYTES", "HANDED_CHUNKS"}) {
+    unsetenv((std::string("CARILLON_") + name).c_str());
   }
 }
 

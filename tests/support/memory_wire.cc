@@ -80,14 +80,19 @@ class MemoryNet::End final : public wire::Wire {
     if (net_.failures_ > 0 || net_.losses_ > 0) {
       const bool fails = net_.failures_ > 0;
       --(fails ? net_.failures_ : net_.losses_);
-      operation.finish(fails ? Status(Code::kPeerDead, "the connection has ended") : Status());
+      operation.finish(fails ? ended() : Status());
       return true;
     }
     const std::vector<std::byte> bytes = joined(from);
     if (!bytes.empty())
       std::memcpy(reinterpret_cast<void*>(to.address), bytes.data(), bytes.size());
     if (immediate) end_of(peer).arrived_.push_back(*immediate);
-    operation.finish({});
+    if (net_.late_failures_ > 0) {
+      --net_.late_failures_;
+      failing_.push_back(&operation);
+    } else {
+      operation.finish({});
+    }
     return true;
   }
   Result<bool> get(Peer peer, RemoteMemory from, std::span<const Piece> to,
@@ -129,10 +134,12 @@ class MemoryNet::End final : public wire::Wire {
     });
   }
   Status progress(wire::Listener& listener) override {
+    const std::vector<Operation*> failing = std::exchange(failing_, {});
     for (const std::uint32_t immediate : std::exchange(arrived_, {})) listener.on_put(immediate);
+    for (Operation* const one : failing) one->finish(ended());
     return {};
   }
-  bool ready_to_wait() override { return arrived_.empty(); }
+  bool ready_to_wait() override { return arrived_.empty() && failing_.empty(); }
 
   [[nodiscard]] std::size_t waiting() const { return recvs_.size(); }
 
@@ -162,6 +169,7 @@ class MemoryNet::End final : public wire::Wire {
     operation.begin();
     return true;
   }
+  static Status ended() { return {Code::kPeerDead, "the connection has ended"}; }
   End& end_of(Peer peer) { return *net_.ends_[peers_[static_cast<std::size_t>(peer)]]; }
   void match() {
     std::erase_if(recvs_, [&](const Recv& recv) {
@@ -181,6 +189,7 @@ class MemoryNet::End final : public wire::Wire {
   std::vector<std::uint64_t> peers_;
   std::map<std::uint64_t, Status> cut_off_;  // by address
   std::vector<std::uint32_t> arrived_;
+  std::vector<Operation*> failing_;
   std::deque<Message> early_;
   std::vector<Recv> recvs_;
 };

@@ -26,6 +26,8 @@ class MemoryNet {
   void lose(int puts) { losses_ = puts; }
   /// The next so many puts fail, as if the peer had ended.
   void fail(int puts) { failures_ = puts; }
+  /// The next so many puts arrive and fail all the same, once their end has looked what has come.
+  void fail_later(int puts) { late_failures_ = puts; }
   /// The immediates of all puts and the tags of all sends, in the order of posting.
   [[nodiscard]] const std::vector<std::uint64_t>& posted() const { return posted_; }
   [[nodiscard]] int refused() const { return refused_; }
@@ -39,6 +41,7 @@ class MemoryNet {
   bool crossing_loses_ = false;
   int losses_ = 0;
   int failures_ = 0;
+  int late_failures_ = 0;
   int refusals_ = 0;
   int refused_ = 0;
 };

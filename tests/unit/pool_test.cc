@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/problem.h"
+
 namespace carillon::shm {
 namespace {
 
@@ -78,6 +80,15 @@ TEST_F(PoolTest, PlacesAreWithinTheirChunk) {
     const std::uint64_t place = pool.take(bytes, {}) - chunks;
     ASSERT_EQ(place / kChunkBytes, (place + bytes - 1) / kChunkBytes) << bytes;
   }
+}
+
+// Of so many long puts to each other rank of its node a rank may hear only when these have
+// completed the collective, which they do when they have all of its own: more would hang.
+TEST(Reserve, IsEnoughForAnExchangeOfHundredsOfRanks) {
+  constexpr std::uint64_t kOthers = 511;
+  const SegmentSizes sizes;
+  const auto chunk = static_cast<std::uint64_t>(Limits().stream_bytes());
+  EXPECT_GE(sizes.reserve_bytes, kOthers * kWindow * chunk);
 }
 
 // Two ranks that write to each other, and a third that only reads.

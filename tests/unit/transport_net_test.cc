@@ -327,6 +327,14 @@ TEST_F(FirstRequests, AreSentAgainThoughTheirConnectionIsNotBackAtOnce) {
   both_open();
 }
 
+// What says how a request went may come after the answer to it.
+TEST_F(FirstRequests, MayFailThoughTheyAreAnswered) {
+  both_begin();
+  net_.fail_later(1);
+  both_open();
+  EXPECT_EQ(asked_again(), 0U);
+}
+
 // What comes from the other side is no proof that it has got what was sent before: and it would be
 // waited for, and other pairs with it.
 TEST_F(FirstRequests, OneThatGotLostIsSentAgainThoughTheOtherSideWasHeard) {

@@ -225,7 +225,7 @@ void Network::check_buffers() {
     const Process& other = processes_[i];
     for (const wire::Operation* const note : {&other.request_operation, &other.reply_operation}) {
       if (!note->done() || note->status().ok()) continue;
-      if (note == &other.request_operation && other.unsure) continue;  // ask_again()
+      if (note == &other.request_operation && other.may_fail) continue;  // ask_again(), on_reply()
       give_up_on(static_cast<int>(i), note->status());
     }
   }
@@ -321,7 +321,9 @@ bool Network::send_note(int process, const Note& note, bool reply, wire::Operati
   if (!posted.value()) return false;
   ++counters_.notes;
   ++sent;
-  if (!reply && other.arrivals == 0 && wire_->capabilities().crossing_loses) {
+  if (reply) return true;
+  other.may_fail = other.arrivals == 0 && wire_->capabilities().crossing_loses;
+  if (other.may_fail) {
     other.unsure = true;
     other.failures = 0;
     other.patience = kPatience;
@@ -359,7 +361,7 @@ void Network::ask_again() {
     ++counters_.asked_again;
     other.patience = std::min(2 * other.patience, kMostPatience);
     other.ask_again_at = now + other.patience;
-    other.unsure = !heard;
+    other.unsure = other.may_fail = !heard;
     return heard;
   });
 }

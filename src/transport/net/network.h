@@ -103,8 +103,9 @@ struct Process {
   Pair* asking_for = nullptr;
   std::uint64_t requests_sent = 0, replies_sent = 0;
   std::uint64_t requests_seen = 0, replies_seen = 0;
-  bool unsure = false;  ///< the request that has been sent may have got lost
-  int failures = 0;     ///< of that
+  bool unsure = false;    ///< the request that has been sent may have got lost
+  bool may_fail = false;  ///< or its operation fail: nothing had come from there when it was sent
+  int failures = 0;       ///< of that
   std::chrono::steady_clock::time_point ask_again_at;
   std::chrono::milliseconds patience{0};
   Status trouble;                ///< not ok: nothing can be sent there any more

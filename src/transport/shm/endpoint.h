@@ -9,7 +9,8 @@
 //      received from a peer says which collectives the peer has completed;
 //   2. the reader's `done` counter: a collective completed has released all its messages;
 //   3. the reader's ack counter of the channel, kept only by collectives that put more messages
-//      on it than it has lines, or whose own end waits for others to read (references).
+//      on it than it has lines, or send more than half as many, whose chunks are wanted sooner, or
+//      whose own end waits for others to read (references).
 //      Only a reader's oldest collective tells it: it covers the earlier ones' messages.
 // A window is per team and channel, so that no team can starve another; the numbers are assigned
 // when a collective starts, so that its place in the window is its own whatever runs beside it.

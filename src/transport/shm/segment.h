@@ -30,7 +30,7 @@ struct SegmentSizes {
   PoolSizes pool{.small_bytes = 2 << 20, .large_bytes = 3 << 19};
   /// The pool where ranks share cores: the pools of all of them compete for the same caches.
   PoolSizes crowded_pool{.small_bytes = 1 << 18, .large_bytes = 3 << 18};
-  std::uint64_t reserve_bytes = 256 << 20;  ///< what the pool may grow by
+  std::uint64_t reserve_bytes = 512 << 20;  ///< what the pool may grow by
   std::uint64_t heap_bytes = INT64_C(1) << 30;
   std::uint64_t program_bytes = 0;  ///< the longest of the processes' own heaps
 };
