@@ -32,6 +32,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/process_mark.h"
+
 namespace carillon::shm {
 
 inline constexpr std::size_t kCacheLine = 64;
@@ -226,6 +228,8 @@ struct alignas(kCacheLine) RankState {
   /// The futex word; a waker increments it before FUTEX_WAKE.
   std::atomic<std::uint32_t> wake_count;
   std::atomic<std::int32_t> pid;
+  /// Of the process, whose descriptors, and with them its lock, the program may have closed.
+  ProcessMark mark;
   /// Of the process, on this node and beyond: pids repeat in containers.
   std::atomic<std::uint64_t> process;
   /// Where the process holds the same number in private memory, for who wants to know whether it
@@ -271,7 +275,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 10;
+inline constexpr std::uint32_t kVersion = 11;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

@@ -15,6 +15,7 @@
 
 #include "base/copy.h"
 #include "base/file_size.h"
+#include "base/process_mark.h"
 
 namespace carillon::shm {
 namespace {
@@ -181,6 +182,7 @@ Status Segment::enter(int rank) {
   lock.l_len = 1;
   if (fcntl(fd_.get(), F_SETLK, &lock) != 0) return system_error("cannot lock the rank's byte");
   state(rank).pid.store(getpid(), std::memory_order_relaxed);
+  state(rank).mark = own_mark();
   state(rank).process_address = reinterpret_cast<std::uint64_t>(private_number());
   // partners: died(), try_reading()
   state(rank).process.store(own_process(), std::memory_order_release);
@@ -256,6 +258,9 @@ bool Segment::left(int rank) const {
   return state(rank).left.load(std::memory_order_acquire) != 0;  // partner: leave()
 }
 
+// Its lock is gone with its process; but also if it closes descriptors that it does not know, as
+// some programs do, and where this process does, it is another file that is looked at. So the
+// process itself is looked at, too, where that can be done.
 bool Segment::died(int rank) const {
   const RankState& other = state(rank);
   const std::uint64_t process = other.process.load(std::memory_order_acquire);  // partner: enter()
@@ -266,9 +271,20 @@ bool Segment::died(int rank) const {
   lock.l_whence = SEEK_SET;
   lock.l_start = rank;
   lock.l_len = 1;
-  if (fcntl(fd_.get(), F_GETLK, &lock) != 0) return false;  // cannot tell
-  if (lock.l_type != F_UNLCK) return false;
+  const bool knows = fcntl(fd_.get(), F_GETLK, &lock) == 0;
+  if (knows && lock.l_type != F_UNLCK) return false;
+  const ProcessLife life = look_at_process(other.pid.load(std::memory_order_relaxed), other.mark);
+  if (life == ProcessLife::kUnknown && !knows) return false;
+  if (life == ProcessLife::kLives && !runs_another_program(rank, process)) return false;
   return !left(rank);
+}
+
+// After exec: it has its pid yet, and not its memory. Where that cannot be read, it is believed to.
+bool Segment::runs_another_program(int rank, std::uint64_t process) const {
+  std::uint64_t there = process;
+  const Status status = read_private(rank, state(rank).process_address, &there, sizeof there);
+  if (status.ok()) return there != process;
+  return status.code() == Code::kInvalidArgument || status.code() == Code::kPeerDead;
 }
 
 Status Segment::read_private(int rank, std::uint64_t address, void* to, std::size_t bytes) const {

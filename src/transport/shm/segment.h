@@ -112,6 +112,7 @@ class Segment {
       : fd_(std::move(fd)), base_(base), bytes_(bytes) {}
   static Result<std::shared_ptr<Segment>> map(UniqueFd fd, std::uint64_t bytes);
   bool map_heap_of(int other);
+  [[nodiscard]] bool runs_another_program(int rank, std::uint64_t process) const;
 
   UniqueFd fd_;
   /// Closing any descriptor of a file drops all of the process's locks on it, so the ones that
