@@ -14,6 +14,7 @@
 #include "early.h"
 #include "heap_pins.h"
 #include "kept_arguments.h"
+#include "left_persistent.h"
 #include "observe.h"
 #include "persistent.h"
 #include "process.h"
@@ -183,6 +184,7 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
   count_left(kCounted, reason);
   const int code = leave(
       reason, [&] { return call_host(communicator.for_host(call.comm, reason), info, request); });
+  if (code == MPI_SUCCESS && request != nullptr) note_left_persistent(*request);
   if (observed) observed->write_left(kCounted, {code, reason});
   return code;
 }

@@ -7,6 +7,7 @@
 
 #include "errors.h"
 #include "host_progress.h"
+#include "left_persistent.h"
 #include "observe.h"
 #include "process.h"
 #include "stats.h"
@@ -295,7 +296,10 @@ CARILLON_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
 
 CARILLON_EXPORT int MPI_Request_free(MPI_Request* request) {
   Flight* const flight = carillon::shim::find_any(request);
-  if (flight == nullptr) return host().Request_free(request);
+  if (flight == nullptr) {
+    if (request != nullptr) carillon::shim::forget_left_persistent(*request);
+    return host().Request_free(request);
+  }
   if (!flight->persistent) return carillon::shim::refuse();
   carillon::shim::free_persistent(flight);
   *request = carillon::shim::g_host.request_null;

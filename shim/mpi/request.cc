@@ -10,6 +10,7 @@
 
 #include "errors.h"
 #include "flight.h"
+#include "left_persistent.h"
 #include "persistent.h"
 #include "poll.h"
 #include "process.h"
@@ -227,25 +228,65 @@ class Among {
   std::vector<Failed> failed_;  // that the host has completed
 };
 
+// MPI_Waitall, while something of carillon's is in flight.
+int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
+  for (int i = 0; i < count; ++i) {
+    Flight* const flight = claim_flight(requests[i]);
+    if (flight == nullptr) continue;
+    if (must_ask_the_host(flight, count, requests)) {
+      unclaim_flight(flight);
+      break;
+    }
+    end_flight(flight, false, &requests[i]);
+  }
+  int done = 0;
+  Among among(count, requests);
+  const States states(count, statuses);
+  const int code = poll_until(&done, [&] {
+    return among.ask([&] { return host().Testall(count, requests, &done, states.all()); });
+  });
+  return among.of_all(code, states.all());
+}
+
+// The same, where persistent collectives of the host may be among them, which its MPI_Testall does
+// not bear: those first, each by itself.
+int wait_for_all_apart(int count, MPI_Request* requests, MPI_Status* statuses) {
+  std::vector<MPI_Request> others(requests, requests + count);
+  std::vector<MPI_Status> states(others.size());
+  int failed = MPI_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    if (!is_left_persistent(requests[i])) continue;
+    others[static_cast<std::size_t>(i)] = g_host.request_null;
+    int done = 0;
+    MPI_Status* const state = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+    const int code = poll_until(&done, [&] { return host().Test(&requests[i], &done, state); });
+    if (failed == MPI_SUCCESS) failed = code;
+  }
+  const int code = wait_for_all(count, others.data(), states.data());
+  for (int i = 0; i < count; ++i) {
+    if (is_left_persistent(requests[i])) continue;
+    requests[i] = others[static_cast<std::size_t>(i)];
+    if (statuses != MPI_STATUSES_IGNORE) statuses[i] = states[static_cast<std::size_t>(i)];
+  }
+  return failed == MPI_SUCCESS ? code : failed;
+}
+
 }  // namespace
 }  // namespace carillon::shim
 
 using carillon::shim::advance_flights;
 using carillon::shim::Among;
 using carillon::shim::any_flights;
+using carillon::shim::any_left_persistent;
 using carillon::shim::any_request;
 using carillon::shim::call_newer;
-using carillon::shim::claim_flight;
 using carillon::shim::clear;
-using carillon::shim::end_flight;
 using carillon::shim::Ending;
 using carillon::shim::Flight;
 using carillon::shim::host;
-using carillon::shim::must_ask_the_host;
 using carillon::shim::poll_until;
 using carillon::shim::States;
 using carillon::shim::tell_nothing;
-using carillon::shim::unclaim_flight;
 
 extern "C" {
 
@@ -270,22 +311,8 @@ CARILLON_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status st
   if (!any_flights() || !any_request(count, requests)) {
     return host().Waitall(count, requests, statuses);
   }
-  for (int i = 0; i < count; ++i) {
-    Flight* const flight = claim_flight(requests[i]);
-    if (flight == nullptr) continue;
-    if (must_ask_the_host(flight, count, requests)) {
-      unclaim_flight(flight);
-      break;
-    }
-    end_flight(flight, false, &requests[i]);
-  }
-  int done = 0;
-  Among among(count, requests);
-  const States states(count, statuses);
-  const int code = poll_until(&done, [&] {
-    return among.ask([&] { return host().Testall(count, requests, &done, states.all()); });
-  });
-  return among.of_all(code, states.all());
+  return any_left_persistent() ? carillon::shim::wait_for_all_apart(count, requests, statuses)
+                               : carillon::shim::wait_for_all(count, requests, statuses);
 }
 
 CARILLON_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {

@@ -49,7 +49,7 @@ class Batch {
   void complete_each(By by, Random& own);
   void complete_any(By by, Random& own);
   void complete_some(By by, Random& own);
-  void complete_all(By by, Random& own);
+  void complete_all(By by, Random& own, bool waits);
   void note(By by, int index, const MPI_Status& status);
   void expect(int code, const char* what);
 
@@ -249,10 +249,9 @@ void Batch::complete_some(By by, Random& own) {
   }
 }
 
-void Batch::complete_all(By by, Random& own) {
+void Batch::complete_all(By by, Random& own, bool waits) {
   const Requests& with = requests_of(by);
   const int count = static_cast<int>(requests_.size());
-  const bool waits = own.chance(50) || by == By::kHost;
   const bool ignores = own.chance(20) && by == By::kCarillon;
   std::vector<MPI_Status> statuses(requests_.size(), unset());
   MPI_Status* const places = ignores ? MPI_STATUSES_IGNORE : statuses.data();
@@ -273,13 +272,13 @@ void Batch::complete_all(By by, Random& own) {
 void Batch::complete(By by, Random& own) {
   const int way = own.below(4);
   // MPICH 4.0.2's MPI_Waitany tells of its own persistent collectives again and again, and its
-  // MPI_Testall, which asks for carillon's MPI_Waitall, ends the process on them.
-  if (some_are_left_) return complete_each(by, own);
+  // MPI_Testall ends the process on them.
+  if (some_are_left_) return way < 2 ? complete_each(by, own) : complete_all(by, own, true);
   switch (by == By::kHost ? 3 : way) {
     case 0: return complete_each(by, own);
     case 1: return complete_any(by, own);
     case 2: return complete_some(by, own);
-    default: return complete_all(by, own);
+    default: return complete_all(by, own, by == By::kHost || own.chance(50));
   }
 }
 
