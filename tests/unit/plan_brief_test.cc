@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which plans may go the short way of a run: those of one strand, without loops and lists, whose
+// Which plans may go the short way of a run: those of one strand, without loops and sends, whose
 // messages are no more on a channel than it has lines.
 #include <gtest/gtest.h>
 
@@ -32,6 +32,8 @@ std::string puts(int count) {
 TEST(PlanBrief, MessagesInLinesAndOthers) {
   EXPECT_TRUE(brief("put 1 #0 input[0+56]\n"));
   EXPECT_TRUE(brief("put 1 #0 input[0+57]\n"));
+  EXPECT_TRUE(brief("put 1 #0 input[0+8] input[16+8]\n"));
+  EXPECT_TRUE(brief("put 1 #0 input[0+8] input[16+56]\n"));
   const std::string copy = "copy scratch[0+8] = slot(1 #0)[0+8]\n";
   EXPECT_TRUE(brief("put 1 #0 input[0+8]\nwait 1 #0\n" + copy));
   const std::string end = "copy scratch[0+8] = slot(1 #0)[49+8]\n";
@@ -43,33 +45,40 @@ TEST(PlanBrief, NoMoreThanLines) {
   EXPECT_FALSE(brief(puts(static_cast<int>(shm::kWindow) + 1)));
 }
 
-TEST(PlanBrief, OneStrandWithoutLoopsAndLists) {
+TEST(PlanBrief, OneStrandWithoutLoopsAndSends) {
   EXPECT_FALSE(brief("put 1 #0 input[0+8]\nstrand\nwait 1 #0\n"));
   EXPECT_FALSE(brief("repeat 2 {\nput 1 #0 by 1 input[0+8 by 8]\n}\n"));
-  EXPECT_FALSE(brief("put 1 #0 input[0+8] input[16+8]\n"));
   EXPECT_FALSE(brief("send 1 #0 input[0+8]\n"));
   EXPECT_FALSE(brief("put 1 #0 input[0+8]\nmulticast team #0 input[0+8]\n"));
 }
 
-// Of two ranks, whose messages are one piece of memory.
+bool is_brief(const char* name, Rank ranks, Rank rank, std::int64_t count) {
+  const Algorithm* const algorithm = find_algorithm(name);
+  EXPECT_NE(algorithm, nullptr) << name;
+  const Shared shared{algorithm->collective, ranks, 0, count, 8, true};
+  const Call call{.shared = shared, .rank = rank};
+  const auto schedule = emit(*algorithm, call);
+  EXPECT_TRUE(schedule.ok()) << schedule.status().to_string();
+  const auto plan = lower(schedule.value(), call);
+  EXPECT_TRUE(plan.ok()) << plan.status().to_string();
+  return plan.value().brief;
+}
+
 TEST(PlanBrief, CollectivesOfOneNode) {
-  for (const std::string name :
+  for (const char* const name :
        {"barrier.flat", "allreduce.flat", "allgather.flat", "alltoall.flat", "bcast.flat",
         "reduce.flat", "allreduce.recursive_doubling"}) {
-    const Algorithm* const algorithm = find_algorithm(name);
-    ASSERT_NE(algorithm, nullptr) << name;
     for (const std::int64_t count : {1, 8192}) {
       for (const Rank rank : {0, 1}) {
-        const Shared shared{algorithm->collective, 2, 0, count, 8, true};
-        const Call call{.shared = shared, .rank = rank};
-        const auto schedule = emit(*algorithm, call);
-        ASSERT_TRUE(schedule.ok()) << schedule.status().to_string();
-        const auto plan = lower(schedule.value(), call);
-        ASSERT_TRUE(plan.ok()) << plan.status().to_string();
-        EXPECT_TRUE(plan.value().brief) << name << " of " << count << " elements, rank " << rank;
+        EXPECT_TRUE(is_brief(name, 2, rank, count)) << name << " of " << count << ", rank " << rank;
       }
     }
   }
+}
+
+// Their messages are several pieces of memory.
+TEST(PlanBrief, AlltoallOfMoreRanks) {
+  for (Rank rank = 0; rank < 5; ++rank) EXPECT_TRUE(is_brief("alltoall.flat", 5, rank, 1)) << rank;
 }
 
 }  // namespace
