@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "engine/lines-inl.h"
 #include "engine/run.h"
 #include "engine/team.h"
 
@@ -83,11 +84,12 @@ bool Run::take_long_briefly(const Instruction& in, shm::Peer& peer, const shm::L
 bool Run::wait_in_turn(const Instruction& in) {
   constexpr int kMostTurns = 16;
   if (!team_->engine().yields_at_once()) return false;
-  const std::uint64_t number = uses_[in.use].first + static_cast<std::uint64_t>(in.index);
+  Use& mine = uses_[in.use];
+  const shm::Peer& peer = *brief_uses_[in.use].peer;
+  const std::uint64_t number = mine.first + static_cast<std::uint64_t>(in.index);
   const shm::Line& line = brief_uses_[in.use].in_lines[number % shm::kWindow];
-  // partner: the release store in publish() of the peer
-  while (shm::header_tag(line.header.load(std::memory_order_acquire)) !=
-         static_cast<std::uint32_t>(number + 1)) {
+  std::uint64_t header = 0;
+  while (!comes(line, peer, number, 0, &header, mine.patience)) {
     if (++turns_ > kMostTurns) {
       turns_ = 0;
       return false;

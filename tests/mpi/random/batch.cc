@@ -108,7 +108,6 @@ void Batch::add_message(What what, std::uint64_t seed) {
   Item item;
   item.what = what;
   item.persistent = shared.chance(30);
-  item.tag = static_cast<int>(items_.size());
   const int bytes = shared.chance(20) ? 200000 : shared.below(100);
   const int from = (world_rank() + size - shift) % size, to = (world_rank() + shift) % size;
   item.tag = shared.below(30000);
@@ -289,7 +288,6 @@ void Batch::run(By by, Random own) {
   start_again(by, own);
   const bool frees = own.chance(50);
   if (by == By::kCarillon && frees) {  // the second to run
-
     for (Item& item : items_) {
       if (item.operation != nullptr) item.operation->free_types();
     }
