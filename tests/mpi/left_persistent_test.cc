@@ -49,7 +49,7 @@ void wait_beside_others() {
   requests.fill(MPI_REQUEST_NULL);
   MPI_Neighbor_alltoall_init(in.data(), 1, MPI_INT, out.data(), 1, MPI_INT, ring, MPI_INFO_NULL,
                              requests.data());
-#ifndef OPEN_MPI
+#if !defined(OPEN_MPI) && !defined(MPI_ABI_VERSION)
   check(left("neighbor_alltoall_init") == before + 1, "it is left");
 #endif
   for (int round = 0; round < 6; ++round) {

@@ -3,8 +3,8 @@
 // Every algorithm of the registry through the C API on real ranks, against the oracle: the third
 // reading beside verify and interpret (tests/schedule/conformance_test.cc). A new algorithm is
 // covered by its registry row. Ranks are processes, and, with fewer cases, threads (for the
-// thread sanitizer). CARILLON_TEST_FEW=1: of counts and roots the first and the last, for machines
-// that are emulated.
+// thread sanitizer). CARILLON_TEST_FEW=1: of counts and roots the first and the last, and of cases
+// one in three (support/turn.h), for machines that are emulated.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "support/engine_trial.h"
 #include "support/shapes.h"
+#include "support/turn.h"
 
 namespace carillon::test {
 namespace {
@@ -85,6 +86,12 @@ std::vector<Case> Plan::cases(const Algorithm& algorithm) const {
   return all;
 }
 
+// What a team goes through: of more than three ranks, or where there are few, cases have turns.
+std::vector<Case> with_turns_of(const Plan& plan, const Algorithm& algorithm) {
+  const bool few = std::getenv("CARILLON_TEST_FEW") != nullptr;
+  return with_turns(plan.ranks > 8 || few ? 3 : plan.ranks > 3 ? 2 : 1, plan.cases(algorithm));
+}
+
 // Each case blocking, then all of them non-blocking, a few at a time, ended in reverse order.
 void run_cases(const Algorithm& algorithm, const std::vector<Case>& cases, crl_team_h team,
                crl_op_t affine) {
@@ -116,7 +123,7 @@ void run_rank(const Plan& plan, Meeting& world, Meeting& members, int rank) {
   crl_op_t affine = 0;
   expect_ok(crl_op_create(affine_op, nullptr, 0, &affine));
   for (const Algorithm* algorithm : plan.algorithms) {
-    run_cases(*algorithm, plan.cases(*algorithm), team, affine);
+    run_cases(*algorithm, with_turns_of(plan, *algorithm), team, affine);
     // A rank that ends early would only make the others wait.
     if (testing::Test::HasFailure()) break;
   }

@@ -24,7 +24,7 @@ constexpr std::array<const char*, 4> kLayouts = {
     "alltoall.bruck_zerocopy"};
 constexpr std::array<std::string_view, 3> kMemories = {"pack", "gather", "selective"};
 constexpr Rank kSmall = 16;  // teams that have no turns
-constexpr int kShare = 5;    // larger ones take every fifth trial
+constexpr int kShare = 15;   // larger ones take every fifteenth trial
 
 Shared problem(Rank ranks, std::int64_t count) {
   return {.collective = Collective::kAlltoall, .ranks = ranks, .count = count, .element_bytes = 8};

@@ -4,8 +4,8 @@
 // interpreted on real bytes against the oracle. A new algorithm is covered by its registry row.
 //
 // The suites: Fast (teams of 1 to 16, every root) and Slow (17 to 64, of 23 every root, 127 and
-// 129; label slow). Teams of more than 9 ranks have their turns at what smaller ones all go
-// through; CARILLON_TEST_WHOLE=1: every team goes through all.
+// 129; label slow). Teams of more than 8 ranks have their turns (support/turn.h) at what smaller
+// ones all go through.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -31,9 +31,9 @@ const Limits kMediumSlots{.slot_bytes = 4096, .inline_bytes = 56};
 const Limits kTinySlots{.slot_bytes = kElement, .inline_bytes = 0, .multicast_bytes = 5};
 const Limits kRealSlots{};
 constexpr Rank kManyRoots = 23;  // beyond Fast's: every root of so many ranks
-constexpr Rank kSmall = 9;       // teams that have no turns
-constexpr int kFastShare = 3;    // a larger team takes every third trial,
-constexpr int kSlowShare = 5;    // one of more than 16 ranks every fifth
+constexpr Rank kSmall = 8;       // teams that have no turns
+constexpr int kFastShare = 6;    // a larger team takes every sixth trial,
+constexpr int kSlowShare = 15;   // one of more than 16 ranks every fifteenth
 
 // Around the number of ranks (blocks get empty), a prime, around one and several segments.
 std::vector<std::int64_t> counts_for(Rank ranks) {

@@ -22,6 +22,7 @@
 #include "support/oracle.h"
 #include "support/registry.h"
 #include "support/shapes.h"
+#include "support/turn.h"
 
 namespace carillon {
 namespace {
@@ -258,6 +259,8 @@ void judge(const Subject& subject, const Mutant& mutant, Tally* tally) {
                 << test::text_of(mutant.lines);
 }
 
+constexpr int kShare = 2;  // every second mutant has its turn
+
 void judge_all(Subject& subject, Tally* tally) {
   ASSERT_NO_FATAL_FAILURE(subject.take_stages());
   const Emit valid = subject.emit_with_replaced(0, 0, subject.schedule(0, 0));
@@ -269,7 +272,7 @@ void judge_all(Subject& subject, Tally* tally) {
     for (std::int32_t stage = 0; stage < subject.stages(rank); ++stage) {
       const std::string text = to_text(subject.schedule(rank, stage));
       ASSERT_EQ(parse_schedule(text).value(), subject.schedule(rank, stage)) << text;
-      for (const Mutant& mutant : Mutator(rank, stage, text).all()) {
+      for (const Mutant& mutant : test::with_turns(kShare, Mutator(rank, stage, text).all())) {
         judge(subject, mutant, tally);
         if (tally->survived > 5) return;
       }

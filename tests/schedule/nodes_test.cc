@@ -43,7 +43,7 @@ void where_possible(const Trial& trial, Body body) {
   EXPECT_EQ(status.code(), Code::kUnsupported) << trial.text();
 }
 
-constexpr int kShare = 3;  // a shape takes every third trial
+constexpr int kShare = 6;  // a shape takes every sixth trial
 
 class OnNodes : public testing::TestWithParam<const Algorithm*> {};
 

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
@@ -17,6 +16,7 @@
 #include "schedule/verify.h"
 #include "support/operators.h"
 #include "support/oracle.h"
+#include "support/turn.h"
 
 namespace carillon::test {
 
@@ -129,13 +129,12 @@ inline std::vector<Params> params_for(const Algorithm& algorithm) {
   return params;
 }
 
-// Passes on the first trial, and every `share`-th, others for each `turn`: `share` turns that
-// follow one another go through all. CARILLON_TEST_WHOLE=1: passes on every one.
+// Passes on the first trial, and every `share`-th, others for each `turn`, which adds to the one of
+// turn.h: `share` turns that follow one another go through all.
 template <typename Body>
 auto one_of(int share, int turn, Body body) {
-  const int step = std::getenv("CARILLON_TEST_WHOLE") == nullptr ? share : 1;
-  return [=, number = 0](const Trial& trial) mutable {
-    if (number == 0 || (number + turn) % step == 0) body(trial);
+  return [=, number = 0UL](const Trial& trial) mutable {
+    if (number == 0 || has_turn(share, number + static_cast<unsigned long>(turn))) body(trial);
     ++number;
   };
 }

@@ -5,6 +5,7 @@
 # many NUMA domains of two cores); none of them may be skipped. Status 77, and one line, if this machine
 # can have no guest. A guest has one core: ranks that wait for each other on two keep two of the host
 # busy, and end no sooner.
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,9 @@ def main(program, only, *settings):
     argv = [str(Path(__file__).with_name("rxe")), "-v", "--timeout", str(TIME_LIMIT_S), "--cpus", "1"]
     for name, value in VARIABLES.items():
         argv += ["--env", f"{name}={value}"]
+    for name in ("CARILLON_TEST_TURN", "CARILLON_TEST_WHOLE"):
+        if name in os.environ:
+            argv += ["--env", f"{name}={os.environ[name]}"]
     for setting in settings:
         argv += ["--env", setting]
         if setting.startswith("CARILLON_TEST_DEVICES="):
