@@ -305,8 +305,8 @@ const std::vector<Place> kLargePlaces = {
     {"hdr", 16, {1.2, 1.1, 1.12, 1.1, 1.2, 1.1}, kTo512, true},
     {"hdr", 32, {1.22, 1.1, 1.12, 1.1, 1.1, 1.1}, kTo512, true}};
 
-INSTANTIATE_TEST_SUITE_P(Machines, Consistency,
-                         testing::ValuesIn(test::with_turns(3, kPlaces)), name_of);
+INSTANTIATE_TEST_SUITE_P(Machines, Consistency, testing::ValuesIn(test::with_turns(3, kPlaces)),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Slow, Consistency, testing::ValuesIn(test::with_turns(2, kLargePlaces)),
                          name_of);
 
