@@ -189,7 +189,7 @@ void try_mistake(const Group& parent, std::uint64_t seed) {
   Wrong wrong{};
   wrong.mistake = static_cast<Mistake>(shared.below(alone ? kMistakes : kForAll));
   wrong.place = static_cast<std::size_t>(shared.below(4));
-  bool refused = false;  // MPICH 5 does not refuse any
+  bool refused = false;
   for (int tries = 0; !refused && tries < 1000; ++tries) {
     wrong.basic = shared.below(static_cast<int>(basics().size()));
     wrong.op = shared.below(12);
