@@ -2,7 +2,7 @@
 //
 // Of what takes long a test does a part, and another one with another CARILLON_TEST_TURN: 0 to any
 // number, 0 unless given. CI takes it from the commit, so that commits together go through all.
-// CARILLON_TEST_WHOLE=1: all of it.
+// CARILLON_TEST_WHOLE=1: all of it. Scripts have turns only if they are told one.
 #pragma once
 
 #include <cstdlib>

@@ -10,11 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import guests
-import kernel
-from host import Missing
+from begin import begin
 
-SKIPPED = 77
 TIME_LIMIT_S = 500
 VARIABLES = {
     # ofi_rxm makes completion queues for so many peers; for its own 256, larger than rxe has them.
@@ -24,12 +21,7 @@ VARIABLES = {
 
 
 def main(program, only, *settings):
-    try:
-        guests.check_host()
-        kernel.prepared()
-    except Missing as missing:
-        print(f"skipped: no virtual machine: {missing}")
-        return SKIPPED
+    begin()
     argv = [str(Path(__file__).with_name("rxe")), "-v", "--timeout", str(TIME_LIMIT_S), "--cpus", "1"]
     for name, value in VARIABLES.items():
         argv += ["--env", f"{name}={value}"]

@@ -10,12 +10,9 @@ import sys
 import unittest
 from pathlib import Path
 
-import guests
-import kernel
-from host import Missing
+from begin import begin
 
 DEVICES = Path(__file__).resolve().parents[2] / "benchmarks/gainaru2016/devices"
-SKIPPED = 77
 RANKS, STEPS, BYTES = 8, 3, 512
 PROGRAM = None
 
@@ -162,10 +159,5 @@ class ListsAtBothEnds(unittest.TestCase):
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)
-    try:
-        guests.check_host()
-        kernel.prepared()
-    except Missing as missing:
-        print(f"skipped: no virtual machine: {missing}")
-        sys.exit(SKIPPED)
+    begin()
     unittest.main()

@@ -5,18 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-import guests
-import kernel
-from host import Missing
+from begin import begin
 
 RXE = Path(__file__).with_name("rxe")
-SKIPPED = 77
 PATIENCE_S = 120
 PINGPONG = shutil.which("ibv_rc_pingpong")
 
@@ -165,10 +161,5 @@ class NothingStays(RxeTest):
 
 
 if __name__ == "__main__":
-    try:
-        guests.check_host()
-        kernel.prepared()
-    except Missing as missing:
-        print(f"skipped: no virtual machine: {missing}")
-        sys.exit(SKIPPED)
+    begin()
     unittest.main()
