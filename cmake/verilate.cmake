@@ -28,6 +28,7 @@ function(carillon_verilate target module)
     VERILATOR_ARGS -Wall -Wno-fatal -O3 --unroll-count 512 ${ARGN}
     OPT_SLOW -O0
     OPT_FAST -O1)
+  target_compile_options(${target}_rtl PRIVATE -g0) # whose lines are nobody's
   target_link_libraries(${target}_rtl PUBLIC Threads::Threads)
   carillon_share_verilator(${target}_rtl)
   carillon_join_verilated(${target}_rtl)
