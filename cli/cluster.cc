@@ -259,8 +259,10 @@ void define_cluster_run(Command command, const std::shared_ptr<ClusterOptions>& 
       .in_range(1, kMaxNodes)
       .needs(with_switch)
       .excludes("--snooping");
-  command.option("--launcher-options", options->launcher_options,
-                 "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"");
+  command
+      .option("--launcher-options", options->launcher_options,
+              "further options for mpirun or mpiexec, e.g. \"--mca pml ob1\"")
+      .may_be_empty();
 }
 
 }  // namespace

@@ -75,8 +75,10 @@ Action define_run(Command command) {
   command.option("--record", options->record, kRecordHelp);
   command.option("--mpi", options->mpi,
                  "the program's MPI: openmpi, mpich or mpiabi; default: looked up in the program");
-  command.option("--launcher-options", options->launcher_options,
-                 "further options for mpirun or mpiexec, e.g. \"--hostfile hosts\"");
+  command
+      .option("--launcher-options", options->launcher_options,
+              "further options for mpirun or mpiexec, e.g. \"--hostfile hosts\"")
+      .may_be_empty();
   command.flag("--dry-run", options->dry_run, "print the command instead of running it");
   return [options](const Arguments& program) { return run(*options, program); };
 }

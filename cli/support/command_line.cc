@@ -29,9 +29,26 @@ CLI::Validator is_unsigned() {
           ""};
 }
 
+constexpr const char* kFilled = "filled";
+
+// What scripts give by --option "$VARIABLE", and the variable is empty or not set.
+Option filled(CLI::Option* option) {
+  const CLI::Validator has_value(
+      [](const std::string& text) {
+        return text.empty() ? "its value is empty; give one, or leave the option out" : "";
+      },
+      "", kFilled);
+  return Option(option->nonpositional() ? option->check(has_value) : option);
+}
+
 }  // namespace
 
 Option Option::with_default() const { return Option(option_->capture_default_str()); }
+
+Option Option::may_be_empty() const {
+  option_->get_validator(kFilled)->active(false);
+  return *this;
+}
 
 Option Option::required() const { return Option(option_->required()); }
 
@@ -75,62 +92,65 @@ bool Option::given() const { return option_->count() > 0; }
 
 Option Command::option(const std::string& names, std::string& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::int32_t& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::int64_t& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::uint16_t& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::uint32_t& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::uint64_t& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help)->check(is_unsigned()));
+  CLI::Option* const option = app_->add_option(names, value, help);
+  const Option made = filled(option);
+  option->check(is_unsigned());
+  return made;
 }
 
 Option Command::option(const std::string& names, double& value, const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::vector<std::string>& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::vector<std::int32_t>& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::option(const std::string& names, std::vector<std::uint32_t>& value,
                        const std::string& help) const {
-  return Option(app_->add_option(names, value, help));
+  return filled(app_->add_option(names, value, help));
 }
 
 Option Command::integer(const std::string& names,
                         const std::function<void(const std::int32_t&)>& take,
                         const std::string& help) const {
-  return Option(app_->add_option_function<std::int32_t>(names, take, help));
+  return filled(app_->add_option_function<std::int32_t>(names, take, help));
 }
 
 Option Command::number(const std::string& names, const std::function<void(const double&)>& take,
                        const std::string& help) const {
-  return Option(app_->add_option_function<double>(names, take, help));
+  return filled(app_->add_option_function<double>(names, take, help));
 }
 
 Option Command::flag(const std::string& names, bool& value, const std::string& help) const {

@@ -28,6 +28,8 @@ class Option {
   /// --help shows the value that it has now.
   Option with_default() const;
   Option required() const;
+  /// An option's value may be empty, as if the option were not there: others' may not.
+  Option may_be_empty() const;
   /// The value is from `least` to `most`, and --help says so.
   Option in_range(int least, int most) const;
   Option in_range(unsigned least, unsigned most) const;

@@ -13,7 +13,9 @@
  *  - Buffers belong to the caller and must stay untouched (input: unmodified) until the
  *    collective is complete. Input and output may not overlap unless CRL_IN_PLACE is given.
  *  - Calls that can fail return a crl_status_t (crl_alloc: NULL); on an error crl_last_error() says
- *    what happened, where, and what to do. Out-arguments are set only on success. When a collective
+ *    what happened, where, and what to do. Out-arguments are set only on success. A handle or a
+ *    place for an answer that is NULL is such an error (CRL_ERR_INVALID_ARGUMENT), where nothing
+ *    else is said; functions that do not return a status do nothing then. When a collective
  *    between nodes has failed, the network may still reach its buffers: they stay where they are
  *    until the context is destroyed.
  *  - Threads: with crl_context_config_t.threaded = 0 one thread at a time may use a context and
@@ -135,9 +137,11 @@ CRL_API void crl_team_destroy(crl_team_h team);
 CRL_API void crl_team_fail(crl_team_h team, crl_status_t status);
 /* What messages for people call the team; copied. */
 CRL_API void crl_team_set_name(crl_team_h team, const char* name);
+/* -1 if the team is NULL. */
 CRL_API int crl_team_rank(crl_team_h team);
 CRL_API int crl_team_size(crl_team_h team);
-/* Id of the algorithm of the team's last started collective, e.g. "allreduce.flat"; "" if none. */
+/* Id of the algorithm of the team's last started collective, e.g. "allreduce.flat"; "" if none, or
+ * if the team is NULL. */
 CRL_API const char* crl_team_last_algorithm(crl_team_h team);
 
 /* So many of a team's calls were done by one algorithm, for one reason. */
@@ -173,7 +177,7 @@ CRL_API crl_status_t crl_window_create(crl_context_h context, const crl_oob_t* o
                                        crl_window_h* window_p);
 /* Before the memory is taken away: it is as other memory from now on. CRL_ERR_INVALID_ARGUMENT: a
  * collective of this process that is not complete uses it, and the message names that; nothing has
- * changed. Local. */
+ * changed. CRL_OK if it is NULL. Local. */
 CRL_API crl_status_t crl_window_close(crl_window_h window);
 /* The same, where the memory goes in any case. Takes no lock. Local. */
 CRL_API void crl_window_abandon(crl_window_h window);

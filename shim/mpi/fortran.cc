@@ -15,8 +15,8 @@
 //
 // When? In MPI_Init: carillon's is called then, because its PMPI_Init comes before the host's. A
 // library that comes later, with a module of Python, say, is seen by its first call: Open MPI's
-// functions get communicators, requests, types, operators and windows of PMPI_X_f2c, which are
-// carillon's until then; for MPICH's see fortran_late.cc.
+// functions get communicators, requests, types, operators, windows and infos of PMPI_X_f2c, which
+// are carillon's until then; for MPICH's see fortran_late.cc.
 #include "fortran.h"
 
 #include <dlfcn.h>
@@ -121,7 +121,8 @@ void* replacement(void* carillon, const char* symbol) {
       {"PMPI_Request_f2c", reinterpret_cast<void*>(host().Request_f2c)},
       {"PMPI_Op_f2c", reinterpret_cast<void*>(host().Op_f2c)},
       {"PMPI_Type_f2c", reinterpret_cast<void*>(host().Type_f2c)},
-      {"PMPI_Win_f2c", reinterpret_cast<void*>(host().Win_f2c)}};
+      {"PMPI_Win_f2c", reinterpret_cast<void*>(host().Win_f2c)},
+      {"PMPI_Info_f2c", reinterpret_cast<void*>(host().Info_f2c)}};
   for (const auto& [name, function] : own) {
     if (std::strcmp(symbol, name) == 0) return function;
   }
@@ -278,6 +279,7 @@ CARILLON_ASKED_BY_FORTRAN(MPI_Request, Request)
 CARILLON_ASKED_BY_FORTRAN(MPI_Op, Op)
 CARILLON_ASKED_BY_FORTRAN(MPI_Datatype, Type)
 CARILLON_ASKED_BY_FORTRAN(MPI_Win, Win)
+CARILLON_ASKED_BY_FORTRAN(MPI_Info, Info)  // MPI_Alloc_mem has no other
 #undef CARILLON_ASKED_BY_FORTRAN
 
 }  // extern "C"

@@ -111,6 +111,8 @@ CARILLON_FOR_FORTRAN(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag
                      (comm, group, tag, made))
 CARILLON_FOR_FORTRAN(Intercomm_merge, (MPI_Comm inter, int high, MPI_Comm* merged),
                      (inter, high, merged))
+CARILLON_FOR_FORTRAN(Alloc_mem, (MPI_Aint size, MPI_Info info, void* baseptr),
+                     (size, info, baseptr))
 CARILLON_FOR_FORTRAN(Op_free, (MPI_Op * op), (op))
 CARILLON_FOR_FORTRAN(Type_free, (MPI_Datatype * type), (type))
 #if MPI_VERSION >= 4

@@ -85,7 +85,8 @@ using Session = int;
   X(Session_init, (MPI_Info, MPI_Errhandler, carillon::shim::Session*))
 
 #ifdef OPEN_MPI
-#define CARILLON_HOST_OWN_FUNCTIONS(X) X(Comm_f2c) X(Request_f2c) X(Op_f2c) X(Type_f2c) X(Win_f2c)
+#define CARILLON_HOST_OWN_FUNCTIONS(X) \
+  X(Comm_f2c) X(Request_f2c) X(Op_f2c) X(Type_f2c) X(Win_f2c) X(Info_f2c)
 #else
 #define CARILLON_HOST_OWN_FUNCTIONS(X)  // there they may be macros
 #endif

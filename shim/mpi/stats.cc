@@ -99,6 +99,8 @@ void add(crl_traffic_t& sum, const crl_traffic_t& traffic) {
   sum.copied_bytes += traffic.copied_bytes;
   sum.sent_in_place_bytes += traffic.sent_in_place_bytes;
   sum.sent_copied_bytes += traffic.sent_copied_bytes;
+  sum.uncached_bytes += traffic.uncached_bytes;
+  sum.handed_bytes += traffic.handed_bytes;
 }
 
 crl_traffic_t traffic_of(crl_context_h context) {
@@ -126,7 +128,12 @@ std::string traffic_text() {
   if (all.in_place_bytes + all.lent_bytes + all.copied_bytes > 0) {
     text = "  to others of the node, bytes: " + std::to_string(all.in_place_bytes) +
            " read where they stood, " + std::to_string(all.lent_bytes) + " copied once, " +
-           std::to_string(all.copied_bytes) + " through shared memory\n";
+           std::to_string(all.copied_bytes) + " through shared memory";
+    if (all.uncached_bytes + all.handed_bytes > 0) {
+      text += " (" + std::to_string(all.uncached_bytes) + " of them past the caches, " +
+              std::to_string(all.handed_bytes) + " in memory that was handed over)";
+    }
+    text += '\n';
   }
   if (all.sent_in_place_bytes + all.sent_copied_bytes > 0) {
     text += "  to other nodes, bytes: " + std::to_string(all.sent_in_place_bytes) +
@@ -140,8 +147,10 @@ std::string traffic_json() {
   const crl_traffic_t all = all_traffic();
   return R"("node_bytes":{"in_place":)" + std::to_string(all.in_place_bytes) + R"(,"lent":)" +
          std::to_string(all.lent_bytes) + R"(,"copied":)" + std::to_string(all.copied_bytes) +
-         R"(},"network_bytes":{"in_place":)" + std::to_string(all.sent_in_place_bytes) +
-         R"(,"copied":)" + std::to_string(all.sent_copied_bytes) + "}";
+         R"(,"uncached":)" + std::to_string(all.uncached_bytes) + R"(,"handed":)" +
+         std::to_string(all.handed_bytes) + R"(},"network_bytes":{"in_place":)" +
+         std::to_string(all.sent_in_place_bytes) + R"(,"copied":)" +
+         std::to_string(all.sent_copied_bytes) + "}";
 }
 
 // `line`: what begins each row.

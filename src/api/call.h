@@ -18,6 +18,8 @@ struct Buffers {
   const Tables* tables = nullptr;  ///< has_tables(collective)
 };
 
+/// "crl_allreduce", "crl_iallreduce".
+std::string function_of(const CallKey& key);
 /// "crl_allreduce: ...".
 Status invalid(const CallKey& key, const std::string& what);
 
@@ -35,9 +37,9 @@ crl_status_t finish_done(crl_request_h* request_p);
 /// The team's members, all in the same call, join its multicast groups if there can be any.
 Status join_multicast(crl_team& team);
 
-/// One call, blocking or not (request_p null or not).
+/// One call, blocking or not (key.blocking), which has a request.
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
-                  crl_request_h* request_p, bool blocking);
+                  crl_request_h* request_p = nullptr);
 
 constexpr bool in_place_is_output(Collective collective) {
   return collective == Collective::kScatter || collective == Collective::kScatterv;
@@ -54,6 +56,12 @@ inline CallKey key_of(Collective collective, const void* in, const void* out, st
           .op_id = is_predefined(op) || is_no_operator(op)
                        ? 0
                        : reinterpret_cast<const UserOp*>(op)->id};
+}
+
+/// The same call in its other form.
+inline CallKey started(CallKey key) {
+  key.blocking = false;
+  return key;
 }
 
 }  // namespace carillon

@@ -96,7 +96,8 @@ Status resolve(const crl_team& team, const CallKey& key, PreparedCall& call) {
   }
   call.signature = signature_of(key, call.element_bytes);
   if (shared.element_bytes > team.team->limits().slot_bytes) {
-    return {Code::kUnsupported, "elements of " + std::to_string(shared.element_bytes) +
+    return {Code::kUnsupported, function_of(key) + ": elements of " +
+                                    std::to_string(shared.element_bytes) +
                                     " bytes do not fit in a slot (CARILLON_SLOT_BYTES)"};
   }
   if (key.count > kMaxBytes / static_cast<std::uint64_t>(shared.element_bytes) /
@@ -442,13 +443,16 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
   return CRL_OK;
 }
 
+std::string function_of(const CallKey& key) {
+  return (key.blocking ? "crl_" : "crl_i") + std::string(collective_name(key.collective));
+}
+
 Status invalid(const CallKey& key, const std::string& what) {
-  return {Code::kInvalidArgument,
-          "crl_" + std::string(collective_name(key.collective)) + ": " + what};
+  return {Code::kInvalidArgument, function_of(key) + ": " + what};
 }
 
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
-                  crl_request_h* request_p, bool blocking) {
+                  crl_request_h* request_p) {
   if (team == nullptr) [[unlikely]]
     return report(invalid(key, "the team is NULL"));
   const bool scatter = in_place_is_output(key.collective);
@@ -460,7 +464,7 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
     if (misses_buffer(*team, key, buffers)) return report(invalid(key, "a buffer is NULL"));
   }
   try {
-    if (blocking) return run_blocking(*team, key, buffers);
+    if (key.blocking) return run_blocking(*team, key, buffers);
     if (request_p == nullptr) return report(invalid(key, "no place for the request"));
     Engine& engine = *team->context->engine;
     Engine::Lock lock(engine, Engine::kToPost);
@@ -478,13 +482,13 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
 }  // namespace carillon
 
 crl_repeatable_t crl_team_last_call(crl_team_h team) {
-  if (team->last_call == nullptr) return {};
+  if (team == nullptr || team->last_call == nullptr) return {};
   return {team->last_call, team->edition};
 }
 
 int crl_repeat(crl_team_h team, crl_repeatable_t call, const void* in, void* out,
                crl_status_t* status) {
-  if (team == nullptr || call.edition != team->edition) return 0;
+  if (team == nullptr || status == nullptr || call.edition != team->edition) return 0;
   auto& prepared = *static_cast<carillon::PreparedCall*>(call.call);
   try {
     *status = carillon::run_again(*team, prepared, {.in = in, .out = out});

@@ -247,10 +247,21 @@ void crl_team_fail(crl_team_h team, crl_status_t status) {
   });
 }
 
-int crl_team_rank(crl_team_h team) { return team->team->rank(); }
-int crl_team_size(crl_team_h team) { return team->team->size(); }
+int crl_team_rank(crl_team_h team) {
+  if (team != nullptr) return team->team->rank();
+  carillon::report_null("crl_team_rank", "team");
+  return -1;
+}
 
-const char* crl_team_last_algorithm(crl_team_h team) { return id_of(team->last_algorithm); }
+int crl_team_size(crl_team_h team) {
+  if (team != nullptr) return team->team->size();
+  carillon::report_null("crl_team_size", "team");
+  return -1;
+}
+
+const char* crl_team_last_algorithm(crl_team_h team) {
+  return id_of(team != nullptr ? team->last_algorithm : nullptr);
+}
 
 const char* crl_request_algorithm(crl_request_h request) {
   const char* id = "";
@@ -266,6 +277,8 @@ const char* crl_request_algorithm(crl_request_h request) {
 
 int crl_team_decisions(crl_team_h team, crl_decision_t* decisions, int room) {
   int count = 0;
+  if (team == nullptr) return count;
+  if (decisions == nullptr) room = 0;
   (void)carillon::guarded([&] {
     const Engine::Lock lock(*team->context->engine);
     if (!team->watch) return CRL_OK;
@@ -309,6 +322,7 @@ crl_status_t crl_free(crl_context_h context, void* memory) {
 }
 
 void crl_context_traffic(crl_context_h context, crl_traffic_t* traffic) {
+  if (context == nullptr || traffic == nullptr) return;
   const Engine::Lock lock(*context->engine);
   *traffic = context->engine->traffic();
 }

@@ -16,6 +16,8 @@ struct Way {
   bool blocking = true;
 };
 
+CallKey of(const Way& way, const CallKey& key) { return way.blocking ? key : started(key); }
+
 // One rank's own block.
 struct Block {
   const void* in = nullptr;
@@ -60,7 +62,7 @@ crl_status_t no_team(const CallKey& key) { return report(invalid(key, "the team 
 
 crl_status_t alltoallv(crl_team_h team, const void* in, const BlockList& sent, void* out,
                        const BlockList& received, const Way& way) {
-  const CallKey key = key_of(Collective::kAlltoallv, in, out, 0);
+  const CallKey key = of(way, key_of(Collective::kAlltoallv, in, out, 0));
   if (team == nullptr) return no_team(key);
   for (const BlockList* list : {&sent, &received}) {
     const std::string wrong = complaint(*list, team->team->size());
@@ -73,14 +75,14 @@ crl_status_t alltoallv(crl_team_h team, const void* in, const BlockList& sent, v
   const auto size = static_cast<std::size_t>(team->team->size());
   const Tables tables{
       {sent.bytes, size}, {sent.offsets, size}, {received.bytes, size}, {received.offsets, size}};
-  return call(team, key, {.in = in, .out = out, .tables = &tables}, way.request_p, way.blocking);
+  return call(team, key, {.in = in, .out = out, .tables = &tables}, way.request_p);
 }
 
 // allgatherv, gatherv and scatterv: `list` describes the side with the blocks of all ranks, where
 // there is one.
 crl_status_t one_sided_list(crl_team_h team, Collective collective, Block own,
                             const BlockList& list, int root, const Way& way) {
-  const CallKey asked = key_of(collective, own.in, own.out, 0, root);
+  const CallKey asked = of(way, key_of(collective, own.in, own.out, 0, root));
   if (team == nullptr) return no_team(asked);
   const int rank = team->team->rank();
   const bool scatter = collective == Collective::kScatterv;
@@ -122,15 +124,14 @@ crl_status_t one_sided_list(crl_team_h team, Collective collective, Block own,
       own_bytes[static_cast<std::size_t>(root)] = bytes;
     }
     const Tables view = tables.view();
-    const CallKey key = key_of(collective, nullptr, nullptr, 0, root);
-    return call(team, key, {.in = own.in, .out = own.out, .tables = &view}, way.request_p,
-                way.blocking);
+    const CallKey key = of(way, key_of(collective, nullptr, nullptr, 0, root));
+    return call(team, key, {.in = own.in, .out = own.out, .tables = &view}, way.request_p);
   });
 }
 
 crl_status_t reduce_scatter(crl_team_h team, const void* in, void* out, const std::int64_t* counts,
                             crl_dtype_t dtype, crl_op_t op, const Way& way) {
-  const CallKey key = key_of(Collective::kReduceScatter, in, out, 0, 0, dtype, op);
+  const CallKey key = of(way, key_of(Collective::kReduceScatter, in, out, 0, 0, dtype, op));
   if (team == nullptr) return no_team(key);
   if (const std::string wrong = complaint({counts, counts}, team->team->size()); !wrong.empty()) {
     return report(invalid(key, wrong));
@@ -150,7 +151,7 @@ crl_status_t reduce_scatter(crl_team_h team, const void* in, void* out, const st
     const auto self = static_cast<std::size_t>(team->team->rank());
     std::fill(tables.recv_bytes.begin(), tables.recv_bytes.end(), tables.send_bytes[self]);
     const Tables view = tables.view();
-    return call(team, key, {.in = in, .out = out, .tables = &view}, way.request_p, way.blocking);
+    return call(team, key, {.in = in, .out = out, .tables = &view}, way.request_p);
   });
 }
 

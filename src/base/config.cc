@@ -33,6 +33,10 @@ constexpr std::array kRows = {
     Row{"CARILLON_HEAP_MIB", "MiB",
         "Address space per rank for memory from crl_alloc and MPI_Alloc_mem.", nullptr,
         &Config::heap_mib, 0, 1048576},
+    Row{"CARILLON_POOL_MIB", "MiB, or -1",
+        "Address space per rank that its part of the node's shared memory may grow by for messages "
+        "that are not read yet; -1: what suits the node's ranks.",
+        nullptr, &Config::pool_mib, -1, 1048576},
     Row{"CARILLON_SPIN_US", "microseconds",
         "How long a wait polls before it yields the core, when ranks have a core each.", nullptr,
         &Config::spin_us, 0, 1000000},
@@ -225,9 +229,9 @@ std::span<const Setting> settings() {
     const Config fallback;
     for (const Row& row : kRows) {
       const char* const text = std::getenv(row.name);  // NOLINT(concurrency-mt-unsafe)
+      const bool is_set = text != nullptr && *text != '\0';
       const std::string standard = shown(row, fallback);
-      table.push_back(
-          {row.name, row.type, standard, text != nullptr ? text : standard, row.description});
+      table.push_back({row.name, row.type, standard, is_set ? text : standard, row.description});
     }
     return table;
   }();

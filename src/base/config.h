@@ -17,6 +17,7 @@ struct Config {
   std::string algorithm;              ///< CARILLON_ALGORITHM
   std::int64_t slot_bytes = 65536;    ///< CARILLON_SLOT_BYTES
   std::int64_t heap_mib = 1024;       ///< CARILLON_HEAP_MIB
+  std::int64_t pool_mib = -1;         ///< CARILLON_POOL_MIB
   std::int64_t spin_us = 500;         ///< CARILLON_SPIN_US
   std::int64_t dead_peer_ms = 1000;   ///< CARILLON_DEAD_PEER_MS
   std::int64_t join_timeout_s = 30;   ///< CARILLON_JOIN_TIMEOUT_S

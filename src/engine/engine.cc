@@ -50,6 +50,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const crl_context_config_t& confi
   if (config.dead_peer_ms > 0) engine->settings_.dead_peer_ms = config.dead_peer_ms;
   shm::SegmentSizes sizes;
   sizes.heap_bytes = static_cast<std::uint64_t>(settings.heap_mib) * kMiB;
+  if (settings.pool_mib >= 0) {
+    sizes.reserve_bytes = static_cast<std::uint64_t>(settings.pool_mib) * kMiB;
+  }
   engine->own_heap_ = {.base = static_cast<const std::byte*>(config.heap),
                        .bytes = config.heap != nullptr ? config.heap_bytes : 0,
                        .fd = config.heap_fd};
@@ -104,10 +107,9 @@ void Engine::set_up_memory() {
   const shm::SegmentHeader& header = segment_->header();
   control_.emplace(segment_->base(), segment_->control(node_rank_), header.control_bytes);
   heap_ = std::make_unique<OffsetAllocator>(segment_->heap(node_rank_), header.heap_bytes);
-  pool_ = std::make_unique<shm::Pool>(
-      *segment_, node_rank_,
-      static_cast<std::uint64_t>(Limits{.slot_bytes = settings_.slot_bytes}.stream_bytes()),
-      Limits().large_slots, static_cast<int>(settings_.handed_chunks));
+  pool_ =
+      std::make_unique<shm::Pool>(*segment_, node_rank_, chunk_bytes(settings_),
+                                  Limits().large_slots, static_cast<int>(settings_.handed_chunks));
   const shm::PoolSizes pool = segment_->pool_sizes();
   message_ways_ = MessageWays(segment_->ranks(), static_cast<std::int64_t>(pool.small_bytes),
                               static_cast<std::int64_t>(pool.large_bytes));
@@ -294,7 +296,7 @@ void Engine::progress_and_watch(Mover mover) {
   const std::int64_t now_ms = std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
   if (now_ms < next_watch_ms_) return;
   // The first time, only the clock is set.
-  if (next_watch_ms_ != 0) check_peers();
+  if (next_watch_ms_ != 0) check_peers(mover);
   next_watch_ms_ = now_ms + settings_.dead_peer_ms / 4;
 }
 
@@ -356,8 +358,9 @@ Status Engine::find_death() {
   return {};
 }
 
-void Engine::check_peers() {
+void Engine::check_peers(Mover mover) {
   if (!joined()) return;
+  note_look(mover);
   if (lifeline_) progress_lifeline();
   if (network_) {
     // Who has ended since has sent before: that is looked at first.
@@ -372,6 +375,7 @@ void Engine::check_peers() {
       team->check_peers();
     }
   }
+  check_room();
   forget_ended();
 }
 

@@ -335,8 +335,20 @@ class Engine {
   [[nodiscard]] Status find_death_on_node(const char* what) const;
   /// An error if a process has died that may be a member of any team.
   Status find_death();
-  /// Fails what can never end because a process has died.
-  void check_peers();
+  /// Fails what can never end: a process has died, or there is no room for messages any more.
+  void check_peers(Mover mover = Mover::kProgram);
+  struct RankLook {  // of a rank of the node, as it tells them (shm::RankState)
+    std::uint64_t looks = 0, moves = 0;
+  };
+  struct Holder {  // of room in the pool
+    Team* team = nullptr;
+    std::uint64_t collective = 0;
+  };
+  void note_look(Mover mover);
+  [[nodiscard]] std::vector<RankLook> rank_looks() const;
+  std::vector<Holder> holders_of_room(const std::vector<Team*>& wanting);
+  bool waits_in_vain(const std::vector<Holder>& holders);
+  void check_room();
 
   Config settings_;
   std::shared_ptr<shm::Segment> segment_;
@@ -398,6 +410,9 @@ class Engine {
   std::uint64_t turnover_ = 0;  // so many have begun or ended
   int deferred_ = 0;            // of these, the deferred ones
   std::int64_t next_watch_ms_ = 0;
+  std::uint64_t position_ = 0;        // of all that is active, when this rank last looked
+  std::vector<RankLook> room_looks_;  // of the node's ranks, none of which has moved on since
+  std::int64_t room_since_ms_ = 0;    // then
 };
 
 }  // namespace carillon

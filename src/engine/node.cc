@@ -214,15 +214,21 @@ void tell_reading(const Status& reads, const Config& settings, shm::Segment& seg
           reads.to_string() + "); that takes the rights of ptrace, see kernel.yama.ptrace_scope");
 }
 
-// With room for the processes' heaps, if there is as much: files may not be so long (ulimit -f),
-// nor are addresses without end.
+// With room for the processes' heaps, and for exchanges of all of them, if there is as much: files
+// may not be so long (ulimit -f), nor are addresses without end.
 Result<std::shared_ptr<shm::Segment>> create_segment(int ranks, shm::SegmentSizes sizes) {
   auto segment = shm::Segment::create(ranks, sizes);
-  if (segment.ok() || sizes.program_bytes == 0) return segment;
+  if (!segment.ok() && sizes.program_bytes != 0) {
+    log(LogLevel::kInfo,
+        "the processes' heaps are not read by the others: " + segment.status().to_string() +
+            "; a smaller CARILLON_SHARED_HEAP_MIB may fit");
+    sizes.program_bytes = 0;
+    segment = shm::Segment::create(ranks, sizes);
+  }
+  if (segment.ok() || sizes.reserve_bytes <= shm::SegmentSizes::kReserveBytes) return segment;
   log(LogLevel::kInfo,
-      "the processes' heaps are not read by the others: " + segment.status().to_string() +
-          "; a smaller CARILLON_SHARED_HEAP_MIB may fit");
-  sizes.program_bytes = 0;
+      "long exchanges of all ranks of the node may find no room: " + segment.status().to_string());
+  sizes.reserve_bytes = shm::SegmentSizes::kReserveBytes;
   return shm::Segment::create(ranks, sizes);
 }
 
@@ -303,6 +309,10 @@ Result<NodePlace> join_node(const crl_oob_t& oob, const shm::SegmentSizes& sizes
   NodePlace place = find_place(all, oob.rank);
   shm::SegmentSizes own_sizes = sizes;
   if (place.oversubscribed) own_sizes.pool = sizes.crowded_pool;
+  if (settings.pool_mib < 0) {
+    own_sizes.reserve_bytes = shm::SegmentSizes::enough_reserve(
+        static_cast<std::uint64_t>(place.size), chunk_bytes(settings));
+  }
   own_sizes.program_bytes = heap_room(all, mine.host, place.size, own_sizes);
   Status opened = listener.ok() ? find_mute(all, mine.host) : listener.status();
   if (opened.ok()) {

@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "carillon/carillon.h"
+#include "schedule/problem.h"
 #include "transport/shm/segment.h"
 
 namespace carillon {
@@ -29,6 +30,11 @@ struct NodePlace {
   std::uint64_t world = 0;            ///< random; equal on all processes that started together
   std::vector<std::int32_t> node_of;  ///< of each process, by oob rank: 0, 1, ...
 };
+
+/// Of the pools' large chunks.
+inline std::uint64_t chunk_bytes(const Config& settings) {
+  return static_cast<std::uint64_t>(Limits{.slot_bytes = settings.slot_bytes}.stream_bytes());
+}
 
 /// The processes of a job meet: the first that each does over oob, whether it can go on or not.
 /// `alone`: what it has found before; if that is an error, it comes back, and the others get one

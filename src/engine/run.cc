@@ -57,7 +57,7 @@ void Run::begin(std::uint64_t collective) {
 
 void Run::reset(std::uint64_t collective) {
   collective_ = collective;
-  copied_bytes_ = 0;
+  copied_bytes_ = wants_room_ = 0;
   sent_copied_bytes_ = 0;
   set_state(State::kRunning);
   told_all_ = false;
@@ -81,6 +81,7 @@ template <typename Clock>
 bool Run::advance_all(int polls, Clock clock) {
   bool finished = true;
   const bool waits = polls > 0;
+  wants_room_ = 0;
   // A strand that polls keeps the others from what the peer may be polling for.
   if (strands_.size() > 1) polls = 0;
   for (Strand& strand : strands_) {
@@ -295,7 +296,9 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     return true;
   }
   const WayChosen chosen = choose_way(in, strand, part, ref.taken);
-  if (chosen.way == shm::Way::kPrivate) {
+  ref.invites = chosen.invites ? 1 : 0;
+  if (chosen.way == shm::Way::kPrivate || !take_chunk(in, strand, part, chosen.way, &ref, kind)) {
+    if (chosen.way != shm::Way::kPrivate && !lends_instead(in, strand, part)) return false;
     const shm::LentRef lent{reinterpret_cast<std::uint64_t>(source), bytes, bytes_behind(in, part),
                             ref.taken};
     *kind = shm::kLent;
@@ -304,8 +307,6 @@ bool Run::write_large(const Instruction& in, Strand& strand, shm::Line& line, co
     std::memcpy(line.payload, &lent, sizeof lent);
     return true;
   }
-  ref.invites = chosen.invites ? 1 : 0;
-  if (!take_chunk(in, strand, part, chosen.way, &ref, kind)) return false;
   fill_chunk(engine.segment().base() + ref.offset, in, strand, part, ref.taken, chosen, clock);
   engine.traffic().copied_bytes += bytes;
   if (chosen.way == shm::Way::kUncached) engine.traffic().uncached_bytes += bytes;
@@ -339,6 +340,8 @@ bool Run::take_chunk(const Instruction& in, const Strand& strand, const Part& pa
                               .strand = index_of(strand),
                               .acknowledged = uses_[in.use].count > most_untold(channel)});
   *kind = way == shm::Way::kUncached ? shm::kUncachedChunk : shm::kChunk;
+  if (ref->offset == 0 && pool.is_used_up()) [[unlikely]]
+    wants_room_ = ref->length;
   return ref->offset != 0;
 }
 

@@ -83,10 +83,8 @@ class Run {
   [[nodiscard]] std::uint16_t signature() const {
     return static_cast<std::uint16_t>(binding_.signature + collective_);
   }
-
   [[nodiscard]] std::string_view collective_name() const { return binding_.collective; }
   [[nodiscard]] const Tables& tables() const { return binding_.tables; }
-
   /// Are any of the call's bytes there? Of calls that are not planned yet, a buffer counts whole.
   [[nodiscard]] bool has_buffer_in(std::span<const std::byte> memory) const;
 
@@ -112,8 +110,7 @@ class Run {
   void next_stage(const std::shared_ptr<const Plan>& plan);
   /// Moves on; true when the plan is finished. A wait polls `polls` times before it gives up.
   bool progress(int polls);
-  /// Ends the run with an error. The team fails next, and sees to it that nobody reads or writes
-  /// the caller's memory any more:
+  /// Ends the run with an error. The team fails next, and takes the caller's memory back:
   void fail(Status status);
   /// Readers on this node that have not released a message find that it is not good any more.
   void withdraw_messages();
@@ -131,9 +128,11 @@ class Run {
   /// Is this run waiting for a message of `rank` that is not there? In vain, then, if that rank
   /// has completed the collective.
   [[nodiscard]] bool waits_in_vain(int rank) const;
-
   /// Can it not go on now without this rank: a message of it, or room for one to it?
   [[nodiscard]] bool waits_for(int rank) const;
+  [[nodiscard]] std::uint64_t position() const;  ///< another value when it has moved on
+  /// So long is a message that there is no room for, nor can any be made; 0: there is none.
+  [[nodiscard]] std::uint64_t wants_room() const { return wants_room_; }
   /// The run's plan is done: counts what it had from other nodes, and what it copied.
   void note_received(net::Links& links);
   /// The run has become the team's oldest: counts kept back so far may be told.
@@ -386,6 +385,7 @@ class Run {
                    std::uint8_t* kind, Clock& clock);
   bool take_chunk(const Instruction& in, const Strand& strand, const Part& part, shm::Way way,
                   shm::ChunkRef* ref, std::uint8_t* kind);
+  bool lends_instead(const Instruction& in, Strand& strand, const Part& part);
   static bool comes(const shm::Line& line, const shm::Peer& peer, std::uint64_t number, int polls,
                     std::uint64_t* header, Patience& patience);
   bool take_message(const Instruction& in, Strand& strand, std::uint64_t number);
@@ -461,7 +461,7 @@ class Run {
   std::uint64_t collective_ = 0;
   Breakdown* breakdown_ = nullptr;  // null: not measured
   std::int64_t lap_ns_ = 0;
-  std::uint64_t copied_bytes_ = 0;
+  std::uint64_t wants_room_ = 0, copied_bytes_ = 0;
   std::uint64_t sent_copied_bytes_ = 0;  // of these, to send them to other nodes
   bool reads_in_place_ = false;          // some use does
   bool told_all_ = false;  // the strands are finished and everything read is acknowledged

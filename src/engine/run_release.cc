@@ -201,6 +201,21 @@ bool Run::is_no_message(const Instruction& in) const {
   return streams && messages_of(end.table, length_of(end, in.length)) == 0;
 }
 
+std::uint64_t Run::position() const {
+  std::uint64_t hash = collective_;
+  const auto add = [&](auto value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 29;
+  };
+  add(reinterpret_cast<std::uintptr_t>(plan_.get()));
+  for (const Strand& strand : strands_) {
+    add(strand.at);
+    add(strand.iteration);
+    add(strand.stream);
+  }
+  return hash;
+}
+
 bool Run::waits_for(int rank) const {
   return std::any_of(strands_.begin(), strands_.end(), [&](const Strand& strand) {
     if (strand.finished) return false;

@@ -70,6 +70,17 @@ bool Run::may_lend(const Instruction& in, const Strand& strand, const Readers& r
          team_->limits().node_size(team_->rank(), team_->size()) <= kMostLendingReducers;
 }
 
+// Of a message that would be copied, and that there is no room for; of a send with all after it.
+bool Run::lends_instead(const Instruction& in, Strand& strand, const Part& part) {
+  if (wants_room_ == 0 || in.piece_count != 0) return false;
+  const bool sends = in.action == Action::kSend;
+  const Part all{part.number, 0, sends ? length_of(in.a, in.length) : part.length};
+  if (!may_lend(in, strand, readers_of(in), all)) return false;
+  strand.lends = sends;
+  wants_room_ = 0;
+  return true;
+}
+
 // Of a message that is more than a line's. What there was no choice about teaches nothing.
 Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part& part,
                                shm::Taken taken) {

@@ -334,12 +334,31 @@ void Team::tell_who_is_missing(const Run& oldest) {
   if (unknown > 0)
     missing += "; nothing is known of " + std::to_string(unknown) + " on other nodes";
   if (missing.empty()) missing = "; all others are in it or have completed it";
+  if (oldest.wants_room() != 0)
+    missing += "; it has no room for a message until others have been read (CARILLON_POOL_MIB)";
   log(LogLevel::kWarning, "watchdog: rank " + std::to_string(rank()) + " of a team of " +
                               std::to_string(size()) + (name_.empty() ? "" : " (" + name_ + ")") +
                               " has waited for " + std::to_string(waited_ms / 1000) + "." +
                               std::to_string(waited_ms % 1000 / 100) + " s in its collective " +
                               std::to_string(collective) + " on the team, " +
                               std::string(oldest.collective_name()) + missing);
+}
+
+bool Team::all_are_in(std::uint64_t collective) {
+  for (int i = 0; i < size(); ++i) {
+    if (i == rank()) continue;
+    const std::uint64_t completed = endpoint_->completed_by(i);
+    if (completed < collective && !endpoint_->waits_in(i, completed + 1)) return false;
+  }
+  return true;
+}
+
+std::vector<int> Team::node_ranks() {
+  std::vector<int> ranks;
+  for (int i = 0; i < size(); ++i) {
+    if (endpoint_->peer(i).node_rank >= 0) ranks.push_back(endpoint_->peer(i).node_rank);
+  }
+  return ranks;
 }
 
 void Team::check_member(int rank, const Run& oldest) {

@@ -109,6 +109,17 @@ class Team {
   void note_received(Run& run) {
     if (links_) run.note_received(*links_);
   }
+  /// Null: nothing is in flight, or the team is not ready.
+  [[nodiscard]] const Run* oldest_run() const {
+    return state() == State::kReady && !in_flight_.empty() ? in_flight_.front() : nullptr;
+  }
+  [[nodiscard]] bool has_endpoint() const { return endpoint_.has_value(); }
+  /// Has each member, as far as is known, completed this collective, or said that it waits in the
+  /// next one that it has to complete?
+  [[nodiscard]] bool all_are_in(std::uint64_t collective);
+  /// Of the members that are on this node.
+  [[nodiscard]] std::vector<int> node_ranks();
+  void fail_for_want_of_room();
   void set_staged(bool staged) { staged_ = staged; }
   [[nodiscard]] bool at_work() const { return !in_flight_.empty(); }
   /// Is there one collective in flight, so that `done` covers all that is complete?

@@ -172,6 +172,20 @@ void Team::fail_ended(int rank, std::uint64_t collective, bool died, const Statu
                   std::to_string(this->rank())));
 }
 
+void Team::fail_for_want_of_room() {
+  const Run& oldest = *oldest_run();
+  const std::uint64_t mib = engine_.pool().bytes() >> 20;
+  fail(Status(Code::kNoMemory,
+              "rank " + std::to_string(rank()) + " of a team of " + std::to_string(size()) +
+                  " has no room for a message of " + std::to_string(oldest.wants_room()) +
+                  " bytes of its " + std::string(oldest.collective_name()) + " (its collective " +
+                  std::to_string(oldest.collective()) + " on the team): its " +
+                  std::to_string(mib) +
+                  " MiB of the node's shared memory are full of messages whose readers wait, too; "
+                  "set a larger CARILLON_POOL_MIB or a smaller CARILLON_SLOT_BYTES, or have fewer "
+                  "collectives in flight at once"));
+}
+
 void Team::fail_mismatch(int rank, std::uint64_t collective) {
   fail(Status(Code::kMismatch,
               "rank " + std::to_string(rank) + " of a team of " + std::to_string(size()) +

@@ -272,6 +272,13 @@ class Simulation {
     fail({Code::kUnsupported, "it takes longer than can be told, 26 days"});
     window_end_ = INT64_MIN;
   }
+  void count_message(std::int64_t bytes) {
+    ++report_.messages;
+    if (!__builtin_add_overflow(report_.bytes, bytes, &report_.bytes)) [[likely]]
+      return;
+    fail({Code::kUnsupported, "its messages have more bytes than can be counted, 8 EiB"});
+    window_end_ = INT64_MIN;
+  }
   [[nodiscard]] static std::uint32_t index_of(const RankState& rank, const StrandState* strand);
   // Whether something else may go on while a strand waits.
   [[nodiscard]] bool shares_cpu(const RankState& rank) const {

@@ -85,8 +85,7 @@ bool Simulation<kFull>::contribute(std::uint32_t id, StrandState* strand, const 
         machine::memory_ps(machine_.memory, operand));
     spend(id, strand, end, Activity::kSend, step);
     count_as_copy(Activity::kSend, machine::pack_ps(machine_, {.bytes = operand}));
-    ++report_.messages;
-    report_.bytes += operand;
+    count_message(operand);
     // The NIC is asked when it is time: others of the node may be first.
     strand->posting = careful_ && end > begin;
     if (strand->posting) return true;

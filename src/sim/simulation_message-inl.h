@@ -137,8 +137,7 @@ bool Simulation<kFull>::post(std::uint32_t id, StrandState* strand, const Step& 
     } else if (end > begin && !lent) {
       count_as_copy(Activity::kSend, costs.local_put_copy_ps);
     }
-    ++report_.messages;
-    report_.bytes += costs.transfer.bytes;
+    count_message(costs.transfer.bytes);
     // The NIC is asked when it is time: others of the node, or other strands, may be first.
     strand->posting = (careful_ || shares_cpu(state_of(id))) && remote && end > begin;
     if (strand->posting) return true;

@@ -362,7 +362,7 @@ class Bench(CliTest):
         self.fails("\"k=x\"", "bench", "alltoall", "--breakdown", "-a", "alltoall.bruck_inplace:k=x")
         self.fails("not a rate", "bench", "bcast", "--overlap", "--nodes", 2, "--rate", "fast")
         self.fails("too many", "bench", "bcast", "--overlap", "--nodes", 65)
-        self.fails("no sizes", "bench", "--sizes", "")
+        self.fails("--sizes: its value is empty", "bench", "--sizes", "", status=2)
         self.fails("--ranks", "bench", "-n", 0, status=2)
         self.fails("--ranks", "bench", "-n", 1000000, status=2)
         self.fails("--format", "bench", "--format", "xml", status=2)

@@ -2,8 +2,45 @@
 #
 # Settings that cannot be: one line that names the variable, before anything runs.
 import os
+import re
 
 from support import CliTest, main, run
+
+
+class Empty(CliTest):
+    """Scripts say --option "$VALUE", and export what they may not have set."""
+    COMMANDS = [["run"], ["exec"], ["cluster", "run"], ["cluster", "exec"], ["bench"], ["demo"], ["show"],
+                ["verify"], ["model"], ["sim"], ["calibrate"], ["switchd"], ["switch-tree"]]
+    MAY_BE = {"--launcher-options"}
+
+    def test_options(self):
+        for command in self.COMMANDS:
+            text = self.ok(*command, "--help").out
+            options = re.findall(r"^  (?:-\w,)?(--[a-z-]+)(?:,--[a-z-]+)? (?:TEXT|INT|UINT|FLOAT)", text, re.M)
+            self.assertGreater(len(options), 1, text)
+            behind = ["--", "true"] if command[0] in ("run", "exec", "cluster") else []
+            for option in set(options) - self.MAY_BE:
+                for words, what in ([option, ""], "empty"), ([option + "="], "missing"):
+                    with self.subTest(" ".join(command), words=words):
+                        self.fails(f"{option}: .*{what}", *command, *words, *behind, status=2)
+
+    def test_launcher_options(self):
+        with_none = self.ok("run", "-n", 1, "--mpi", self.mpi(), "--dry-run", "true")
+        with_empty = self.ok("run", "-n", 1, "--mpi", self.mpi(), "--dry-run", "--launcher-options", "", "true")
+        self.assertEqual(with_empty.out, with_none.out)
+
+    def mpi(self):
+        there = [row["name"] for row in run("info", "--json").json["mpis"]
+                 if row["interposer"] and row["launcher"]]
+        if not there:
+            self.skipTest("no MPI is here")
+        return there[0]
+
+    def test_variables_are_as_if_unset(self):
+        settings = self.ok("info", "--config", "--json").json["settings"]
+        empty = {setting["name"]: "" for setting in settings}
+        self.assertEqual(self.ok("info", "--config", "--json", **empty).json["settings"], settings)
+        self.ok("run", "-n", 1, "--mpi", self.mpi(), "--dry-run", "true", **empty)
 
 
 class BadSettings(CliTest):

@@ -179,7 +179,22 @@ class Stats(CliTest):
             self.assertGreaterEqual(given["in_place"], 4 << 20)
             done = self.ok("run", "-n", 2, "--shared-heap", "--stats", program)
             self.assertRegex(done.err, r"\n  to others of the node, bytes: [1-9]\d* read where they "
-                                       r"stood, \d+ copied once, \d+ through shared memory\n")
+                                       r"stood, \d+ copied once, \d+ through shared memory( \(.*\))?\n")
+
+    def test_bytes_past_the_caches_and_handed_over(self):
+        for mpi in MPIS:
+            how = ["-n", 2, "--sizes", "64K", "--mpi", mpi, "--iterations", 50]
+            for collective, uncached, key in ("bcast", 64, "uncached"), ("alltoall", 0, "handed"):
+                done = self.ok("bench", collective, *how, CARILLON_STATS="json", CARILLON_LEND_BYTES="0",
+                               CARILLON_UNCACHED_BYTES=str(uncached))
+                line, = [line for line in done.err.splitlines() if line.startswith('{"rank":0')]
+                given = json.loads(line)["node_bytes"]
+                self.assertGreater(given[key], 0)
+                self.assertLessEqual(given["uncached"] + given["handed"], given["copied"])
+                done = self.ok("bench", collective, *how, CARILLON_STATS="1", CARILLON_LEND_BYTES="0",
+                               CARILLON_UNCACHED_BYTES=str(uncached))
+                self.assertRegex(done.err, r"through shared memory \(\d+ of them past the caches, "
+                                           r"\d+ in memory that was handed over\)\n")
 
     def test_time(self):
         seconds = 0.5

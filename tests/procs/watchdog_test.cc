@@ -2,14 +2,13 @@
 //
 // CARILLON_WATCHDOG: who waits for long in a collective says for whom.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <string>
 
 #include "base/config.h"
 #include "support/calls.h"
+#include "support/words.h"
 
 namespace carillon::test {
 namespace {
@@ -26,32 +25,6 @@ class Watchdog : public testing::TestWithParam<const char*> {
     unsetenv("CARILLON_WATCHDOG");
     unsetenv("CARILLON_NODE_RANKS");
   }
-};
-
-// What all ranks but one write to stderr, which that one reads.
-class Words {
- public:
-  Words() { EXPECT_EQ(pipe(ends_.data()), 0); }
-  ~Words() {
-    for (const int end : ends_) close(end);
-  }
-  Words(const Words&) = delete;
-  Words& operator=(const Words&) = delete;
-  void speak() const { ASSERT_GE(dup2(ends_[1], STDERR_FILENO), 0); }
-  /// Reads on until it is there.
-  void listen_for(const std::string& words) {
-    std::array<char, 4096> some{};
-    while (heard_.find(words) == std::string::npos) {
-      const ssize_t count = read(ends_[0], some.data(), some.size());
-      ASSERT_GT(count, 0);
-      heard_.append(some.data(), static_cast<std::size_t>(count));
-    }
-  }
-  [[nodiscard]] const std::string& heard() const { return heard_; }
-
- private:
-  std::array<int, 2> ends_{};
-  std::string heard_;
 };
 
 TEST_P(Watchdog, SaysWhoIsNotThere) {

@@ -84,11 +84,46 @@ TEST_F(PoolTest, PlacesAreWithinTheirChunk) {
 
 // Of so many long puts to each other rank of its node a rank may hear only when these have
 // completed the collective, which they do when they have all of its own: more would hang.
-TEST(Reserve, IsEnoughForAnExchangeOfHundredsOfRanks) {
-  constexpr std::uint64_t kOthers = 511;
-  const SegmentSizes sizes;
+TEST(Reserve, IsEnoughForAnExchangeOfAllRanks) {
   const auto chunk = static_cast<std::uint64_t>(Limits().stream_bytes());
-  EXPECT_GE(sizes.reserve_bytes, kOthers * kWindow * chunk);
+  for (const std::uint64_t ranks : {1, 2, 64, 130, 511, 512, 1000, 4096}) {
+    for (const std::uint64_t bytes : {chunk, 8 * chunk}) {
+      const std::uint64_t reserve = SegmentSizes::enough_reserve(ranks, bytes);
+      EXPECT_GE(reserve, (ranks - 1) * kWindow * bytes);
+      EXPECT_GE(reserve, SegmentSizes().reserve_bytes);
+    }
+  }
+}
+
+// Of messages that nobody reads; those of the oldest collective are sure of room.
+TEST_F(PoolTest, SaysThatItCanGrowNoMore) {
+  const AreaLayout layout{.size = 2, .has_domains = false};
+  std::vector<Member> members;
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::uint64_t area = segment_->control(rank);
+    members.push_back({.node_rank = rank,
+                       .area = {.area = area, .pair_lines = area + layout.bytes()},
+                       .generation = 1});
+    Endpoint::open_area(*segment_, area, 1);
+  }
+  Endpoint endpoint(*segment_, members, 0, layout);
+  Pool pool(*segment_, 0, kChunkBytes, 1, 0);
+  Pool::Letter letter{.endpoint = &endpoint, .peer = 1, .number = 0, .collective = 1};
+  int taken = 0;
+  for (; pool.take(kChunkBytes, letter) != 0; ++taken) ++letter.number;
+  EXPECT_TRUE(pool.is_used_up());
+  EXPECT_GE(taken * kChunkBytes, kSizes.large_bytes + (15 << 20));
+  EXPECT_EQ(pool.bytes(), kSizes.small_bytes + static_cast<std::uint64_t>(taken) * kChunkBytes);
+  int letters = 0;
+  pool.each_letter([&](const Pool::Letter& each) {
+    EXPECT_EQ(each.collective, 1u);
+    ++letters;
+  });
+  EXPECT_EQ(letters, taken);
+  // Later collectives wait for others in any case.
+  letter.collective = 2;
+  EXPECT_EQ(pool.take(kChunkBytes, letter), 0u);
+  EXPECT_FALSE(pool.is_used_up());
 }
 
 // Two ranks that write to each other, and a third that only reads.

@@ -252,6 +252,11 @@ struct alignas(kCacheLine) RankState {
   std::atomic<std::int32_t> domain;
   /// 1 once the rank has left in good order.
   std::atomic<std::uint32_t> left;
+  /// How often it has looked after the others while it had something in flight, and how often that
+  /// had moved on since the time before. Stored with release, looks last; partner: rank_looks().
+  std::atomic<std::uint64_t> moves, looks;
+  /// Whether it waits for room in its pool, as engine_room.cc says it. Relaxed.
+  std::atomic<std::uint32_t> room;
   /// Its TakeCosts, by how it takes: hints, so relaxed. Apart from what is read for every message.
   alignas(
       kCacheLine) std::array<std::array<std::atomic<std::uint32_t>, kWays>, kTakenKinds> take_costs;
@@ -275,7 +280,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 11;
+inline constexpr std::uint32_t kVersion = 12;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

@@ -59,6 +59,7 @@ Pool::Chunk* Pool::find_free(Ring& ring) {
 }
 
 Pool::Chunk* Pool::grow(Ring& ring, const Letter& wanted) {
+  used_up_ = false;
   if (wanted.endpoint->done() + 1 != wanted.collective) return nullptr;
   const auto held = [&](Chunk& chunk) {
     return chunk.letter.endpoint == wanted.endpoint && chunk.letter.acknowledged &&
@@ -73,7 +74,8 @@ Pool::Chunk* Pool::grow(Ring& ring, const Letter& wanted) {
   const auto spare = std::find_if(ring.chunks.begin(), ring.chunks.end(),
                                   [](Chunk& chunk) { return !busy(chunk); });
   if (spare != ring.chunks.end()) return &*spare;
-  if (reserve_ + ring.bytes > reserve_end_) return nullptr;
+  used_up_ = reserve_ + ring.bytes > reserve_end_;
+  if (used_up_) return nullptr;
   ring.chunks.push_back({.offset = reserve_});
   reserve_ += ring.bytes;
   return &ring.chunks.back();

@@ -23,6 +23,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "transport/shm/endpoint.h"
@@ -51,6 +52,21 @@ class Pool {
   /// Offset from the segment's start of a free chunk of at least `bytes` (at most chunk_bytes) for
   /// the given message; 0 if there is none now. Taken as soon as returned.
   std::uint64_t take(std::uint64_t bytes, const Letter& letter);
+  /// Has take() just found none because there is nothing left to grow by? Then one comes free only
+  /// when a message is released whose readers may be waiting for this very one.
+  [[nodiscard]] bool is_used_up() const { return used_up_; }
+  [[nodiscard]] std::uint64_t bytes() const {
+    return small_.bytes * small_.chunks.size() + large_.bytes * large_.chunks.size();
+  }
+  /// Calls body(const Letter&) for each message that has a chunk and is not released.
+  template <typename Body>
+  void each_letter(Body body) {
+    for (Ring* ring : {&small_, &large_}) {
+      for (Chunk& chunk : ring->chunks) {
+        if (busy(chunk)) body(std::as_const(chunk.letter));
+      }
+    }
+  }
   /// Is there one without more ado? Then take() finds it.
   [[nodiscard]] bool has_next(std::uint64_t bytes) {
     Ring& ring = is_small(bytes) ? small_ : large_;
@@ -145,6 +161,7 @@ class Pool {
   std::uint64_t reserve_;
   std::uint64_t reserve_end_;
   int guaranteed_;
+  bool used_up_ = false;
 };
 
 }  // namespace carillon::shm

@@ -26,11 +26,20 @@ struct PoolSizes {
 };
 
 struct SegmentSizes {
+  static constexpr std::uint64_t kReserveBytes = 512 << 20;
+  /// Of a long exchange among so many ranks a rank hears, at each other one, of all messages that
+  /// the channel has lines for only when that one has completed it, and so has all of them: as many
+  /// chunks must there be.
+  static constexpr std::uint64_t enough_reserve(std::uint64_t ranks, std::uint64_t chunk_bytes) {
+    const std::uint64_t one_exchange = ranks * (kWindow + 1) * chunk_bytes;
+    return one_exchange < kReserveBytes ? kReserveBytes : one_exchange;
+  }
+
   std::uint64_t control_bytes = 64 << 20;  ///< address space; pages count when touched
   PoolSizes pool{.small_bytes = 2 << 20, .large_bytes = 3 << 19};
   /// The pool where ranks share cores: the pools of all of them compete for the same caches.
   PoolSizes crowded_pool{.small_bytes = 1 << 18, .large_bytes = 3 << 18};
-  std::uint64_t reserve_bytes = 512 << 20;  ///< what the pool may grow by
+  std::uint64_t reserve_bytes = kReserveBytes;  ///< what the pool may grow by
   std::uint64_t heap_bytes = INT64_C(1) << 30;
   std::uint64_t program_bytes = 0;  ///< the longest of the processes' own heaps
 };

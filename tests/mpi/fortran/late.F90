@@ -23,6 +23,17 @@ integer function wait_in_fortran(comm, number)
   wait_in_fortran = sum
 end function
 
+! Memory that others of the node can read; MPICH's calls PMPI_Alloc_mem.
+subroutine allocate_in_fortran(bytes, memory)
+  use mpi_f08
+  use, intrinsic :: iso_c_binding, only: c_ptr
+  implicit none
+  integer(MPI_ADDRESS_KIND) :: bytes
+  type(c_ptr) :: memory
+  integer :: ierror
+  call MPI_Alloc_mem(bytes, MPI_INFO_NULL, memory, ierror)
+end subroutine
+
 #ifdef SESSIONS
 ! A communicator of a session's group.
 integer function make_in_fortran(group)

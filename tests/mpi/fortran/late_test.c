@@ -8,6 +8,9 @@
  * it (refuse_mprotect.c). Then all calls must be left to Open MPI, on all ranks; MPICH's library
  * need not be changed, late or early.
  *
+ * late_test LIBRARY memory: the first call of the library, on the last rank, is for memory, which
+ * others then read where it is.
+ *
  * late_test LIBRARY session: the first call of the library, on the last rank, makes a communicator
  * of a session's group, which the others make in C.
  */
@@ -93,8 +96,43 @@ static int test_session(const char* path) {
 }
 #endif
 
+typedef void (*allocate_t)(MPI_Aint* bytes, void** memory);
+typedef void (*node_bytes_t)(unsigned long long* in_place, unsigned long long* copied);
+
+static int test_memory(const char* path) {
+  const node_bytes_t node_bytes = (node_bytes_t)dlsym(RTLD_DEFAULT, "carillon_shim_node_bytes");
+  unsigned long long in_place = 0, copied = 0;
+  int rank = 0, ranks = 0;
+  MPI_Aint bytes = 1 << 20;
+  void* memory = NULL;
+  MPI_Init(NULL, NULL);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const int last = ranks - 1;
+  if (rank == last) {
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const allocate_t allocate =
+        library == NULL ? NULL : (allocate_t)dlsym(library, "allocate_in_fortran_");
+    if (allocate == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+    allocate(&bytes, &memory);
+  } else {
+    MPI_Alloc_mem(bytes, MPI_INFO_NULL, &memory);
+  }
+  memset(memory, rank, (size_t)bytes);
+  MPI_Bcast(memory, (int)bytes, MPI_BYTE, last, MPI_COMM_WORLD);
+  if (node_bytes != NULL) node_bytes(&in_place, &copied);
+  const int good = ((char*)memory)[bytes - 1] == last && node_bytes != NULL &&
+                   (rank != last || in_place >= (unsigned long long)bytes);
+  MPI_Free_mem(memory);
+  MPI_Finalize();
+  fprintf(stderr, "rank %d: late_test has %s\n", rank, good ? "passed" : "failed");
+  return good ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
   int rank = 0, ranks = 0, failures = 0, first = 0;
+  if (argc == 3 && strcmp(argv[2], "memory") == 0) return test_memory(argv[1]);
   const int refused = argc == 3;
 #if MPI_VERSION >= 4
   if (argc == 3 && strcmp(argv[2], "session") == 0) return test_session(argv[1]);

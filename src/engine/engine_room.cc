@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that have no room for their messages. A team's oldest collective is sure of room in the
+// pool only as long as that can grow (Pool); then its messages wait until others have been read.
+// Mostly that comes. But the readers may be waiting for these very messages, or for others that
+// have no room: then nobody would ever go on, and the team fails.
+//
+// It is so if all members of the teams whose messages are there are in their calls, and all of them
+// look after the others twice without having moved on: whatever could move one of them on would
+// have to come from one of them.
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/team.h"
+
+namespace carillon {
+namespace {
+
+constexpr std::uint32_t kHasRoom = 0, kWaitsForRoom = 1, kWaitsInVain = 2;
+
+std::int64_t steady_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+// The servlet does not move on what calls the program's operators.
+void Engine::note_look(Mover mover) {
+  const auto needs_caller = [](const Run* run) { return run->needs_caller(); };
+  if (mover == Mover::kServlet && std::ranges::any_of(active_, needs_caller)) return;
+  std::uint64_t position = turnover_;
+  for (const Run* run : active_) position = position * 31 + run->position();
+  shm::RankState& mine = segment_->state(node_rank_);
+  if (std::exchange(position_, position) != position) {
+    mine.moves.fetch_add(1, std::memory_order_relaxed);
+  }
+  mine.looks.fetch_add(1, std::memory_order_release);  // partner: rank_looks
+}
+
+std::vector<Engine::RankLook> Engine::rank_looks() const {
+  std::vector<RankLook> all;
+  for (int rank = 0; rank < segment_->ranks(); ++rank) {
+    const shm::RankState& state = segment_->state(rank);
+    const std::uint64_t looks = state.looks.load(std::memory_order_acquire);  // partner: note_look
+    all.push_back({.looks = looks, .moves = state.moves.load(std::memory_order_relaxed)});
+  }
+  return all;
+}
+
+// The teams whose messages hold this rank's pool, or have no room there, and up to which
+// collective.
+std::vector<Engine::Holder> Engine::holders_of_room(const std::vector<Team*>& wanting) {
+  std::vector<Holder> holders;
+  for (Team* team : wanting) holders.push_back({team, team->oldest_run()->collective()});
+  const auto add = [&](Team* team, const shm::Pool::Letter& letter) {
+    if (!team->has_endpoint() || &team->endpoint() != letter.endpoint) return;
+    const auto known = std::ranges::find(holders, team, &Holder::team);
+    if (known == holders.end()) {
+      holders.push_back({team, letter.collective});
+    } else {
+      known->collective = std::max(known->collective, letter.collective);
+    }
+  };
+  pool_->each_letter([&](const shm::Pool::Letter& letter) {
+    for (Team* team : teams_) add(team, letter);
+    for (const auto& team : retired_) add(team.get(), letter);
+  });
+  return holders;
+}
+
+// Nobody in these teams has moved on since the look before the last: will anybody ever?
+bool Engine::waits_in_vain(const std::vector<Holder>& holders) {
+  const std::int64_t now_ms = steady_ms();
+  std::vector<RankLook> looks = rank_looks();
+  bool in_vain = !room_looks_.empty();
+  bool all_still = in_vain;
+  for (const Holder& holder : holders) {
+    if (!holder.team->all_are_in(holder.collective)) {
+      room_looks_.clear();
+      return false;
+    }
+    for (const int rank : holder.team->node_ranks()) {
+      const auto place = static_cast<std::size_t>(rank);
+      if (!all_still || looks[place].moves != room_looks_[place].moves) {
+        in_vain = all_still = false;
+      } else if (looks[place].looks < room_looks_[place].looks + 2) {
+        in_vain = false;
+      }
+    }
+    // Of other nodes it is known that they are in the call, and not whether they move on.
+    const std::int64_t patience_ms = settings_.join_timeout_s * 1000;
+    if (holder.team->spans_nodes() && now_ms - room_since_ms_ < patience_ms) in_vain = false;
+  }
+  if (!all_still) {
+    room_looks_ = std::move(looks);
+    room_since_ms_ = now_ms;
+  }
+  return in_vain;
+}
+
+void Engine::check_room() {
+  std::vector<Team*> wanting;
+  for (Team* team : teams_) {
+    const Run* const oldest = team->oldest_run();
+    if (oldest != nullptr && oldest->wants_room() != 0) wanting.push_back(team);
+  }
+  std::atomic<std::uint32_t>& told = segment_->state(node_rank_).room;
+  if (wanting.empty()) {
+    if (told.load(std::memory_order_relaxed) != kHasRoom) {
+      told.store(kHasRoom, std::memory_order_relaxed);
+      room_looks_.clear();
+    }
+    return;
+  }
+  const std::vector<Holder> holders = holders_of_room(wanting);
+  const bool in_vain = waits_in_vain(holders);
+  told.store(in_vain ? kWaitsInVain : kWaitsForRoom, std::memory_order_relaxed);
+  // Who holds it may itself be waiting for room that others, of other teams, will make.
+  const bool others_hope = std::ranges::any_of(holders, [&](const Holder& holder) {
+    return std::ranges::any_of(holder.team->node_ranks(), [&](int rank) {
+      return segment_->state(rank).room.load(std::memory_order_relaxed) == kWaitsForRoom;
+    });
+  });
+  if (!in_vain || others_hope) return;
+  room_looks_.clear();
+  wanting.front()->fail_for_want_of_room();
+}
+
+}  // namespace carillon

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks whose part of the node's shared memory is full of messages that are not read yet, and can
+// grow no more: what goes on all the same, what waits, and what ends with an error.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/objects.h"
+#include "support/calls.h"
+#include "support/words.h"
+
+namespace carillon::test {
+namespace {
+
+constexpr std::size_t kSlot = 256 << 10;
+constexpr std::size_t kMessage = 2 * kSlot;  // of a send; each has a chunk of its own
+
+class Room : public testing::Test {
+ protected:
+  void SetUp() override {
+    set("SLOT_BYTES", std::to_string(kSlot));
+    set("CROWDED", "1");
+    set("POOL_MIB", "0");
+    set("LEND_BYTES", "0");
+    set("HANDED_CHUNKS", "0");
+  }
+  void TearDown() override {
+    for (const std::string& name : set_) unsetenv(name.c_str());
+  }
+  void set(const std::string& name, const std::string& value) {
+    set_.push_back("CARILLON_" + name);
+    setenv(set_.back().c_str(), value.c_str(), 1);
+  }
+
+ private:
+  std::vector<std::string> set_;
+};
+
+// So many messages have room in a rank's pool: fewer than what readers may tell of at the end of a
+// collective only.
+std::size_t most_messages(crl_context_h context) {
+  const shm::Segment& segment = context->engine->segment();
+  const std::size_t most = segment.pool_sizes().large_bytes / kMessage +
+                           (segment.heap(0) - segment.reserve(0)) / kMessage;
+  EXPECT_GE(most, 2u);
+  EXPECT_LE(most, 4u);
+  return most;
+}
+
+void expect_no_room(crl_status_t status, bool own_words) {
+  EXPECT_EQ(status, CRL_ERR_NO_MEMORY);
+  const std::string error = crl_last_error();
+  const bool own = error.find(" has no room for a message of ") != std::string::npos;
+  const bool heard = error.find("gave up a team") != std::string::npos;
+  EXPECT_TRUE(own || (heard && !own_words)) << error;
+  if (own) {
+    EXPECT_NE(error.find("CARILLON_POOL_MIB"), std::string::npos) << error;
+  }
+}
+
+// Each rank writes to all others before it reads.
+TEST_F(Room, ExchangesThatNeedMoreEnd) {
+  constexpr int kRanks = 4;
+  set("ALGORITHM", "alltoall=linear");
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank, false, 40);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    const std::size_t block = 2 * kMessage;
+    std::vector<std::uint8_t> in(kRanks * block), out(in.size());
+    EXPECT_LT(most_messages(context), 2 * (kRanks - 1));
+    expect_no_room(crl_alltoall(team, in.data(), out.data(), block), false);
+    expect_no_room(crl_barrier(team), false);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Two teams, whose members write to each other on one of them first, and read on the other.
+TEST_F(Room, TeamsThatHoldEachOthersRoomEnd) {
+  constexpr int kRanks = 2;
+  set("ALGORITHM", "alltoall=linear");
+  Meeting world(kRanks), members(kRanks), others(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank, false, 40);
+    crl_team_h teams[] = {make_team(context, members.oob(rank)),
+                          make_team(context, others.oob(rank))};
+    for (crl_team_h team : teams) expect_ok(settle(team));
+    const std::size_t block = (most_messages(context) / 2 + 1) * kMessage;
+    std::vector<std::uint8_t> in(kRanks * block), out[2] = {in, in};
+    crl_request_h requests[2] = {};
+    for (const int which : {rank, 1 - rank}) {
+      expect_ok(crl_ialltoall(teams[which], in.data(), out[which].data(), block, &requests[which]));
+      // The first team's messages are written before the second one's.
+      if (which == rank) expect_ok(crl_context_progress(context));
+    }
+    const crl_status_t first = crl_request_wait(&requests[0]);
+    const crl_status_t second = crl_request_wait(&requests[1]);
+    EXPECT_TRUE(first == CRL_ERR_NO_MEMORY || second == CRL_ERR_NO_MEMORY);
+    for (crl_team_h team : teams) crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Rank 1, whose messages have all the room, comes when the root has said that there is none for the
+// others', who wait: until then it is in no call, or waits in one of another team.
+class LateReader : public Room, public testing::WithParamInterface<bool> {};
+
+TEST_P(LateReader, IsWaitedFor) {
+  constexpr int kRanks = 4;
+  const bool in_a_call = GetParam();
+  set("ALGORITHM", "scatter=linear");
+  set("WATCHDOG", "50ms");
+  Meeting world(kRanks + 1), members(kRanks), others(2);
+  Words words;
+  const auto listen = [&] {
+    for (int i = 0; i < 10; ++i) words.listen_for_next("it has no room for a message");
+  };
+  expect_processes_ok(kRanks + 1, [&](int rank) {
+    if (rank == 0) words.speak();
+    crl_context_h context = make_context(world, rank, false, 40);
+    crl_team_h team = rank < kRanks ? make_team(context, members.oob(rank)) : nullptr;
+    crl_team_h other =
+        rank == 1 || rank == kRanks ? make_team(context, others.oob(rank / kRanks)) : nullptr;
+    if (team != nullptr) expect_ok(settle(team));
+    if (rank == (in_a_call ? kRanks : 1)) listen();
+    if (other != nullptr) expect_ok(crl_barrier(other));
+    if (team != nullptr) {
+      const std::size_t block = most_messages(context) * kMessage;
+      const std::size_t count = block / sizeof(std::int64_t);
+      const auto in = values_of(0, 1, kRanks * count);
+      std::vector<std::int64_t> out(count);
+      expect_ok(crl_scatter(team, in.data(), out.data(), block, 0));
+      const auto first = static_cast<std::size_t>(rank) * count;
+      EXPECT_TRUE(
+          std::equal(out.begin(), out.end(), in.begin() + static_cast<std::ptrdiff_t>(first)));
+      expect_ok(crl_barrier(team));
+    }
+    for (crl_team_h one : {team, other}) crl_team_destroy(one);
+    crl_context_destroy(context);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(InACall, LateReader, testing::Bool());
+
+// What may be read where it is needs no room.
+TEST_F(Room, MessagesAreLentInstead) {
+  constexpr int kRanks = 4;
+  set("ALGORITHM", "alltoall=linear");
+  set("LEND_BYTES", "-1");
+  Meeting world(kRanks), members(kRanks);
+  expect_processes_ok(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank, false, 40);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(settle(team));
+    if (!context->engine->segment().reads(rank)) GTEST_SKIP() << "the kernel forbids it here";
+    const std::size_t count = 2 * kMessage / sizeof(std::int64_t);
+    std::vector<std::int64_t> out(kRanks * count);
+    for (int round = 0; round < 20; ++round) {
+      const auto in = values_of(rank, round, kRanks * count);
+      expect_ok(crl_alltoall(team, in.data(), out.data(), count * sizeof(std::int64_t)));
+      for (int from = 0; from < kRanks; ++from) {
+        for (std::size_t i = 0; i < count; i += 97) {
+          const auto place = static_cast<std::int64_t>(static_cast<std::size_t>(rank) * count + i);
+          ASSERT_EQ(out[static_cast<std::size_t>(from) * count + i], value_of(from, round, place));
+        }
+      }
+    }
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+}  // namespace
+}  // namespace carillon::test
