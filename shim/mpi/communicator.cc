@@ -46,7 +46,24 @@ Communicator& unserved(Reason reason) {
   return all[static_cast<std::size_t>(reason)];
 }
 
-constinit thread_local const BeingFreed* t_being_freed = nullptr;
+// One that is being freed. Its attribute is gone if there is a communicator.
+struct Freed {
+  MPI_Comm comm{};
+  Communicator* communicator = nullptr;
+  std::uintptr_t life = 0;  // of the communicator
+  Freed* next = nullptr;
+};
+
+// By this thread. The host may call an error handler that never returns: such a one stays until its
+// communicator is freed. (Not on the stack therefore; nor in what ends with the thread: the program
+// may free communicators while the process ends.)
+constinit thread_local Freed* t_being_freed = nullptr;
+
+Freed** find_freed(MPI_Comm comm) {
+  Freed** place = &t_being_freed;
+  while (*place != nullptr && (*place)->comm != comm) place = &(*place)->next;
+  return place;
+}
 
 // Its team is still to be destroyed. The lists are locked.
 void put_aside(Communicators& all, const Communicator& communicator) {
@@ -58,21 +75,42 @@ void put_aside(Communicators& all, const Communicator& communicator) {
   all.known.pop_back();
 }
 
+// With the lists locked: where what is still in flight may fail.
+void tell_errors_on(const Communicators& all, Communicator& communicator, MPI_Comm comm) {
+  communicator.handle = comm;
+  for (const auto& one : all.known) {
+    if (one->sibling_of == &communicator) one->handle = comm;
+  }
+}
+
+// With the lists locked.
+void forget(Communicators& all, const Communicator& communicator) {
+  for (const auto& one : all.known) {
+    if (one->sibling_of == &communicator) one->sibling_of = nullptr;
+  }
+  put_aside(all, communicator);
+  g_communicators.advance();
+}
+
+// With the lists locked. Else carillon has ended since.
+bool is_of_now(const Communicators& all, std::uintptr_t life) {
+  return !all.known.empty() && life == all.life;
+}
+
 // The host may be in the middle of something here, and hold its locks: the team is only put aside.
 int on_communicator_freed(MPI_Comm /*comm*/, int /*keyval*/, void* value, void* life) {
   Communicators& all = communicators();
   const std::lock_guard lock(all.mutex);
-  const bool of_earlier = reinterpret_cast<std::uintptr_t>(life) != all.life;
-  if (all.known.empty() || of_earlier) return MPI_SUCCESS;  // carillon has ended since
+  if (!is_of_now(all, reinterpret_cast<std::uintptr_t>(life))) return MPI_SUCCESS;
   auto& communicator = *static_cast<Communicator*>(value);
-  communicator.handle = comm_of_errors();  // what is still in flight may fail
-  for (const auto& one : all.known) {
-    if (one->sibling_of != &communicator) continue;
-    one->handle = comm_of_errors();
-    one->sibling_of = nullptr;
+  Freed* const freed = *find_freed(communicator.handle);
+  tell_errors_on(all, communicator, comm_of_errors());
+  if (freed == nullptr) {
+    forget(all, communicator);
+  } else {
+    freed->communicator = &communicator;
+    freed->life = all.life;
   }
-  put_aside(all, communicator);
-  g_communicators.advance();
   return MPI_SUCCESS;
 }
 
@@ -166,18 +204,42 @@ Communicator* known_communicator(MPI_Comm comm, int* status) {
 
 }  // namespace
 
-// No thread is to remember it.
-BeingFreed::BeingFreed(MPI_Comm comm) : comm_(comm), outer_(std::exchange(t_being_freed, this)) {
+// No thread is to remember it. MPICH goes on to the next attribute where one refuses, and returns
+// what the last one says: which must be one of the program's.
+BeingFreed::BeingFreed(MPI_Comm comm) : comm_(comm) {
   g_communicators.advance();
+  if (!is_any(comm)) t_being_freed = new Freed{.comm = comm, .next = t_being_freed};
+  const bool has_attribute = comm != g_host.comm_world && comm != g_host.comm_self &&
+                             process().phase.load(std::memory_order_acquire) == Phase::kRunning;
+  if (!has_attribute) return;
+  const Unobserved unobserved;  // as in find_communicator_slow
+  if (known_communicator(comm, &status_) == nullptr) return;
+  const InsideHost guard;
+  host().Comm_delete_attr(comm, communicators().keyval);
 }
 
-BeingFreed::~BeingFreed() { t_being_freed = outer_; }
-
-bool BeingFreed::is_any(MPI_Comm comm) {
-  const BeingFreed* one = t_being_freed;
-  while (one != nullptr && one->comm_ != comm) one = one->outer_;
-  return one != nullptr;
+BeingFreed::~BeingFreed() {
+  Freed** const place = find_freed(comm_);
+  if (*place == nullptr) return;
+  const std::unique_ptr<const Freed> freed(std::exchange(*place, (*place)->next));
+  if (freed->communicator == nullptr) return;
+  Communicators& all = communicators();
+  const std::lock_guard lock(all.mutex);
+  if (is_of_now(all, freed->life)) forget(all, *freed->communicator);
 }
+
+void BeingFreed::refuse() const {
+  Freed* const freed = *find_freed(comm_);
+  if (freed == nullptr || freed->communicator == nullptr) return;
+  const InsideHost guard;
+  Communicators& all = communicators();
+  if (host().Comm_set_attr(comm_, all.keyval, freed->communicator) != MPI_SUCCESS) return;
+  const std::lock_guard lock(all.mutex);
+  tell_errors_on(all, *freed->communicator, comm_);
+  freed->communicator = nullptr;
+}
+
+bool BeingFreed::is_any(MPI_Comm comm) { return *find_freed(comm) != nullptr; }
 
 void destroy_freed_teams() {
   std::vector<std::unique_ptr<Communicator>> freed;

@@ -84,20 +84,25 @@ Communicator& make_sibling(Communicator& communicator);
 void drop_sibling(const Communicator& sibling);
 
 /// While the host frees a communicator, and calls back for its attributes: collectives on it are
-/// the host's. Carillon's own attribute may be gone already, and another one would stay behind with
-/// a handle that the host gives to the next communicator.
+/// the host's. Carillon's own attribute has gone before all others, and another one would stay
+/// behind with a handle that the host gives to the next communicator.
 class BeingFreed {
  public:
   explicit BeingFreed(MPI_Comm comm);
   ~BeingFreed();
   BeingFreed(const BeingFreed&) = delete;
   BeingFreed& operator=(const BeingFreed&) = delete;
+  /// What the host has said of the handle, and its error handler has heard.
+  [[nodiscard]] int status() const { return status_; }
+  /// The host has not freed it, because an attribute's function would not have it: so it stays
+  /// what it was.
+  void refuse() const;
   /// By this thread.
   static bool is_any(MPI_Comm comm);
 
  private:
   MPI_Comm comm_;
-  const BeingFreed* outer_;  // in whose callback this one is freed
+  int status_ = MPI_SUCCESS;
 };
 
 /// Of communicators that the program has freed, where nothing is in flight any more.

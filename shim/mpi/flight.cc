@@ -4,6 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <mutex>
 #include <utility>
 
@@ -166,33 +168,38 @@ bool stays_held(Flight& flight) {
   return false;
 }
 
+constexpr std::size_t kMostLooks = 8;
+struct Landed {
+  std::array<Flight*, kMostLooks> flights{};
+  std::size_t count = 0;
+};
+
 // Takes those that have ended out of the lists. Looks at a few at a time, in turn: each look makes
 // progress with all.
-void collect_ended(std::vector<Flight*>* done) {
-  constexpr std::size_t kAtOnce = 8;
+Landed collect_ended() {
+  Landed landed;
   Flights& all = flights();
   const Lock lock(all.mutex);
-  for (std::size_t looks = std::min(kAtOnce, all.flying.size()); looks > 0; --looks) {
+  for (std::size_t looks = std::min(kMostLooks, all.flying.size()); looks > 0; --looks) {
     if (all.next >= all.flying.size()) all.next = 0;
     Flight* const flight = all.flying[all.next];
     if ((flight->held != 0 && stays_held(*flight)) || !ended(*flight)) {
       ++all.next;
       continue;
     }
-    done->push_back(flight);
+    landed.flights[landed.count++] = flight;
     all.flying.erase(all.flying.begin() + static_cast<std::ptrdiff_t>(all.next));
   }
+  return landed;
 }
 
 void sweep() {
   progress_worlds();
   settle_agreements();
-  thread_local std::vector<Flight*> done;
-  done.clear();
-  collect_ended(&done);
-  for (Flight* const flight : done) {
-    conclude(*flight);
-    complete_handle(flight);
+  const Landed landed = collect_ended();
+  for (std::size_t i = 0; i < landed.count; ++i) {
+    conclude(*landed.flights[i]);
+    complete_handle(landed.flights[i]);
   }
 }
 

@@ -101,14 +101,23 @@ int part_made(MPI_Comm comm, const MPI_Comm* made, int status, const char* funct
   return status;
 }
 
+int free_comm(MPI_Comm* comm, int (*function)(MPI_Comm*)) {
+  if (comm == nullptr || *comm == g_host.comm_null) return function(comm);
+  await_copies(*comm);
+  const BeingFreed guard(*comm);
+  if (guard.status() != MPI_SUCCESS) return guard.status();
+  const int status = function(comm);
+  if (*comm != g_host.comm_null) guard.refuse();  // which Open MPI does not always return
+  return status;
+}
+
 }  // namespace
 }  // namespace carillon::shim
 
-using carillon::shim::await_copies;
 using carillon::shim::before_copying;
 using carillon::shim::before_making;
-using carillon::shim::BeingFreed;
 using carillon::shim::call_newer;
+using carillon::shim::free_comm;
 using carillon::shim::host;
 using carillon::shim::let_pass_if_alone;
 using carillon::shim::part_made;
@@ -162,20 +171,10 @@ CARILLON_EXPORT int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Co
   return call_newer(host().Comm_idup_with_info, comm, info, made, request);
 }
 
-CARILLON_EXPORT int MPI_Comm_free(MPI_Comm* comm) {
-  host();
-  if (comm == nullptr) return host().Comm_free(comm);
-  await_copies(*comm);
-  const BeingFreed guard(*comm);
-  return host().Comm_free(comm);
-}
+CARILLON_EXPORT int MPI_Comm_free(MPI_Comm* comm) { return free_comm(comm, host().Comm_free); }
 
 CARILLON_EXPORT int MPI_Comm_disconnect(MPI_Comm* comm) {
-  host();
-  if (comm == nullptr) return host().Comm_disconnect(comm);
-  await_copies(*comm);
-  const BeingFreed guard(*comm);
-  return host().Comm_disconnect(comm);
+  return free_comm(comm, host().Comm_disconnect);
 }
 
 }  // extern "C"

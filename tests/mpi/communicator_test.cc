@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Communicators made in every way: carillon must take their collectives, and get them right; those
-// it cannot take must still work. Handles that come back, leaks, and the end of MPI.
+// it cannot take must still work. Handles that come back or stay, leaks, and the end of MPI.
 #include <dirent.h>
 
+#include <csetjmp>
 #include <cstring>
 #include <initializer_list>
 
@@ -208,6 +209,85 @@ void test_collectives_at_the_end() {
   MPI_Comm_free_keyval(&keyval);
 }
 
+bool g_refuses = true;
+
+int refuse_end(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra*/) {
+  return g_refuses ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+using FreeComm = int (*)(MPI_Comm* comm);
+
+// A communicator that an attribute does not let go is what it was, also where carillon's own
+// attribute has gone before that one, which is so on some ranks only.
+void test_refused_end(int keyval, FreeComm free_comm) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (const MPI_Comm one : {comm, MPI_COMM_WORLD}) {  // MPICH tells that of MPI_COMM_WORLD
+    MPI_Comm_set_errhandler(one, MPI_ERRORS_RETURN);
+  }
+  const bool sets_first = world_rank() % 2 == 0;
+  if (sets_first) MPI_Comm_set_attr(comm, keyval, nullptr);
+  exercise(comm, "a communicator that is to stay");
+  if (!sets_first) MPI_Comm_set_attr(comm, keyval, nullptr);
+  g_refuses = true;
+  free_comm(&comm);  // Open MPI's MPI_Comm_disconnect returns no error then
+  check(comm != MPI_COMM_NULL, "an attribute that refuses");
+  exercise(comm, "a communicator that has stayed");
+  g_refuses = false;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  free_comm(&comm);
+  check(comm == MPI_COMM_NULL, "an attribute that refuses no more");
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank(), &comm);
+  exercise_and_free(comm, "the next one of that handle");
+}
+
+std::jmp_buf g_way_out;
+void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
+
+// Where the calls were whose stack is left.
+[[gnu::noinline]] void overwrite_stack() {
+  volatile char bytes[8192];
+  for (volatile char& byte : bytes) byte = 0x5a;
+}
+
+// The program's error handler never returns to what frees.
+void test_jump_out_of_end(int keyval) {
+  static MPI_Comm comm;
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(jump_out, &handler);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (const MPI_Comm one : {comm, MPI_COMM_WORLD}) MPI_Comm_set_errhandler(one, handler);
+  MPI_Comm_set_attr(comm, keyval, nullptr);
+  exercise(comm, "a communicator that is to stay");
+  g_refuses = true;
+  if (setjmp(g_way_out) == 0) {
+    MPI_Comm_free(&comm);
+    check(false, "a handler that jumps out of MPI_Comm_free was not called");
+  }
+  overwrite_stack();
+  MPI_Comm other = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  exercise_and_free(other, "another one after a jump out of MPI_Comm_free");
+  int one = 1, sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  check(sum == world_size(), "allreduce after a jump out of MPI_Comm_free");
+  g_refuses = false;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank(), &other);
+  exercise_and_free(other, "the next one of that handle after a jump");
+  MPI_Errhandler_free(&handler);
+}
+
+void test_refused_ends() {
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse_end, &keyval, nullptr);
+  test_refused_end(keyval, MPI_Comm_free);
+  test_refused_end(keyval, MPI_Comm_disconnect);
+  test_jump_out_of_end(keyval);
+  MPI_Comm_free_keyval(&keyval);
+}
+
 #ifdef OPEN_MPI  // under MPICH carillon's own copy has the attributes, too
 int refuse_copy(MPI_Comm /*comm*/, int /*keyval*/, void* /*extra*/, void* /*in*/, void* /*out*/,
                 int* /*flag*/) {
@@ -314,6 +394,7 @@ int main(int argc, char** argv) {
   mpi_test::test_intercommunicators();
   mpi_test::test_many();
   mpi_test::test_collectives_at_the_end();
+  mpi_test::test_refused_ends();
 #ifdef OPEN_MPI
   mpi_test::test_attributes(MPI_Comm_create_keyval);
 #pragma GCC diagnostic push
