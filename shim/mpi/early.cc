@@ -114,6 +114,7 @@ Starting::Starting(Communicator& communicator) {
 void Starting::end() {
   const Lock lock(flights().mutex);
   --communicator_->starting;
+  communicator_ = nullptr;
   t_innermost = outer_;
 }
 

@@ -9,17 +9,19 @@
 namespace carillon::shim {
 
 /// While one lives, a communicator whose team is in the making stays so for other threads: what
-/// this one starts there is known as early, and goes to the host if it must. An error handler that
-/// is called meanwhile may wait for others that are.
+/// this one starts there is known as early, and goes to the host if it must. An error handler of
+/// the program's that is called meanwhile may wait for others that are; it must return.
 class Starting {
  public:
   explicit Starting(Communicator& communicator);
-  ~Starting() {
+  ~Starting() { stop(); }
+  Starting(const Starting&) = delete;
+  Starting& operator=(const Starting&) = delete;
+  /// Nothing is started any more: an error handler may be called that does not return.
+  void stop() {
     if (communicator_ != nullptr) [[unlikely]]
       end();
   }
-  Starting(const Starting&) = delete;
-  Starting& operator=(const Starting&) = delete;
   /// How many of the communicator's are this thread's.
   static int by_this_thread(const Communicator& communicator);
 

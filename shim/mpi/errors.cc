@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/team_failure.h"
 #include "call.h"
@@ -66,6 +67,8 @@ int error_of(crl_status_t status) {
 
 namespace {
 
+constinit thread_local ErrorsKept* t_errors_kept = nullptr;
+
 #if !defined(OPEN_MPI)
 // MPICH's setting, which it reads from the environment.
 bool looks_for_aliases() {
@@ -86,7 +89,19 @@ bool looks_for_aliases() {
 
 }  // namespace
 
+ErrorsKept::ErrorsKept(MPI_Comm comm)
+    : kept_{.comm = comm}, outer_(std::exchange(t_errors_kept, this)) {}
+
+ErrorsKept::~ErrorsKept() { t_errors_kept = outer_; }
+
+bool ErrorsKept::keep(MPI_Comm comm, int error_class) {
+  if (t_errors_kept == nullptr || t_errors_kept->kept_.comm != comm) return false;
+  t_errors_kept->kept_.error_class = error_class;
+  return true;
+}
+
 int raise_error(MPI_Comm comm, int error_class) {
+  if (ErrorsKept::keep(comm, error_class)) return error_class;
   // Not inside the host: the handler is the program's, and may call collectives, or never return.
   const Unobserved guard;
   host().Comm_call_errhandler(comm, error_class);

@@ -29,6 +29,30 @@ void forget_error_codes();
 /// The same for an error MPI has a class for.
 [[gnu::cold]] int raise_error(MPI_Comm comm, int error_class);
 
+/// While one lives, what this thread raises on its communicator is kept for raise(), which comes
+/// after its end: an error handler need not return, and what has begun with the call is to be put
+/// away before.
+class ErrorsKept {
+ public:
+  explicit ErrorsKept(MPI_Comm comm);
+  ~ErrorsKept();
+  ErrorsKept(const ErrorsKept&) = delete;
+  ErrorsKept& operator=(const ErrorsKept&) = delete;
+  struct Kept {
+    MPI_Comm comm{};
+    int error_class = MPI_SUCCESS;
+    /// The code of a call that failed with it.
+    int raise() const { return raise_error(comm, error_class); }
+  };
+  [[nodiscard]] const Kept& kept() const { return kept_; }
+  /// False: none lives, or the last is another communicator's.
+  static bool keep(MPI_Comm comm, int error_class);
+
+ private:
+  Kept kept_;
+  ErrorsKept* outer_;
+};
+
 /// One of MPI 4's, which a program may find here though its MPI is older.
 template <typename Function, typename... Arguments>
 int call_newer(Function function, Arguments... arguments) {

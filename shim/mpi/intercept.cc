@@ -12,6 +12,7 @@
 #include "check.h"
 #include "communicator.h"
 #include "early.h"
+#include "errors.h"
 #include "heap_pins.h"
 #include "kept_arguments.h"
 #include "left_persistent.h"
@@ -106,20 +107,32 @@ Flight::HostCall kept_call(Collective collective, Communicator& communicator, co
           MPI_Comm comm, MPI_Request* request) { return call_host(comm, request, kept->call()); };
 }
 
+struct KeptOutcome {
+  Outcome outcome;
+  ErrorsKept::Kept error;  // to be raised
+};
+
+template <Collective kCollective>
+KeptOutcome run_and_keep_errors(Communicator& communicator, const Call& call, Flight* flight) {
+  const ErrorsKept errors(communicator.handle);
+  const Outcome outcome = run_anywhere<kCollective>(communicator, call, flight);
+  return {outcome, errors.kept()};
+}
+
 // The non-blocking forms. call_host(communicator, place for the request, the call's lists), which
 // may be kept.
 template <Collective kCollective, typename HostCall>
 Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_host) {
   constexpr std::size_t kCounted = call_index(kCollective, Form::kStarted);
   Communicator& communicator = find_communicator(call.comm, MayWait::kNo);
-  const Starting starting(communicator);
+  Starting starting(communicator);
   Reason reason = Reason::kSuspect;
   if (!is_served(communicator)) {
     reason = communicator.reason;
   } else if (request != nullptr) {
     Flight* const flight = new_flight(communicator, kCounted);
     pin_blocks<kCollective>(*flight, call);
-    const Outcome outcome = run_anywhere<kCollective>(communicator, call, flight);
+    const auto [outcome, error] = run_and_keep_errors<kCollective>(communicator, call, flight);
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       if (communicator.agreeing) {
         flight->host_call = kept_call(kCollective, communicator, call, call_host);
@@ -127,9 +140,13 @@ Outcome intercept_started(const Call& call, MPI_Request* request, HostCall call_
       return {launch_flight(flight, request)};
     }
     drop_flight(flight);
-    if (outcome.left == Reason::kNone) return {outcome.code};
+    if (outcome.left == Reason::kNone) {
+      starting.stop();
+      return {error.error_class == MPI_SUCCESS ? outcome.code : error.raise()};
+    }
     reason = outcome.left;
   }
+  if (observers() != 0 || reason == Reason::kSuspect) starting.stop();
   if (observers() != 0) return start_observed<kCollective>(call, request, call_host);
   count_left(kCounted, reason);
   return {leave(reason,
@@ -168,8 +185,9 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
   } else if (request != nullptr) {
     Flight* const flight = new_persistent(communicator, kCounted, call.comm);
     Communicator& own = *flight->communicator;
-    const Outcome outcome = is_served(own) ? run_anywhere<kCollective>(own, call, flight)
-                                           : Outcome{MPI_SUCCESS, own.reason};
+    const auto [outcome, error] = is_served(own)
+                                      ? run_and_keep_errors<kCollective>(own, call, flight)
+                                      : KeptOutcome{{MPI_SUCCESS, own.reason}, {}};
     if (outcome.left == Reason::kNone && outcome.code == MPI_SUCCESS) [[likely]] {
       flight->host_call = [call_host](MPI_Comm comm, MPI_Request* made) {
         return call_host(comm, MPI_INFO_NULL, made);
@@ -178,7 +196,9 @@ int intercept_persistent(const Call& call, MPI_Info info, MPI_Request* request,
       return keep_persistent(flight, request);
     }
     drop_persistent(flight);
-    if (outcome.left == Reason::kNone) return outcome.code;
+    if (outcome.left == Reason::kNone) {
+      return error.error_class == MPI_SUCCESS ? outcome.code : error.raise();
+    }
     reason = outcome.left;
   }
   count_left(kCounted, reason);

@@ -9,6 +9,10 @@
 #include <initializer_list>
 
 #include "support.h"
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5  // where the persistent ones are an extension
+#include <mpi-ext.h>
+#define MPI_Allreduce_init MPIX_Allreduce_init
+#endif
 
 namespace mpi_test {
 namespace {
@@ -215,6 +219,9 @@ int refuse_end(MPI_Comm /*comm*/, int /*keyval*/, void* /*value*/, void* /*extra
   return g_refuses ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
+int g_told = 0;
+void count_told(MPI_Comm* /*comm*/, int* /*code*/, ...) { ++g_told; }
+
 using FreeComm = int (*)(MPI_Comm* comm);
 
 // A communicator that an attribute does not let go is what it was, also where carillon's own
@@ -228,11 +235,24 @@ void test_refused_end(int keyval, FreeComm free_comm) {
   const bool sets_first = world_rank() % 2 == 0;
   if (sets_first) MPI_Comm_set_attr(comm, keyval, nullptr);
   exercise(comm, "a communicator that is to stay");
+  int one = 1, sum = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
   if (!sets_first) MPI_Comm_set_attr(comm, keyval, nullptr);
   g_refuses = true;
   free_comm(&comm);  // Open MPI's MPI_Comm_disconnect returns no error then
   check(comm != MPI_COMM_NULL, "an attribute that refuses");
   exercise(comm, "a communicator that has stayed");
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(count_told, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  g_told = 0;
+  for (int i = 0; i < 2; ++i) MPI_Start(&request);
+  check(g_told == 1, "a persistent allreduce that is started twice: its communicator is told");
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(sum == world_size(), "a persistent allreduce of a communicator that has stayed");
+  MPI_Request_free(&request);
+  MPI_Errhandler_free(&handler);
   g_refuses = false;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   free_comm(&comm);

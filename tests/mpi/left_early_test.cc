@@ -5,6 +5,7 @@
 // others have got the handles, and the lists are gone. And what comes later has another error
 // handler. The ranks are on nodes without a network.
 #include <algorithm>
+#include <csetjmp>
 #include <numeric>
 
 #include "support.h"
@@ -224,6 +225,43 @@ void other_error_handler() {
   MPI_Comm_free(&comm);
 }
 
+std::jmp_buf g_way_out;
+void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
+
+// Where the calls were whose stack is left.
+[[gnu::noinline]] void overwrite_stack() {
+  volatile char bytes[8192];
+  for (volatile char& byte : bytes) byte = 0x5a;
+}
+
+// The MPI refuses a root that is none meanwhile, and the error handler never returns.
+void jump_out_of_start() {
+  static MPI_Comm comm;
+  static int one, sum;
+  static MPI_Request request;
+  MPI_Errhandler handler{};
+  comm = copy_of_world();
+  MPI_Comm_create_errhandler(jump_out, &handler);
+  for (const MPI_Comm told : {comm, MPI_COMM_WORLD}) MPI_Comm_set_errhandler(told, handler);
+  one = 1;
+  sum = 0;
+  MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  if (setjmp(g_way_out) == 0) {
+    MPI_Request wrong = MPI_REQUEST_NULL;
+    MPI_Ibcast(&one, 1, MPI_INT, world_size(), comm, &wrong);
+    check(false, "an error handler that jumps out of what starts was not called");
+  }
+  overwrite_stack();
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check(sum == world_size(), "an allreduce that was started before a jump");
+  sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  check(sum == world_size(), "an allreduce after a jump");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+  MPI_Errhandler_free(&handler);
+}
+
 }  // namespace
 }  // namespace mpi_test
 
@@ -239,5 +277,6 @@ int main(int argc, char** argv) {
     other_error_handler();
   }
   check(left("iallreduce") == 20 && left("ialltoallw") == 10, "all are the MPI's in the end");
+  jump_out_of_start();
   return end();
 }
