@@ -37,7 +37,7 @@ crl_status_t finish_done(crl_request_h* request_p);
 /// The team's members, all in the same call, join its multicast groups if there can be any.
 Status join_multicast(crl_team& team);
 
-/// One call, blocking or not (key.blocking), which has a request.
+/// One call; of one that does not block (key.starts) with a place for its request.
 crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
                   crl_request_h* request_p = nullptr);
 
@@ -60,7 +60,7 @@ inline CallKey key_of(Collective collective, const void* in, const void* out, st
 
 /// The same call in its other form.
 inline CallKey started(CallKey key) {
-  key.blocking = false;
+  key.starts = true;
   return key;
 }
 

@@ -444,7 +444,7 @@ crl_status_t start(crl_team& team, const CallKey& key, const Buffers& buffers,
 }
 
 std::string function_of(const CallKey& key) {
-  return (key.blocking ? "crl_" : "crl_i") + std::string(collective_name(key.collective));
+  return (key.starts ? "crl_i" : "crl_") + std::string(collective_name(key.collective));
 }
 
 Status invalid(const CallKey& key, const std::string& what) {
@@ -464,7 +464,7 @@ crl_status_t call(crl_team_h team, const CallKey& key, const Buffers& buffers,
     if (misses_buffer(*team, key, buffers)) return report(invalid(key, "a buffer is NULL"));
   }
   try {
-    if (key.blocking) return run_blocking(*team, key, buffers);
+    if (!key.starts) return run_blocking(*team, key, buffers);
     if (request_p == nullptr) return report(invalid(key, "no place for the request"));
     Engine& engine = *team->context->engine;
     Engine::Lock lock(engine, Engine::kToPost);

@@ -28,7 +28,7 @@ namespace carillon {
 struct CallKey {
   Collective collective = Collective::kBarrier;
   bool in_place = false;
-  bool blocking = true;  ///< for what is said of the call: not compared
+  bool starts = false;  ///< it does not block: for what is said of the call, not compared
   crl_dtype_t dtype = CRL_UINT8;
   std::int32_t root = 0;
   std::uint64_t count = 0;
