@@ -55,6 +55,7 @@ std::vector<Engine::RankLook> Engine::rank_looks() const {
 // collective.
 std::vector<Engine::Holder> Engine::holders_of_room(const std::vector<Team*>& wanting) {
   std::vector<Holder> holders;
+  holders.reserve(wanting.size());
   for (Team* team : wanting) holders.push_back({team, team->oldest_run()->collective()});
   const auto add = [&](Team* team, const shm::Pool::Letter& letter) {
     if (!team->has_endpoint() || &team->endpoint() != letter.endpoint) return;
