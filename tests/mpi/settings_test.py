@@ -46,6 +46,7 @@ TAKEN = {
     "CARILLON_MULTICAST_JOIN_S": ["1"],
     "CARILLON_NODE_RANKS": ["1,3", "rr:2"],
     "CARILLON_PLACE_BYTES": ["1"],
+    "CARILLON_POOL_MIB": ["0", "16"],
     "CARILLON_RECORD": ["FOLDER/record"],
     "CARILLON_REPRODUCIBLE": ["1"],
     "CARILLON_SERVLET": ["on", "auto"],
