@@ -4,11 +4,11 @@
 // it cannot take must still work. Handles that come back or stay, leaks, and the end of MPI.
 #include <dirent.h>
 
-#include <csetjmp>
 #include <cstring>
 #include <initializer_list>
 
 #include "support.h"
+#include "way_out.h"
 #if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5  // where the persistent ones are an extension
 #include <mpi-ext.h>
 #define MPI_Allreduce_init MPIX_Allreduce_init
@@ -259,15 +259,6 @@ void test_refused_end(int keyval, FreeComm free_comm) {
   check(comm == MPI_COMM_NULL, "an attribute that refuses no more");
   MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank(), &comm);
   exercise_and_free(comm, "the next one of that handle");
-}
-
-std::jmp_buf g_way_out;
-void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
-
-// Where the calls were whose stack is left.
-[[gnu::noinline]] void overwrite_stack() {
-  volatile char bytes[8192];
-  for (volatile char& byte : bytes) byte = 0x5a;
 }
 
 // The program's error handler never returns to what frees.

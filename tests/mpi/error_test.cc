@@ -4,11 +4,11 @@
 // alone. Every case is run through MPI_ and through PMPI_, and those of collectives in each of
 // their forms.
 #include <array>
-#include <csetjmp>
 #include <cstdio>
 
 #include "later.h"
 #include "support.h"
+#include "way_out.h"
 
 // Open MPI 4 has the persistent collectives as an extension.
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
@@ -390,8 +390,6 @@ void collect_in_handler(MPI_Comm* /*comm*/, int* /*code*/, ...) {
   check(sum == world_size(), "an allreduce in an error handler");
 }
 
-std::jmp_buf g_way_out;
-void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
 [[noreturn]] void throw_out(MPI_Comm* /*comm*/, int* code, ...) { throw *code; }
 
 using Wrong = int (*)(MPI_Comm comm);

@@ -5,10 +5,10 @@
 // others have got the handles, and the lists are gone. And what comes later has another error
 // handler. The ranks are on nodes without a network.
 #include <algorithm>
-#include <csetjmp>
 #include <numeric>
 
 #include "support.h"
+#include "way_out.h"
 
 namespace mpi_test {
 namespace {
@@ -223,15 +223,6 @@ void other_error_handler() {
   }
   MPI_Errhandler_free(&handler);
   MPI_Comm_free(&comm);
-}
-
-std::jmp_buf g_way_out;
-void jump_out(MPI_Comm* /*comm*/, int* /*code*/, ...) { std::longjmp(g_way_out, 1); }
-
-// Where the calls were whose stack is left.
-[[gnu::noinline]] void overwrite_stack() {
-  volatile char bytes[8192];
-  for (volatile char& byte : bytes) byte = 0x5a;
 }
 
 // The MPI refuses a root that is none meanwhile, and the error handler never returns.
