@@ -104,9 +104,9 @@ Status Engine::set_up_network(const crl_oob_t& oob, const SwitchWish& in_switch)
 
 void Engine::set_up_memory() {
   shm::register_for_wakeups();
-  const shm::SegmentHeader& header = segment_->header();
-  control_.emplace(segment_->base(), segment_->control(node_rank_), header.control_bytes);
-  heap_ = std::make_unique<OffsetAllocator>(segment_->heap(node_rank_), header.heap_bytes);
+  const shm::SegmentShape& shape = segment_->shape();
+  control_.emplace(segment_->base(), segment_->control(node_rank_), shape.control_bytes);
+  heap_ = std::make_unique<OffsetAllocator>(segment_->heap(node_rank_), shape.heap_bytes);
   pool_ =
       std::make_unique<shm::Pool>(*segment_, node_rank_, chunk_bytes(settings_),
                                   Limits().large_slots, static_cast<int>(settings_.handed_chunks));

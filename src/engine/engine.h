@@ -348,6 +348,8 @@ class Engine {
   [[nodiscard]] std::vector<RankLook> rank_looks() const;
   std::vector<Holder> holders_of_room(const std::vector<Team*>& wanting);
   bool waits_in_vain(const std::vector<Holder>& holders);
+  void tell_whom(const std::vector<Holder>& holders);
+  [[nodiscard]] bool nobody_hopes() const;
   void check_room();
 
   Config settings_;

@@ -25,7 +25,7 @@ Status still_used(const Run& user) {
 }  // namespace
 
 void* Engine::allocate_heap(std::uint64_t bytes) {
-  if (!joined() || bytes > segment_->header().heap_bytes) return nullptr;
+  if (!joined() || bytes > segment_->shape().heap_bytes) return nullptr;
   const auto offset = heap_->allocate(std::max<std::uint64_t>(bytes, 1), shm::kPageBytes);
   if (!offset) return nullptr;
   heap_blocks_[*offset].bytes = bytes;

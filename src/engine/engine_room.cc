@@ -5,9 +5,12 @@
 // Mostly that comes. But the readers may be waiting for these very messages, or for others that
 // have no room: then nobody would ever go on, and the team fails.
 //
-// It is so if all members of the teams whose messages are there are in their calls, and all of them
-// look after the others twice without having moved on: whatever could move one of them on would
-// have to come from one of them.
+// A rank waits in vain, as far as it knows by itself, if all members of the teams whose messages
+// are there are in their calls, and all of them look after the others twice without having moved
+// on: whatever could move one of them on would have to come from one of them. Members that have no
+// room either say so, and for whom they wait: they may be waiting for somebody who has yet to come.
+// So nobody will ever go on if of all who are waited for, by however many others, each waits in
+// vain, and has said so since.
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -103,6 +106,51 @@ bool Engine::waits_in_vain(const std::vector<Holder>& holders) {
   return in_vain;
 }
 
+// Says which ranks of the node would have to go on. Before this rank says how it waits.
+void Engine::tell_whom(const std::vector<Holder>& holders) {
+  const auto bits = segment_->room_held_by(node_rank_);
+  std::vector<std::uint64_t> words(bits.size());
+  for (const Holder& holder : holders) {
+    for (const int rank : holder.team->node_ranks()) {
+      const auto place = static_cast<std::size_t>(rank);
+      words[place / 64] |= UINT64_C(1) << (place % 64);
+    }
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    bits[i].store(words[i], std::memory_order_relaxed);
+  }
+}
+
+// Of all ranks that this one waits for, and that those wait for, and so on: has none moved on since
+// this one waits in vain, and does each that has no room wait in vain, too?
+bool Engine::nobody_hopes() const {
+  const std::vector<RankLook> looks = rank_looks();
+  std::vector<bool> seen(looks.size());
+  std::vector<int> to_ask = {node_rank_};
+  seen[static_cast<std::size_t>(node_rank_)] = true;
+  while (!to_ask.empty()) {
+    const int rank = to_ask.back();
+    const auto place = static_cast<std::size_t>(rank);
+    to_ask.pop_back();
+    const RankLook& before = room_looks_[place];
+    // What it says it has said since: it looks after the others before it says so again.
+    if (looks[place].moves != before.moves || looks[place].looks < before.looks + 2) return false;
+    // partner: the stores in check_room()
+    const std::uint32_t room = segment_->state(rank).room.load(std::memory_order_acquire);
+    if (room == kHasRoom) continue;
+    if (room != kWaitsInVain) return false;
+    const auto bits = segment_->room_held_by(rank);
+    for (std::size_t other = 0; other < seen.size(); ++other) {
+      const bool waits =
+          (bits[other / 64].load(std::memory_order_relaxed) >> (other % 64) & 1) != 0;
+      if (!waits || seen[other]) continue;
+      seen[other] = true;
+      to_ask.push_back(static_cast<int>(other));
+    }
+  }
+  return true;
+}
+
 void Engine::check_room() {
   std::vector<Team*> wanting;
   for (Team* team : teams_) {
@@ -119,14 +167,9 @@ void Engine::check_room() {
   }
   const std::vector<Holder> holders = holders_of_room(wanting);
   const bool in_vain = waits_in_vain(holders);
-  told.store(in_vain ? kWaitsInVain : kWaitsForRoom, std::memory_order_relaxed);
-  // Who holds it may itself be waiting for room that others, of other teams, will make.
-  const bool others_hope = std::ranges::any_of(holders, [&](const Holder& holder) {
-    return std::ranges::any_of(holder.team->node_ranks(), [&](int rank) {
-      return segment_->state(rank).room.load(std::memory_order_relaxed) == kWaitsForRoom;
-    });
-  });
-  if (!in_vain || others_hope) return;
+  tell_whom(holders);
+  told.store(in_vain ? kWaitsInVain : kWaitsForRoom, std::memory_order_release);
+  if (!in_vain || !nobody_hopes()) return;
   room_looks_.clear();
   wanting.front()->fail_for_want_of_room();
 }

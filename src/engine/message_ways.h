@@ -34,6 +34,7 @@ class MessageWays {
     bool uncached = false, lent = false, handed = false;
     bool invited = false;  // kHanded, by the reader
     bool both = false;     // the writer takes messages in the meantime, as its readers do
+    std::array<int, kMostLentReaders> readers = {};  // all of them, by their ranks of the node
 
     [[nodiscard]] bool has(Way way) const {
       switch (way) {
@@ -126,8 +127,8 @@ class MessageWays {
   /// One goes as the one before it, whatever is better.
   void note_follows(int reader, Taken taken) { ++sent_[place(reader)][index(taken)].messages; }
   /// The way of the one before it, if the next one goes that way without more ado: what is
-  /// preferred is not looked at for each. Not if that one could go others: of those that come in
-  /// turn, one kind would decide for the other.
+  /// preferred is not looked at for each. Not if that one could go others, or to others: of those
+  /// that come in turn, one kind would decide for the other.
   [[nodiscard]] std::optional<Choice> standing(int reader, Taken taken, Open open) const {
     const Sent& sent = sent_[place(reader)][index(taken)];
     if (sent.messages >= sent.stands_until || open != sent.open) return {};

@@ -265,7 +265,7 @@ void tell_unread(int heaps) {
 
 // Without it, what is in the heap is copied as other memory is.
 void offer_heap(const shm::ProcessHeap& heap, NodePlace& place) {
-  if (heap.bytes == 0 || place.segment->header().program_bytes == 0) return;
+  if (heap.bytes == 0 || place.segment->shape().program_bytes == 0) return;
   if (Status status = place.segment->offer_heap(place.rank, heap); !status.ok()) {
     log(LogLevel::kWarning, status.to_string() + "; others do not read what is in it");
   }

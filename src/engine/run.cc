@@ -405,6 +405,12 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   if (kind == shm::kLent) {
     shm::LentRef lent;
     std::memcpy(&lent, line.payload, sizeof lent);
+    if (lent.length <= kInlineBytes ||
+        lent.length > static_cast<std::uint64_t>(plan_->stream_bytes)) [[unlikely]] {
+      fail(team_->damaged(channel.peer, *this,
+                          "a message of " + std::to_string(lent.length) + " bytes"));
+      return false;
+    }
     *received = {.length = static_cast<std::int64_t>(lent.length),
                  .arrival = {Came::kLent, shm::known(lent.taken)},
                  .lent = lent.address,
@@ -413,6 +419,10 @@ bool Run::poll(std::uint16_t use, std::uint64_t number, int polls, Received* rec
   }
   if (kind == shm::kWithdrawn) {
     fail_given_up(channel.peer);
+    return false;
+  }
+  if (!shm::is_known(kind, peer.remote != nullptr)) [[unlikely]] {
+    fail(team_->damaged(channel.peer, *this, "a message of kind " + std::to_string(kind)));
     return false;
   }
   if (kind == shm::kReference) reads_in_place_ = uses_[use].in_place = true;

@@ -113,7 +113,8 @@ Run::WayChosen Run::choose_way(const Instruction& in, Strand& strand, const Part
                                .handed = reader >= 0 && part.length >= kLeastUncached &&
                                          engine.pool().can_hand(bytes, reader),
                                .invited = reader >= 0 && engine.pool().is_invited(bytes, reader),
-                               .both = !plan_->one_way};
+                               .both = !plan_->one_way,
+                               .readers = readers.node_ranks};
   if (!open.uncached && !open.lent && !open.handed) return {};
   MessageWays& ways = engine.message_ways();
   const auto standing = ways.standing(reader, taken, open);

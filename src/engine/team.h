@@ -139,6 +139,7 @@ class Team {
   /// What the run of that collective fails with if the member gave the team up.
   [[nodiscard]] Status given_up_by(int rank, std::uint64_t collective);
   [[nodiscard]] Status unreachable(int rank, std::uint64_t collective, const Status& why) const;
+  [[nodiscard]] Status damaged(int rank, const Run& run, const std::string& what) const;
   /// Is the member, on another node, alive and connected as far as is known?
   [[nodiscard]] bool reaches(int rank);
 

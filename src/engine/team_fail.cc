@@ -152,6 +152,15 @@ Status Team::unreachable(int rank, std::uint64_t collective, const Status& why) 
                           " on the team): " + std::string(why.message())};
 }
 
+// It has written what no carillon writes.
+Status Team::damaged(int rank, const Run& run, const std::string& what) const {
+  return {Code::kInvalidArgument, "rank " + std::to_string(rank) + " of a team of " +
+                                      std::to_string(size()) + " has for its " +
+                                      std::string(run.collective_name()) + " (its collective " +
+                                      std::to_string(run.collective()) + " on the team) " + what +
+                                      ", which there cannot be; its process is damaged"};
+}
+
 Status Team::given_up_by(int rank, std::uint64_t collective) {
   const int error = endpoint_->gave_up(rank);
   return {error == 0 ? Code::kPeerDead : static_cast<Code>(-error),

@@ -167,11 +167,11 @@ TEST(Joining, ASegmentThatIsNotAsLongAsItSaysIsRefused) {
     UniqueFd file(memfd_create("carillon-test", MFD_CLOEXEC));
     EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>((1 + parts) * part)), 0);
     shm::SegmentHeader header = {};
-    header.magic = shm::kMagic;
-    header.version = shm::kVersion;
-    header.ranks = ranks;
-    header.part_bytes = part;
-    header.heap_bytes = heap_bytes;
+    header.shape.magic = shm::kMagic;
+    header.shape.version = shm::kVersion;
+    header.shape.ranks = ranks;
+    header.shape.part_bytes = part;
+    header.shape.heap_bytes = heap_bytes;
     EXPECT_EQ(pwrite(file.get(), &header, sizeof header, 0), ssize_t{sizeof header});
     return shm::Segment::attach(std::move(file)).status().code();
   };

@@ -3,8 +3,10 @@
 // Ranks whose part of the node's shared memory is full of messages that are not read yet, and can
 // grow no more: what goes on all the same, what waits, and what ends with an error.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
@@ -21,6 +23,7 @@ namespace {
 
 constexpr std::size_t kSlot = 256 << 10;
 constexpr std::size_t kMessage = 2 * kSlot;  // of a send; each has a chunk of its own
+constexpr int kFailed = 7;                   // as an exit status: as it should
 
 class Room : public testing::Test {
  protected:
@@ -180,6 +183,103 @@ TEST_P(LateReader, IsWaitedFor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InACall, LateReader, testing::Bool());
+
+// Each of these ranks has all its room full of messages to the next one, which has no room for what
+// it is to write to this one before it reads them: rank 0, and so on to rank 2. What rank 2 has is
+// for `late`, and is read there when the others have looked often enough to give up. Who comes
+// late is waited for by all of them.
+TEST_F(Room, WhoIsLateIsWaitedForByAllBehindOneAnother) {
+  constexpr int kFirst = 0, kMiddle = 1, kLast = 2, kLate = 3, kRanks = 5;
+  set("ALGORITHM", "alltoall=linear;scatter=linear");
+  set("WATCHDOG", "50ms");
+  Meeting world(kRanks), to_reader(2), first(2), second(2), to_late(2);
+  std::array<Words, kLast + 1> words;
+  expect_processes_ok(kRanks, [&](int rank) {
+    if (rank <= kLast) words[static_cast<std::size_t>(rank)].speak();
+    crl_context_h context = make_context(world, rank, false, 40);
+    const std::size_t block = most_messages(context) * kMessage;
+    std::vector<std::uint8_t> in(2 * block), out[2] = {in, in};
+    crl_request_h requests[2] = {};
+    std::vector<crl_team_h> teams;
+    const auto join = [&](Meeting& members, int as) {
+      teams.push_back(make_team(context, members.oob(as)));
+      expect_ok(settle(teams.back()));
+      return teams.back();
+    };
+    // What comes first is written before the rest.
+    const auto fill = [&](crl_status_t started) {
+      expect_ok(started);
+      expect_ok(crl_context_progress(context));
+    };
+    if (rank == kFirst) {
+      crl_team_h readers = join(to_reader, 0), next = join(first, 0);
+      fill(crl_ialltoall(next, in.data(), out[0].data(), block, &requests[0]));
+      expect_ok(crl_iscatter(readers, in.data(), out[1].data(), kMessage, 0, &requests[1]));
+    } else if (rank == kMiddle) {
+      crl_team_h before = join(first, 1), next = join(second, 0);
+      fill(crl_ialltoall(next, in.data(), out[0].data(), block, &requests[0]));
+      expect_ok(crl_ialltoall(before, in.data(), out[1].data(), block, &requests[1]));
+    } else if (rank == kLast) {
+      crl_team_h before = join(second, 1), next = join(to_late, 0);
+      fill(crl_iscatter(next, in.data(), out[0].data(), block, 0, &requests[0]));
+      expect_ok(crl_ialltoall(before, in.data(), out[1].data(), block, &requests[1]));
+    } else if (rank == kLate) {
+      crl_team_h before = join(to_late, 1);
+      for (Words& one : words) {
+        for (int i = 0; i < 10; ++i) one.listen_for_next("it has no room for a message");
+      }
+      expect_ok(crl_scatter(before, nullptr, out[0].data(), block, 0));
+    } else {
+      expect_ok(crl_scatter(join(to_reader, 1), nullptr, out[0].data(), kMessage, 0));
+    }
+    for (crl_request_h& request : requests) {
+      if (rank <= kLast) expect_ok(crl_request_wait(&request));
+    }
+    for (crl_team_h team : teams) crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
+}
+
+// Each rank writes to the next one first, and reads that only when it has written to the one
+// before.
+TEST_F(Room, RanksThatWaitForEachOtherInARingEnd) {
+  constexpr int kRanks = 3;
+  set("ALGORITHM", "alltoall=linear");
+  Meeting world(kRanks);
+  std::array<Meeting, kRanks> pairs = {Meeting(2), Meeting(2), Meeting(2)};
+  const std::vector<int> exits = run_processes(kRanks, [&](int rank) {
+    crl_context_h context = make_context(world, rank, false, 40);
+    const std::size_t block = most_messages(context) * kMessage;
+    std::vector<std::uint8_t> in(2 * block), out[2] = {in, in};
+    crl_request_h requests[2] = {};
+    crl_team_h teams[2] = {};
+    // Where it is the first member, and where it is the second one.
+    const int before = (rank + kRanks - 1) % kRanks;
+    for (const int made : {0, 1, 2}) {  // in one order at all
+      if (made == rank) teams[0] = make_team(context, pairs[static_cast<std::size_t>(made)].oob(0));
+      if (made == before)
+        teams[1] = make_team(context, pairs[static_cast<std::size_t>(made)].oob(1));
+    }
+    for (crl_team_h team : teams) expect_ok(settle(team));
+    for (const std::size_t which : {0, 1}) {
+      expect_ok(crl_ialltoall(teams[which], in.data(), out[which].data(), block, &requests[which]));
+      if (which == 0) expect_ok(crl_context_progress(context));
+    }
+    bool failed = false;
+    for (crl_request_h& request : requests) {
+      const crl_status_t status = crl_request_wait(&request);
+      if (status == CRL_OK) continue;
+      failed = true;
+      expect_no_room(status);
+    }
+    for (crl_team_h team : teams) crl_team_destroy(team);
+    crl_context_destroy(context);
+    if (failed && !testing::Test::HasFailure()) _exit(kFailed);
+  });
+  // Both members of a team.
+  EXPECT_GE(std::ranges::count(exits, kFailed), 2);
+  for (const int status : exits) EXPECT_TRUE(status == 0 || status == kFailed) << status;
+}
 
 // What may be read where it is needs no room.
 TEST_F(Room, MessagesAreLentInstead) {

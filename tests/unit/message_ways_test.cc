@@ -280,6 +280,22 @@ TEST(MessageWays, OfOtherMessagesNothingStands) {
 }
 
 // Together only when it is known what the copy costs alone, and short ones never.
+// All channels with several readers are counted together; what is good for those of one need not be
+// for those of another.
+TEST(MessageWays, OfMessagesToOtherReadersNothingStands) {
+  MessageWays ways(5);
+  for (int i = 0; i < 64; ++i) {
+    const bool first = i % 2 == 0;
+    const MessageWays::Open open{.lent = true,
+                                 .readers = first ? std::array{1, 2} : std::array{3, 4}};
+    const Way best = first ? Way::kPrivate : Way::kCached;
+    const auto standing = ways.standing(-1, Taken::kCopied, open);
+    const MessageWays::Choice choice = standing.value_or(MessageWays::Choice{best});
+    EXPECT_EQ(choice.way, best) << i;
+    ways.note_sent(-1, Taken::kCopied, choice, open);
+  }
+}
+
 TEST(MessageWays, WhatACopyCostsAloneIsSeenNowAndThen) {
   MessageWays ways(1);
   for (int i = 0; i < kEnough; ++i) {

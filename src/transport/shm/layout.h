@@ -76,6 +76,13 @@ inline constexpr std::uint8_t kChunk = 0xFE;      ///< payload lies in the write
 inline constexpr std::uint8_t kReference =
     0xFF;  ///< payload lies in the writer's heap, or a window, in place
 
+/// Is there such a kind of messages that are not in their lines? Some only the network brings: no
+/// process of the node writes them to others' lines.
+constexpr bool is_known(std::uint8_t kind, bool by_network) {
+  const bool of_network = kind == kAnnounced || kind == kExposed || kind == kRemote;
+  return kind >= kHandedChunk && (by_network || !of_network);
+}
+
 /// The ways of a message too long for its line: it is copied to the pool, as every copy is or past
 /// the writer's cache; or it stays where it is, and its reader copies it from there; or it is
 /// copied to the pool, and the chunk goes to its reader with it (Pool).
@@ -255,14 +262,17 @@ struct alignas(kCacheLine) RankState {
   /// How often it has looked after the others while it had something in flight, and how often that
   /// had moved on since the time before. Stored with release, looks last; partner: rank_looks().
   std::atomic<std::uint64_t> moves, looks;
-  /// Whether it waits for room in its pool, as engine_room.cc says it. Relaxed.
+  /// Whether it waits for room in its pool, as engine_room.cc says it, and for whom: a bit for each
+  /// rank of the node (Segment::room_held_by). Stored with release, the bits first; partner:
+  /// Engine::nobody_hopes().
   std::atomic<std::uint32_t> room;
   /// Its TakeCosts, by how it takes: hints, so relaxed. Apart from what is read for every message.
   alignas(
       kCacheLine) std::array<std::array<std::atomic<std::uint32_t>, kWays>, kTakenKinds> take_costs;
 };
 
-struct SegmentHeader {
+/// As the segment was made. Each process that maps it reads it once.
+struct SegmentShape {
   std::uint64_t magic;
   std::uint64_t id;  ///< random; equal on all ranks that share this segment
   std::uint32_t ranks;
@@ -272,6 +282,10 @@ struct SegmentHeader {
   std::uint64_t small_pool_bytes, large_pool_bytes;
   std::uint64_t heap_bytes;
   std::uint64_t program_bytes;
+};
+
+struct SegmentHeader {
+  SegmentShape shape;
   /// How many ranks sleep: zero almost always, so that a writer looks at one shared line only.
   alignas(kCacheLine) std::atomic<std::uint32_t> sleepers;
   /// What a rank has said for all: bits of the lines, each said by who raises its bit. Relaxed;
@@ -280,7 +294,7 @@ struct SegmentHeader {
 };
 
 inline constexpr std::uint64_t kMagic = 0x6361'7269'6c6c'6f6e;  // "carillon"
-inline constexpr std::uint32_t kVersion = 12;
+inline constexpr std::uint32_t kVersion = 13;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kHugePageBytes = 2 << 20;
 

@@ -13,7 +13,7 @@ constexpr int kLookAhead = 8;
 
 Pool::Pool(Segment& segment, int node_rank, std::uint64_t chunk_bytes, int guaranteed,
            int most_handed)
-    : stocks_(segment.header().ranks),
+    : stocks_(static_cast<std::size_t>(segment.ranks())),
       most_handed_(most_handed),
       reserve_(segment.reserve(node_rank)),
       reserve_end_(segment.heap(node_rank)),

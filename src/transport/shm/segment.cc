@@ -28,21 +28,24 @@ constexpr std::uint64_t align(std::uint64_t bytes, std::uint64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
+// With a bit for each rank.
+constexpr std::uint64_t words_of(std::uint64_t ranks) { return (ranks + 63) / 64; }
+
 std::uint64_t header_bytes(std::uint64_t ranks) {
-  return align(align(sizeof(SegmentHeader), kCacheLine) + ranks * sizeof(RankState),
+  const std::uint64_t room_bytes = ranks * words_of(ranks) * sizeof(std::uint64_t);
+  return align(align(sizeof(SegmentHeader), kCacheLine) + ranks * sizeof(RankState) + room_bytes,
                kHugePageBytes);
 }
 
-// Whether the file has just as much as its header tells of: what is behind its end cannot be
+// Whether the file has just as much as its shape tells of: what is behind its end cannot be
 // touched.
-bool is_whole(const SegmentHeader& header, std::uint64_t bytes) {
-  const std::uint64_t front = header_bytes(header.ranks);
-  if (header.ranks == 0 || bytes <= front || (bytes - front) % header.ranks != 0) return false;
-  std::uint64_t rest = header.part_bytes;
-  if (rest != (bytes - front) / header.ranks) return false;
-  for (const std::uint64_t part :
-       {header.control_bytes, header.small_pool_bytes, header.large_pool_bytes, header.heap_bytes,
-        header.program_bytes}) {
+bool is_whole(const SegmentShape& shape, std::uint64_t bytes) {
+  const std::uint64_t front = header_bytes(shape.ranks);
+  if (shape.ranks == 0 || bytes <= front || (bytes - front) % shape.ranks != 0) return false;
+  std::uint64_t rest = shape.part_bytes;
+  if (rest != (bytes - front) / shape.ranks) return false;
+  for (const std::uint64_t part : {shape.control_bytes, shape.small_pool_bytes,
+                                   shape.large_pool_bytes, shape.heap_bytes, shape.program_bytes}) {
     if (part > rest) return false;
     rest -= part;
   }
@@ -102,19 +105,20 @@ Result<std::shared_ptr<Segment>> Segment::create(int ranks, const SegmentSizes& 
   if (fstat(fd.get(), &info) != 0) return system_error("fstat");
   auto segment = map(std::move(fd), bytes);
   if (!segment.ok()) return segment;
-  SegmentHeader& header = segment.value()->header();
-  header.magic = kMagic;
-  header.version = kVersion;
-  header.ranks = static_cast<std::uint32_t>(ranks);
-  header.part_bytes = part;
-  header.control_bytes = sizes.control_bytes;
-  header.small_pool_bytes = sizes.pool.small_bytes;
-  header.large_pool_bytes = sizes.pool.large_bytes;
-  header.heap_bytes = sizes.heap_bytes;
-  header.program_bytes = align(sizes.program_bytes, kPageBytes);
-  if (getrandom(&header.id, sizeof header.id, 0) != sizeof header.id) {
+  SegmentShape& shape = segment.value()->shape_;
+  shape.magic = kMagic;
+  shape.version = kVersion;
+  shape.ranks = static_cast<std::uint32_t>(ranks);
+  shape.part_bytes = part;
+  shape.control_bytes = sizes.control_bytes;
+  shape.small_pool_bytes = sizes.pool.small_bytes;
+  shape.large_pool_bytes = sizes.pool.large_bytes;
+  shape.heap_bytes = sizes.heap_bytes;
+  shape.program_bytes = align(sizes.program_bytes, kPageBytes);
+  if (getrandom(&shape.id, sizeof shape.id, 0) != sizeof shape.id) {
     return system_error("getrandom");
   }
+  segment.value()->header().shape = shape;
   const std::lock_guard lock(g_mutex);
   mappings()[info.st_ino] = segment.value();
   return segment;
@@ -130,12 +134,12 @@ Result<std::shared_ptr<Segment>> Segment::attach(UniqueFd fd) {
   }
   auto segment = map(std::move(fd), static_cast<std::uint64_t>(info.st_size));
   if (!segment.ok()) return segment;
-  const SegmentHeader& header = segment.value()->header();
-  if (header.magic != kMagic || header.version != kVersion) {
+  const SegmentShape& shape = segment.value()->shape_ = segment.value()->header().shape;
+  if (shape.magic != kMagic || shape.version != kVersion) {
     return Status(Code::kMismatch,
                   "shared memory: the node's segment was made by another version of carillon");
   }
-  if (!is_whole(header, static_cast<std::uint64_t>(info.st_size))) {
+  if (!is_whole(shape, static_cast<std::uint64_t>(info.st_size))) {
     return Status(Code::kMismatch, "shared memory: the node's segment is not as long as it says");
   }
   mappings()[info.st_ino] = segment.value();
@@ -150,20 +154,26 @@ RankState& Segment::state(int rank) const {
   return states[rank];
 }
 
-std::uint64_t Segment::control(int rank) const {
-  return header_bytes(header().ranks) + static_cast<std::uint64_t>(rank) * header().part_bytes;
+std::span<std::atomic<std::uint64_t>> Segment::room_held_by(int rank) const {
+  const std::uint64_t words = words_of(shape_.ranks);
+  auto* const first = reinterpret_cast<std::atomic<std::uint64_t>*>(&state(ranks()));
+  return {first + static_cast<std::uint64_t>(rank) * words, words};
 }
-std::uint64_t Segment::pool(int rank) const { return control(rank) + header().control_bytes; }
+
+std::uint64_t Segment::control(int rank) const {
+  return header_bytes(shape_.ranks) + static_cast<std::uint64_t>(rank) * shape_.part_bytes;
+}
+std::uint64_t Segment::pool(int rank) const { return control(rank) + shape_.control_bytes; }
 std::uint64_t Segment::reserve(int rank) const { return pool(rank) + pool_sizes().bytes(); }
-std::uint64_t Segment::heap(int rank) const { return program_heap(rank) - header().heap_bytes; }
+std::uint64_t Segment::heap(int rank) const { return program_heap(rank) - shape_.heap_bytes; }
 std::uint64_t Segment::program_heap(int rank) const {
-  return control(rank) + header().part_bytes - header().program_bytes;
+  return control(rank) + shape_.part_bytes - shape_.program_bytes;
 }
 
 bool Segment::holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const {
   if (offset < pool(0)) return false;
-  const std::uint64_t rank = (offset - pool(0)) / header().part_bytes;
-  if (rank >= header().ranks) return false;
+  const std::uint64_t rank = (offset - pool(0)) / shape_.part_bytes;
+  if (rank >= shape_.ranks) return false;
   const std::uint64_t end = heap(static_cast<int>(rank));
   return offset <= end && bytes <= end - offset;
 }
@@ -171,7 +181,7 @@ bool Segment::holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const {
 bool Segment::in_heap(int rank, const void* memory, std::size_t bytes) const {
   const auto* const first = static_cast<const std::byte*>(memory);
   const std::byte* const heap_start = base_ + heap(rank);
-  return first >= heap_start && first + bytes <= heap_start + header().heap_bytes;
+  return first >= heap_start && first + bytes <= heap_start + shape_.heap_bytes;
 }
 
 Status Segment::enter(int rank) {
@@ -192,7 +202,7 @@ Status Segment::enter(int rank) {
 Status Segment::offer_heap(int rank, const ProcessHeap& heap) {
   struct stat info = {};
   if (fstat(heap.fd, &info) != 0) return system_error("the process's heap: fstat");
-  if (heap.bytes == 0 || heap.bytes % kPageBytes != 0 || heap.bytes > header().program_bytes ||
+  if (heap.bytes == 0 || heap.bytes % kPageBytes != 0 || heap.bytes > shape_.program_bytes ||
       static_cast<std::uint64_t>(info.st_size) < heap.bytes) {
     return {Code::kInvalidArgument, "shared memory: the process's heap: its file is shorter"};
   }
@@ -220,7 +230,7 @@ bool Segment::map_heap_of(int other) {
   if (stat(path.c_str(), &info) != 0 || !is_heap(info)) return false;
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const bool same = fd.valid() && fstat(fd.get(), &info) == 0 && is_heap(info);
-  if (!same || owner.heap_bytes > header().program_bytes) return false;
+  if (!same || owner.heap_bytes > shape_.program_bytes) return false;
   void* const heap = base_ + program_heap(other);
   if (mmap(heap, owner.heap_bytes, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd.get(),
            0) == MAP_FAILED) {

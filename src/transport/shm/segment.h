@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -63,8 +64,8 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  [[nodiscard]] std::uint64_t id() const { return header().id; }
-  [[nodiscard]] int ranks() const { return static_cast<int>(header().ranks); }
+  [[nodiscard]] std::uint64_t id() const { return shape_.id; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(shape_.ranks); }
   [[nodiscard]] std::byte* base() const { return base_; }
   /// Are so many bytes there? For what others say.
   [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t bytes) const {
@@ -72,11 +73,14 @@ class Segment {
   }
   /// And in a rank's pool, or in what that may grow by?
   [[nodiscard]] bool holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const;
+  [[nodiscard]] const SegmentShape& shape() const { return shape_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] bool contains(const std::byte* memory) const {
     return memory >= base_ && memory < base_ + bytes_;
   }
   [[nodiscard]] RankState& state(int rank) const;
+  /// A bit for each rank of the node: those whose reading would make room in the rank's pool.
+  [[nodiscard]] std::span<std::atomic<std::uint64_t>> room_held_by(int rank) const;
   /// Offsets from base() of what `rank` owns.
   [[nodiscard]] std::uint64_t control(int rank) const;
   [[nodiscard]] std::uint64_t pool(int rank) const;
@@ -110,7 +114,7 @@ class Segment {
   [[nodiscard]] bool reads(int rank) const;
   /// Of each rank's pool.
   [[nodiscard]] PoolSizes pool_sizes() const {
-    return {header().small_pool_bytes, header().large_pool_bytes};
+    return {shape_.small_pool_bytes, shape_.large_pool_bytes};
   }
   /// What that costs it, in the one way and in the other, as far as it has told.
   [[nodiscard]] TakeCosts take_costs(int rank, Taken taken) const;
@@ -129,6 +133,7 @@ class Segment {
   std::vector<UniqueFd> duplicates_;
   std::byte* base_;
   std::uint64_t bytes_;
+  SegmentShape shape_ = {};  // a copy: what stands in the segment, any process may come to damage
 };
 
 /// The socket through which the leader of a node hands out the segment.
