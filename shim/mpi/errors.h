@@ -64,4 +64,8 @@ int call_newer(Function function, Arguments... arguments) {
 /// MPI_SUCCESS if it lets programs do so: Open MPI does, and MPICH if it is told to.
 [[gnu::cold]] int alias_error();
 
+/// Whether the host looks at the arguments of a call before it does anything: it may be told not
+/// to.
+[[gnu::cold]] bool host_checks_arguments();
+
 }  // namespace carillon::shim
