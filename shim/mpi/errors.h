@@ -68,4 +68,13 @@ int call_newer(Function function, Arguments... arguments) {
 /// to.
 [[gnu::cold]] bool host_checks_arguments();
 
+/// Whether it refuses that buffer in MPI_Reduce, whatever is said of its types: Open MPI does.
+inline bool refuses_alias_at_root() {
+#if defined(OPEN_MPI)
+  return host_checks_arguments();
+#else
+  return false;
+#endif
+}
+
 }  // namespace carillon::shim
