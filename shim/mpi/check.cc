@@ -53,6 +53,7 @@ struct Channel {
   std::vector<std::deque<Description>> came;  // by rank
   // Partner: on_freed, which may run with locks of the host's held and takes none.
   std::atomic<bool> freed = false;
+  bool hidden = false;  // the host is freeing its communicator (hide_channel)
 };
 
 struct Checks {
@@ -132,26 +133,26 @@ Channel* make_channel(MPI_Comm comm) {
   return all.channels.back().get();
 }
 
-// Null: its ranks are not all known to check. With the lock held.
+// Null: none, or not any more. Without asking the host, and with the lock held, as what follows.
+Channel* find_channel(MPI_Comm comm, bool hidden) {
+  for (const auto& channel : checks_made().channels) {
+    if (channel->of == comm && channel->hidden == hidden &&
+        !channel->freed.load(std::memory_order_acquire)) {
+      return channel.get();
+    }
+  }
+  return nullptr;
+}
+
+// Null: its ranks are not all known to check.
 Channel* channel_of(MPI_Comm comm) {
+  if (BeingFreed::is_any(comm)) return find_channel(comm, true);
   void* value = nullptr;
   int found = 0;
   if (host().Comm_get_attr(comm, checks_made().keyval, &value, &found) != MPI_SUCCESS) {
     return nullptr;
   }
   return found != 0 ? static_cast<Channel*>(value) : make_channel(comm);
-}
-
-// All that follows with the lock held.
-
-// Without asking the host. Null: there is none, or the program has freed the communicator.
-Channel* known_channel(MPI_Comm comm) {
-  for (const auto& channel : checks_made().channels) {
-    if (channel->of == comm && !channel->freed.load(std::memory_order_acquire)) {
-      return channel.get();
-    }
-  }
-  return nullptr;
 }
 
 bool is_ready(Channel& channel) {
@@ -378,13 +379,13 @@ void advance_checks() {
 bool is_copied_for_checks(MPI_Comm comm) {
   const InsideHost guard;
   const std::lock_guard lock(checks_made().mutex);
-  Channel* const channel = known_channel(comm);
+  Channel* const channel = find_channel(comm, false);
   return channel != nullptr && !is_ready(*channel);
 }
 
 MPI_Comm copy_for_checks(MPI_Comm comm) {
   const std::lock_guard lock(checks_made().mutex);
-  const Channel* const channel = known_channel(comm);
+  const Channel* const channel = find_channel(comm, false);
   return channel == nullptr || channel->size == 1 ? comm : channel->own.comm();
 }
 
@@ -394,6 +395,32 @@ void await_copy(MPI_Comm comm) {
     advance_checks();
     let_others_go_on();
   }
+}
+
+void hide_channel(MPI_Comm comm) {
+  if (!is_observed_by(kChecking)) return;
+  const InsideHost guard;
+  const std::lock_guard lock(checks_made().mutex);
+  Channel* const channel = find_channel(comm, false);
+  if (channel == nullptr) return;
+  host().Comm_delete_attr(comm, checks_made().keyval);
+  channel->freed.store(false, std::memory_order_relaxed);  // so on_freed has it
+  channel->hidden = true;
+}
+
+void show_channel(MPI_Comm comm) {
+  const InsideHost guard;
+  const std::lock_guard lock(checks_made().mutex);
+  Channel* const channel = find_channel(comm, true);
+  if (channel == nullptr) return;
+  channel->hidden = false;
+  host().Comm_set_attr(comm, checks_made().keyval, channel);
+}
+
+void end_channel(MPI_Comm comm) {
+  const std::lock_guard lock(checks_made().mutex);
+  Channel* const channel = find_channel(comm, true);
+  if (channel != nullptr) channel->freed.store(true, std::memory_order_release);
 }
 
 bool start_checking(MPI_Comm world) {

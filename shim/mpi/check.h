@@ -21,6 +21,11 @@ namespace carillon::shim {
 void finish_checking();
 /// The program frees this communicator: waits until our copy of it is there, as await_team does.
 void await_copy(MPI_Comm comm);
+/// While the host frees a communicator (BeingFreed), our attribute is not to be among those that it
+/// asks; calls on it are compared all the same. `show`: it stays. `end`: if it has not stayed.
+void hide_channel(MPI_Comm comm);
+void show_channel(MPI_Comm comm);
+void end_channel(MPI_Comm comm);
 /// Whether our copy of this communicator is in the making. Calls the host.
 [[nodiscard]] bool is_copied_for_checks(MPI_Comm comm);
 /// What to copy instead of it: our copy, on which the program calls nothing; itself if there is

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "check.h"
 #include "errors.h"
 #include "flight.h"
 #include "observe.h"
@@ -212,6 +213,7 @@ BeingFreed::BeingFreed(MPI_Comm comm) : comm_(comm) {
   const bool has_attribute = comm != g_host.comm_world && comm != g_host.comm_self &&
                              process().phase.load(std::memory_order_acquire) == Phase::kRunning;
   if (!has_attribute) return;
+  hide_channel(comm);
   const Unobserved unobserved;  // as in find_communicator_slow
   if (known_communicator(comm, &status_) == nullptr) return;
   const InsideHost guard;
@@ -219,6 +221,7 @@ BeingFreed::BeingFreed(MPI_Comm comm) : comm_(comm) {
 }
 
 BeingFreed::~BeingFreed() {
+  end_channel(comm_);
   Freed** const place = find_freed(comm_);
   if (*place == nullptr) return;
   const std::unique_ptr<const Freed> freed(std::exchange(*place, (*place)->next));
@@ -229,6 +232,7 @@ BeingFreed::~BeingFreed() {
 }
 
 void BeingFreed::refuse() const {
+  show_channel(comm_);
   Freed* const freed = *find_freed(comm_);
   if (freed == nullptr || freed->communicator == nullptr) return;
   const InsideHost guard;

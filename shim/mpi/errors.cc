@@ -69,23 +69,22 @@ namespace {
 
 constinit thread_local ErrorsKept* t_errors_kept = nullptr;
 
-#if !defined(OPEN_MPI)
-// MPICH's setting, which it reads from the environment.
-bool looks_for_aliases() {
+// A setting of the host's, which it reads from the environment; `otherwise`: it has none of that
+// name that is one number.
+bool host_setting(const char* name, bool otherwise) {
   const InsideHost guard;
-  int provided = 0, index = 0, values = 0, looks = 1;
-  if (host().T_init_thread(MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) return true;
+  int provided = 0, index = 0, values = 0;
+  int value = otherwise ? 1 : 0;
+  if (host().T_init_thread(MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) return otherwise;
   MPI_T_cvar_handle handle{};
-  if (host().T_cvar_get_index("MPIR_CVAR_COLL_ALIAS_CHECK", &index) == MPI_SUCCESS &&
+  if (host().T_cvar_get_index(name, &index) == MPI_SUCCESS &&
       host().T_cvar_handle_alloc(index, nullptr, &handle, &values) == MPI_SUCCESS) {
-    // No other type is known; it would look like a setting that is on.
-    if (values == 1) host().T_cvar_read(handle, &looks);
+    if (values == 1) host().T_cvar_read(handle, &value);
     host().T_cvar_handle_free(&handle);
   }
   host().T_finalize();
-  return looks != 0;
+  return value != 0;
 }
-#endif
 
 }  // namespace
 
@@ -112,9 +111,19 @@ int alias_error() {
 #if defined(OPEN_MPI)
   return MPI_SUCCESS;
 #else
-  static const int error_class = looks_for_aliases() ? MPI_ERR_BUFFER : MPI_SUCCESS;
+  static const int error_class =
+      host_setting("MPIR_CVAR_COLL_ALIAS_CHECK", true) ? MPI_ERR_BUFFER : MPI_SUCCESS;
   return error_class;
 #endif
+}
+
+bool host_checks_arguments() {
+#if defined(OPEN_MPI)
+  static const bool checks = host_setting("mpi_param_check", false);
+#else
+  static const bool checks = host_setting("MPIR_CVAR_ERROR_CHECKING", false);
+#endif
+  return checks;
 }
 
 namespace {

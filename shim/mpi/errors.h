@@ -64,4 +64,17 @@ int call_newer(Function function, Arguments... arguments) {
 /// MPI_SUCCESS if it lets programs do so: Open MPI does, and MPICH if it is told to.
 [[gnu::cold]] int alias_error();
 
+/// Whether the host looks at the arguments of a call before it does anything: it may be told not
+/// to.
+[[gnu::cold]] bool host_checks_arguments();
+
+/// Whether it refuses that buffer in MPI_Reduce, whatever is said of its types: Open MPI does.
+inline bool refuses_alias_at_root() {
+#if defined(OPEN_MPI)
+  return host_checks_arguments();
+#else
+  return false;
+#endif
+}
+
 }  // namespace carillon::shim

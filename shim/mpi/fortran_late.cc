@@ -101,7 +101,7 @@ CARILLON_FOR_FORTRAN(Win_test, (MPI_Win win, int* done), (win, done))
 CARILLON_FOR_FORTRAN(Win_wait, (MPI_Win win), (win))
 CARILLON_FOR_FORTRAN(Comm_free, (MPI_Comm * comm), (comm))
 CARILLON_FOR_FORTRAN(Comm_disconnect, (MPI_Comm * comm), (comm))
-#define CARILLON_MAKER(name, parameters, arguments) \
+#define CARILLON_MAKER(name, parameters, arguments, ...) \
   CARILLON_FOR_FORTRAN(name, parameters, arguments)
 #include "makers.def"
 #undef CARILLON_MAKER

@@ -8,6 +8,8 @@
 // not be.
 #include "makers.h"
 
+#include <cstdint>
+
 #include "check.h"
 #include "comm_copy.h"
 #include "communicator.h"
@@ -60,31 +62,58 @@ bool all_meet(MPI_Comm comm) {
 // The host's function waits for ranks that may first wait for a collective that this one has begun.
 // In there its first one on a communicator would not get on: its copy is held back by what Open MPI
 // makes, and in MPICH nothing moves on at all. So that wait is here, with progress.
-Refusal meet(MPI_Comm comm) {
-  if (!is_running()) return {};
-  bool is_inter = false;
-  const Refusal refusal = check_handle(comm, &is_inter);
-  if (refusal.refused || is_inter || !all_meet(comm)) return refusal;
+void meet(MPI_Comm comm) {
   MPI_Request request{};
   const auto guarded = [](auto function) {
     const InsideHost guard;
     return function();
   };
-  if (guarded([&] { return host().Ibarrier(comm, &request); }) != MPI_SUCCESS) return {};
+  if (guarded([&] { return host().Ibarrier(comm, &request); }) != MPI_SUCCESS) return;
   int done = 0;
   poll_until(&done, [&] {
     advance_checks();
     return guarded([&] { return host().Test(&request, &done, MPI_STATUS_IGNORE); });
   });
-  return {};
 }
 
-Refusal before_making(MPI_Comm comm) {
+// For CARILLON_MAKER's `wrong`. MPICH goes on with numbers below 0 where Open MPI does not.
+#ifdef OPEN_MPI
+constexpr bool kNegativesAreWrong = true;
+#else
+constexpr bool kNegativesAreWrong = false;
+#endif
+
+// Whether a grid has more places than there are ranks.
+bool is_larger(int size, int dims, const int* sizes) {
+  if (sizes == nullptr) return false;
+  std::int64_t places = 1;
+  for (int i = 0; i < dims && places <= size; ++i) {
+    if (sizes[i] <= 0) return false;
+    places *= sizes[i];
+  }
+  return places > size;
+}
+
+// `wrong`: whether the host refuses the arguments, if there are so many ranks. Such a call waits
+// for nobody here, either: the others may not come.
+template <typename Wrong>
+Refusal before_making(MPI_Comm comm, Wrong wrong) {
   if (comm == g_host.comm_null) return {};
+  bool meets = false;
+  if (is_running()) {
+    bool is_inter = false;
+    const Refusal refusal = check_handle(comm, &is_inter);
+    if (refusal.refused) return refusal;
+    int size = 0;
+    if (!is_inter && host().Comm_size(comm, &size) == MPI_SUCCESS) {
+      if (wrong(size) && host_checks_arguments()) return {};
+      meets = size > 1;
+    }
+  }
   await_copies(comm);
-  const Refusal refusal = meet(comm);
-  if (!refusal.refused) let_pass_if_alone(host().Comm_size, comm);
-  return refusal;
+  if (meets && all_meet(comm)) meet(comm);
+  let_pass_if_alone(host().Comm_size, comm);
+  return {};
 }
 
 // These should not wait for anybody; but Open MPI's requests would never complete.
@@ -119,35 +148,37 @@ using carillon::shim::before_making;
 using carillon::shim::call_newer;
 using carillon::shim::free_comm;
 using carillon::shim::host;
+using carillon::shim::is_larger;
+using carillon::shim::kNegativesAreWrong;
 using carillon::shim::let_pass_if_alone;
 using carillon::shim::part_made;
 using carillon::shim::share_window;
 
 extern "C" {
 
-#define CARILLON_MAKER(symbol, parameters, arguments) \
-  CARILLON_EXPORT int MPI_##symbol parameters {       \
-    host();                                           \
-    const auto before = before_making(comm);          \
-    if (before.refused) return before.status;         \
-    return host().symbol arguments;                   \
+#define CARILLON_MAKER(symbol, parameters, arguments, wrong)                                   \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                                \
+    host();                                                                                    \
+    const auto before = before_making(comm, [&]([[maybe_unused]] int size) { return wrong; }); \
+    if (before.refused) return before.status;                                                  \
+    return host().symbol arguments;                                                            \
   }
-#define CARILLON_PART_MAKER(symbol, parameters, arguments) \
-  CARILLON_EXPORT int MPI_##symbol parameters {            \
-    host();                                                \
-    const auto before = before_making(comm);               \
-    if (before.refused) return before.status;              \
-    const int status = host().symbol arguments;            \
-    return part_made(comm, made, status, "MPI_" #symbol);  \
+#define CARILLON_PART_MAKER(symbol, parameters, arguments, wrong)                              \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                                \
+    host();                                                                                    \
+    const auto before = before_making(comm, [&]([[maybe_unused]] int size) { return wrong; }); \
+    if (before.refused) return before.status;                                                  \
+    const int status = host().symbol arguments;                                                \
+    return part_made(comm, made, status, "MPI_" #symbol);                                      \
   }
-#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments) \
-  CARILLON_EXPORT int MPI_##symbol parameters {              \
-    host();                                                  \
-    const auto before = before_making(comm);                 \
-    if (before.refused) return before.status;                \
-    const int status = host().symbol arguments;              \
-    if (status == MPI_SUCCESS) share_window(comm, *made);    \
-    return status;                                           \
+#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments, wrong)                            \
+  CARILLON_EXPORT int MPI_##symbol parameters {                                                \
+    host();                                                                                    \
+    const auto before = before_making(comm, [&]([[maybe_unused]] int size) { return wrong; }); \
+    if (before.refused) return before.status;                                                  \
+    const int status = host().symbol arguments;                                                \
+    if (status == MPI_SUCCESS) share_window(comm, *made);                                      \
+    return status;                                                                             \
   }
 #include "makers.def"
 #undef CARILLON_MAKER

@@ -255,6 +255,9 @@ Outcome run_reduction(Communicator& communicator, const Call& call, Flight* flig
     return do_nothing(kCollective, communicator, flight);
   }
   if (has_out && call.in.address == call.out.address) [[unlikely]] {
+    if (kCollective == Collective::kReduce && refuses_alias_at_root()) {
+      return leave(Reason::kSuspect);
+    }
     if (refused_alias(call.in, call.out)) return raised(communicator, alias_error());
     in_place = true;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Contexts, teams, memory and status of the C API.
+#include <unistd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +22,23 @@ using carillon::Engine;
 namespace carillon {
 namespace {
 
-thread_local std::string g_last_error;
+// Of this thread. That of the process's first thread stays to the end: functions that are called
+// after its objects have gone may ask for it, or fail themselves.
+constinit thread_local std::string* t_last_error = nullptr;
+
+struct EndOfThread {
+  ~EndOfThread() {
+    if (gettid() != getpid()) delete std::exchange(t_last_error, nullptr);
+  }
+};
+
+void keep_error(std::string text) {
+  if (t_last_error == nullptr) {
+    [[maybe_unused]] static thread_local const EndOfThread end;
+    t_last_error = new std::string;
+  }
+  *t_last_error = std::move(text);
+}
 
 crl_status_t report_null(const char* function, const char* what) {
   return report({Code::kInvalidArgument, std::string(function) + ": the " + what + " is NULL"});
@@ -29,7 +47,7 @@ crl_status_t report_null(const char* function, const char* what) {
 }  // namespace
 
 crl_status_t report(const Status& status) {
-  if (!status.ok()) g_last_error = status.to_string();
+  if (!status.ok()) keep_error(status.to_string());
   return static_cast<crl_status_t>(status.code());
 }
 
@@ -88,7 +106,9 @@ const char* crl_status_string(crl_status_t status) {
   return carillon::code_name(static_cast<Code>(status)).data();
 }
 
-const char* crl_last_error(void) { return carillon::g_last_error.c_str(); }
+const char* crl_last_error(void) {
+  return carillon::t_last_error == nullptr ? "" : carillon::t_last_error->c_str();
+}
 
 const char* crl_version(void) { return "0.1.0"; }
 

@@ -33,7 +33,7 @@ void test_reductions() {
   MPI_Allreduce(in, &number, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   allreduce.expect();
   check(number == sum, "allreduce");
-#if !defined(OPEN_MPI)  // which looks at this one alone
+#if !defined(OPEN_MPI)  // which refuses this one alone
   number = other;
   MPI_Reduce(in, &number, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   reduce.expect();
@@ -45,6 +45,33 @@ void test_reductions() {
                            MPI_COMM_WORLD);
   scatter.expect();
   check((aliases() ? blocks[0] : number) == sum, "reduce_scatter_block");
+}
+
+// The root alone calls, and hears at once what the MPI itself says.
+void test_refused_at_root() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int number = world_rank(), sum = 0;
+  MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, comm);
+  const auto class_of = [](int code) {
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(code, &error_class);
+    return error_class;
+  };
+  if (world_rank() == 0) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int theirs = PMPI_Reduce(&number, &number, 1, MPI_INT, MPI_SUM, 0, comm);
+    const int ours = MPI_Reduce(&number, &number, 1, MPI_INT, MPI_SUM, 0, comm);
+    const int started = MPI_Ireduce(&number, &number, 1, MPI_INT, MPI_SUM, 0, comm, &request);
+    check(theirs != MPI_SUCCESS && class_of(ours) == class_of(theirs), "reduce at the root");
+    check(class_of(started) == class_of(theirs), "ireduce at the root");
+    check(MPI_Reduce(&number, &number, 0, MPI_INT, MPI_SUM, 0, comm) == MPI_SUCCESS,
+          "reduce of nothing at the root");
+  }
+  MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, comm);
+  check(sum == world_size() * (world_size() - 1) / 2, "allreduce after reduces that are refused");
+  MPI_Comm_free(&comm);
 }
 
 void check_ranks(const Ints& numbers, const char* name) {
@@ -108,6 +135,11 @@ int main(int argc, char** argv) {
     test_gathers(MPI_INT);
     test_exchanges(MPI_INT);
   }
+#if defined(OPEN_MPI)
+  test_refused_at_root();
+#else
+  if (is_accepted == 0) test_refused_at_root();
+#endif
   test_gathers(MPI_UNSIGNED);
   test_exchanges(MPI_UNSIGNED);
   return end();

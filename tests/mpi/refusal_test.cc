@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makes something of a communicator whose handle is none: the MPI refuses it, and its error
-// handler hears of it as often as without carillon.
+// What makes something of a communicator whose handle is none, or is called with other arguments
+// that are wrong, by one rank alone: the MPI refuses it, and its error handler hears of it as often
+// as without carillon.
 #include <functional>
 
 #include "support.h"
@@ -37,6 +38,38 @@ std::vector<Case> makers(MPI_Comm comm) {
   };
 }
 
+// Of these a rank alone must hear that they are wrong: nobody else may come.
+std::vector<Case> wrong_makers(MPI_Comm comm) {
+  static MPI_Comm made;
+  static MPI_Win window;
+  static int memory[4];
+  static MPI_Comm* const no_room = nullptr;
+  static const int kMany[2] = {1000, 1000}, kNo[2] = {0, 0};
+  return {
+      CASE("dup, nowhere", Comm_dup(comm, no_room)),
+      CASE("dup with info, nowhere", Comm_dup_with_info(comm, MPI_INFO_NULL, no_room)),
+      CASE("create, of no group", Comm_create(comm, MPI_GROUP_NULL, &made)),
+      CASE("create, nowhere", Comm_create(comm, MPI_GROUP_EMPTY, no_room)),
+#ifdef OPEN_MPI  // MPICH waits for the others
+      CASE("split, negative color", Comm_split(comm, -7, 0, &made)),
+      CASE("graph, negative", Graph_create(comm, -1, kNo, kNo, 0, &made)),
+      CASE("distributed graph, negative",
+           Dist_graph_create_adjacent(comm, -1, kNo, MPI_UNWEIGHTED, 0, kNo, MPI_UNWEIGHTED,
+                                      MPI_INFO_NULL, 0, &made)),
+#endif
+      CASE("split, nowhere", Comm_split(comm, 0, 0, no_room)),
+      CASE("split by type, nowhere",
+           Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, no_room)),
+      CASE("grid, too large", Cart_create(comm, 2, kMany, kNo, 0, &made)),
+      CASE("grid, negative", Cart_create(comm, -1, kMany, kNo, 0, &made)),
+      CASE("graph, too large", Graph_create(comm, 1000, kNo, kNo, 0, &made)),
+      CASE("intercommunicator, no such leader",
+           Intercomm_create(comm, 1000, MPI_COMM_WORLD, 0, 0, &made)),
+      CASE("window, negative", Win_create(memory, -1, 1, MPI_INFO_NULL, comm, &window)),
+      CASE("window, no unit", Win_create(memory, 4, 0, MPI_INFO_NULL, comm, &window)),
+  };
+}
+
 int class_of(int code) {
   int error_class = MPI_SUCCESS;
   if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
@@ -68,6 +101,16 @@ void run() {
   PMPI_Comm_free(&freed);
   for (const Case& test : makers(stale)) compare(test);
 #endif
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, handler);
+  if (world_rank() == 0) {
+    for (const Case& test : wrong_makers(comm)) compare(test);
+  }
+  MPI_Comm made = MPI_COMM_NULL;  // what is right still waits for all
+  check(MPI_Comm_split(comm, 0, 0, &made) == MPI_SUCCESS, "split, after wrong calls of one rank");
+  MPI_Comm_free(&made);
+  MPI_Comm_free(&comm);
   MPI_Errhandler_free(&handler);
 }
 
