@@ -156,32 +156,24 @@ using carillon::shim::share_window;
 
 extern "C" {
 
-#define CARILLON_MAKER(symbol, parameters, arguments, wrong)                                   \
+#define CARILLON_MAKES(symbol, parameters, wrong, ...)                                         \
   CARILLON_EXPORT int MPI_##symbol parameters {                                                \
     host();                                                                                    \
     const auto before = before_making(comm, [&]([[maybe_unused]] int size) { return wrong; }); \
     if (before.refused) return before.status;                                                  \
-    return host().symbol arguments;                                                            \
+    __VA_ARGS__                                                                                \
   }
-#define CARILLON_PART_MAKER(symbol, parameters, arguments, wrong)                              \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                                \
-    host();                                                                                    \
-    const auto before = before_making(comm, [&]([[maybe_unused]] int size) { return wrong; }); \
-    if (before.refused) return before.status;                                                  \
-    const int status = host().symbol arguments;                                                \
-    return part_made(comm, made, status, "MPI_" #symbol);                                      \
-  }
-#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments, wrong)                            \
-  CARILLON_EXPORT int MPI_##symbol parameters {                                                \
-    host();                                                                                    \
-    const auto before = before_making(comm, [&]([[maybe_unused]] int size) { return wrong; }); \
-    if (before.refused) return before.status;                                                  \
-    const int status = host().symbol arguments;                                                \
-    if (status == MPI_SUCCESS) share_window(comm, *made);                                      \
-    return status;                                                                             \
-  }
+#define CARILLON_MAKER(symbol, parameters, arguments, wrong) \
+  CARILLON_MAKES(symbol, parameters, wrong, return host().symbol arguments;)
+#define CARILLON_PART_MAKER(symbol, parameters, arguments, wrong)                       \
+  CARILLON_MAKES(symbol, parameters, wrong, const int status = host().symbol arguments; \
+                 return part_made(comm, made, status, "MPI_" #symbol);)
+#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments, wrong)                     \
+  CARILLON_MAKES(symbol, parameters, wrong, const int status = host().symbol arguments; \
+                 if (status == MPI_SUCCESS) share_window(comm, *made); return status;)
 #include "makers.def"
 #undef CARILLON_MAKER
+#undef CARILLON_MAKES
 
 CARILLON_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
   let_pass_if_alone(host().Group_size, group);

@@ -279,7 +279,6 @@ TEST(MessageWays, OfOtherMessagesNothingStands) {
   }
 }
 
-// Together only when it is known what the copy costs alone, and short ones never.
 // All channels with several readers are counted together; what is good for those of one need not be
 // for those of another.
 TEST(MessageWays, OfMessagesToOtherReadersNothingStands) {
@@ -296,6 +295,7 @@ TEST(MessageWays, OfMessagesToOtherReadersNothingStands) {
   }
 }
 
+// Together only when it is known what the copy costs alone, and short ones never.
 TEST(MessageWays, WhatACopyCostsAloneIsSeenNowAndThen) {
   MessageWays ways(1);
   for (int i = 0; i < kEnough; ++i) {
