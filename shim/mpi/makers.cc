@@ -16,6 +16,7 @@
 #include "errors.h"
 #include "flight.h"
 #include "host.h"
+#include "made.h"
 #include "poll.h"
 #include "process.h"
 #include "windows.h"
@@ -125,8 +126,13 @@ void before_copying(MPI_Comm comm) {
 #endif
 }
 
-int part_made(MPI_Comm comm, const MPI_Comm* made, int status, const char* function) {
-  if (status == MPI_SUCCESS) start_part(comm, *made, function);
+int part_made(MPI_Comm comm, Made<MPI_Comm>& made, int status, const char* function) {
+  if (made.give(status)) start_part(comm, made.handle(), function);
+  return status;
+}
+
+int window_made(MPI_Comm comm, Made<MPI_Win>& made, int status) {
+  if (made.give(status)) share_window(comm, made.handle());
   return status;
 }
 
@@ -151,8 +157,9 @@ using carillon::shim::host;
 using carillon::shim::is_larger;
 using carillon::shim::kNegativesAreWrong;
 using carillon::shim::let_pass_if_alone;
+using carillon::shim::Made;
 using carillon::shim::part_made;
-using carillon::shim::share_window;
+using carillon::shim::window_made;
 
 extern "C" {
 
@@ -165,20 +172,23 @@ extern "C" {
   }
 #define CARILLON_MAKER(symbol, parameters, arguments, wrong) \
   CARILLON_MAKES(symbol, parameters, wrong, return host().symbol arguments;)
-#define CARILLON_PART_MAKER(symbol, parameters, arguments, wrong)                       \
-  CARILLON_MAKES(symbol, parameters, wrong, const int status = host().symbol arguments; \
-                 return part_made(comm, made, status, "MPI_" #symbol);)
-#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments, wrong)                     \
-  CARILLON_MAKES(symbol, parameters, wrong, const int status = host().symbol arguments; \
-                 if (status == MPI_SUCCESS) share_window(comm, *made); return status;)
+#define CARILLON_PART_MAKER(symbol, parameters, arguments, wrong) \
+  CARILLON_MAKES(symbol, parameters, wrong, Made result(made);    \
+                 const int status = host().symbol arguments;      \
+                 return part_made(comm, result, status, "MPI_" #symbol);)
+#define CARILLON_WINDOW_MAKER(symbol, parameters, arguments, wrong) \
+  CARILLON_MAKES(symbol, parameters, wrong, Made result(made);      \
+                 const int status = host().symbol arguments;        \
+                 return window_made(comm, result, status);)
 #include "makers.def"
 #undef CARILLON_MAKER
 #undef CARILLON_MAKES
 
 CARILLON_EXPORT int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
   let_pass_if_alone(host().Group_size, group);
+  Made result(made);
   const int status = host().Comm_create_group(comm, group, tag, made);
-  return part_made(comm, made, status, "MPI_Comm_create_group");
+  return part_made(comm, result, status, "MPI_Comm_create_group");
 }
 
 CARILLON_EXPORT int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {

@@ -10,6 +10,7 @@
 
 #include "comm_copy.h"
 #include "fortran.h"
+#include "made.h"
 #include "process.h"
 #include "thread_cache.h"
 
@@ -117,17 +118,19 @@ CARILLON_EXPORT int MPI_Comm_create_from_group(MPI_Group group, const char* tag,
   const auto create = host().Comm_create_from_group;
   if (create == nullptr) return MPI_ERR_UNSUPPORTED_OPERATION;
   carillon::shim::let_pass_if_alone(host().Group_size, group);
+  carillon::shim::Made result(comm);
   const int status = create(group, tag, info, errhandler, comm);
-  if (status == MPI_SUCCESS && *comm != carillon::shim::g_host.comm_null) {
-    carillon::shim::start_group(*comm, "MPI_Comm_create_from_group");
+  if (result.give(status) && result.handle() != carillon::shim::g_host.comm_null) {
+    carillon::shim::start_group(result.handle(), "MPI_Comm_create_from_group");
   }
   return status;
 }
 
 CARILLON_EXPORT int MPI_Intercomm_merge(MPI_Comm inter, int high, MPI_Comm* merged) {
+  carillon::shim::Made result(merged);
   const int status = host().Intercomm_merge(inter, high, merged);
-  if (status == MPI_SUCCESS && *merged != carillon::shim::g_host.comm_null) {
-    carillon::shim::start_merged(*merged);
+  if (result.give(status) && result.handle() != carillon::shim::g_host.comm_null) {
+    carillon::shim::start_merged(result.handle());
   }
   return status;
 }

@@ -360,7 +360,8 @@ Status Engine::find_death() {
 
 void Engine::check_peers(Mover mover) {
   if (!joined()) return;
-  note_look(mover);
+  const bool moves_all = this->moves_all(mover);
+  if (moves_all) note_look();
   if (lifeline_) progress_lifeline();
   if (network_) {
     // Who has ended since has sent before: that is looked at first.
@@ -375,7 +376,7 @@ void Engine::check_peers(Mover mover) {
       team->check_peers();
     }
   }
-  check_room();
+  if (moves_all) check_room(mover);
   forget_ended();
 }
 

@@ -344,13 +344,15 @@ class Engine {
     Team* team = nullptr;
     std::uint64_t collective = 0;
   };
-  void note_look(Mover mover);
+  [[nodiscard]] bool moves_all(Mover mover) const;
+  [[nodiscard]] std::uint64_t position() const;  ///< another value when any run has moved on
+  void note_look();
   [[nodiscard]] std::vector<RankLook> rank_looks() const;
   std::vector<Holder> holders_of_room(const std::vector<Team*>& wanting);
   bool waits_in_vain(const std::vector<Holder>& holders);
   void tell_whom(const std::vector<Holder>& holders);
   [[nodiscard]] bool nobody_hopes() const;
-  void check_room();
+  void check_room(Mover mover);
 
   Config settings_;
   std::shared_ptr<shm::Segment> segment_;

@@ -31,16 +31,22 @@ std::int64_t steady_ms() {
 
 }  // namespace
 
-// The servlet does not move on what calls the program's operators.
-void Engine::note_look(Mover mover) {
-  const auto needs_caller = [](const Run* run) { return run->needs_caller(); };
-  if (mover == Mover::kServlet && std::ranges::any_of(active_, needs_caller)) return;
+std::uint64_t Engine::position() const {
   std::uint64_t position = turnover_;
   for (const Run* run : active_) position = position * 31 + run->position();
+  return position;
+}
+
+// The servlet does not move on what calls the program's operators.
+bool Engine::moves_all(Mover mover) const {
+  const auto needs_caller = [](const Run* run) { return run->needs_caller(); };
+  return mover == Mover::kProgram || std::ranges::none_of(active_, needs_caller);
+}
+
+void Engine::note_look() {
   shm::RankState& mine = segment_->state(node_rank_);
-  if (std::exchange(position_, position) != position) {
-    mine.moves.fetch_add(1, std::memory_order_relaxed);
-  }
+  const std::uint64_t now = position();
+  if (std::exchange(position_, now) != now) mine.moves.fetch_add(1, std::memory_order_relaxed);
   mine.looks.fetch_add(1, std::memory_order_release);  // partner: rank_looks
 }
 
@@ -117,41 +123,40 @@ void Engine::tell_whom(const std::vector<Holder>& holders) {
     }
   }
   for (std::size_t i = 0; i < words.size(); ++i) {
-    bits[i].store(words[i], std::memory_order_relaxed);
+    bits[i].store(words[i], std::memory_order_release);  // partner: nobody_hopes
   }
 }
 
 // Of all ranks that this one waits for, and that those wait for, and so on: has none moved on since
 // this one waits in vain, and does each that has no room wait in vain, too?
 bool Engine::nobody_hopes() const {
-  const std::vector<RankLook> looks = rank_looks();
-  std::vector<bool> seen(looks.size());
+  std::vector<bool> seen(room_looks_.size());
   std::vector<int> to_ask = {node_rank_};
   seen[static_cast<std::size_t>(node_rank_)] = true;
   while (!to_ask.empty()) {
     const int rank = to_ask.back();
-    const auto place = static_cast<std::size_t>(rank);
     to_ask.pop_back();
-    const RankLook& before = room_looks_[place];
+    const RankLook& before = room_looks_[static_cast<std::size_t>(rank)];
+    const shm::RankState& state = segment_->state(rank);
     // What it says it has said since: it looks after the others before it says so again.
-    if (looks[place].moves != before.moves || looks[place].looks < before.looks + 2) return false;
-    // partner: the stores in check_room()
-    const std::uint32_t room = segment_->state(rank).room.load(std::memory_order_acquire);
-    if (room == kHasRoom) continue;
-    if (room != kWaitsInVain) return false;
+    if (state.looks.load(std::memory_order_acquire) < before.looks + 2) return false;
+    const std::uint32_t room = state.room.load(std::memory_order_acquire);  // partner: check_room
+    if (room != kHasRoom && room != kWaitsInVain) return false;
     const auto bits = segment_->room_held_by(rank);
-    for (std::size_t other = 0; other < seen.size(); ++other) {
-      const bool waits =
-          (bits[other / 64].load(std::memory_order_relaxed) >> (other % 64) & 1) != 0;
-      if (!waits || seen[other]) continue;
+    for (std::size_t other = 0; room != kHasRoom && other < seen.size(); ++other) {
+      const std::uint64_t word = bits[other / 64].load(std::memory_order_acquire);
+      if ((word >> (other % 64) & 1) == 0 || seen[other]) continue;  // partner: tell_whom
       seen[other] = true;
       to_ask.push_back(static_cast<int>(other));
     }
+    // Last, since who moves on says so before it says anything else: room that came in between is
+    // no want of hope.
+    if (state.moves.load(std::memory_order_relaxed) != before.moves) return false;
   }
   return true;
 }
 
-void Engine::check_room() {
+void Engine::check_room(Mover mover) {
   std::vector<Team*> wanting;
   for (Team* team : teams_) {
     const Run* const oldest = team->oldest_run();
@@ -160,14 +165,21 @@ void Engine::check_room() {
   std::atomic<std::uint32_t>& told = segment_->state(node_rank_).room;
   if (wanting.empty()) {
     if (told.load(std::memory_order_relaxed) != kHasRoom) {
-      told.store(kHasRoom, std::memory_order_relaxed);
+      told.store(kHasRoom, std::memory_order_release);  // partner: nobody_hopes
       room_looks_.clear();
     }
     return;
   }
   const std::vector<Holder> holders = holders_of_room(wanting);
-  const bool in_vain = waits_in_vain(holders);
+  bool in_vain = waits_in_vain(holders);
   tell_whom(holders);
+  // Room that came since this rank looked for some may be of messages that are not seen any more;
+  // and what others wait for then depends on others than these.
+  if (in_vain) {
+    const std::uint64_t before = position();
+    progress(0, mover);
+    in_vain = position() == before;
+  }
   told.store(in_vain ? kWaitsInVain : kWaitsForRoom, std::memory_order_release);
   if (!in_vain || !nobody_hopes()) return;
   room_looks_.clear();
