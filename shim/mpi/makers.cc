@@ -137,7 +137,10 @@ int window_made(MPI_Comm comm, Made<MPI_Win>& made, int status) {
 }
 
 int free_comm(MPI_Comm* comm, int (*function)(MPI_Comm*)) {
-  if (comm == nullptr || *comm == g_host.comm_null) return function(comm);
+  // What nobody may free is not marked as being freed: an error handler need not return.
+  const bool may_be_freed = comm != nullptr && *comm != g_host.comm_null &&
+                            *comm != g_host.comm_world && *comm != g_host.comm_self;
+  if (!may_be_freed) return function(comm);
   await_copies(*comm);
   const BeingFreed guard(*comm);
   if (guard.status() != MPI_SUCCESS) return guard.status();

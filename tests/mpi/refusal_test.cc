@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "support.h"
+#include "way_out.h"
 
 namespace mpi_test {
 namespace {
@@ -88,7 +89,29 @@ void compare(const Case& test) {
             std::to_string(ours) + ", " + std::to_string(g_handled));
 }
 
+// MPI_COMM_WORLD is nobody's to free, and is what it was after that, though the error handler does
+// not return.
+void test_world_is_not_freed() {
+  MPI_Errhandler handler{};
+  MPI_Comm_create_errhandler(jump_out, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  static MPI_Comm world;
+  world = MPI_COMM_WORLD;
+  if (world_rank() == 0 && setjmp(g_way_out) == 0) {
+    MPI_Comm_free(&world);
+    check(false, "a handler that jumps out of MPI_Comm_free was not called");
+  }
+  MustTake must("allreduce");
+  const int one = 1;
+  int sum = 0;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  must.expect();
+  check(sum == world_size(), "allreduce after MPI_COMM_WORLD was not freed");
+  MPI_Errhandler_free(&handler);
+}
+
 void run() {
+  test_world_is_not_freed();
   MPI_Errhandler handler{};
   MPI_Comm_create_errhandler(handle, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);  // such errors are raised there
