@@ -29,7 +29,7 @@ constexpr std::array kRows = {
         &Config::algorithm, nullptr, 0, 0},
     Row{"CARILLON_SLOT_BYTES", "bytes",
         "Largest piece of a message; longer data moves in pieces of this size.", nullptr,
-        &Config::slot_bytes, 1024, 262144},
+        &Config::slot_bytes, Config::kLeastSlotBytes, 262144},
     Row{"CARILLON_HEAP_MIB", "MiB",
         "Address space per rank for memory from crl_alloc and MPI_Alloc_mem.", nullptr,
         &Config::heap_mib, 0, 1048576},

@@ -14,6 +14,8 @@
 namespace carillon {
 
 struct Config {
+  static constexpr std::int64_t kLeastSlotBytes = 1024;
+
   std::string algorithm;              ///< CARILLON_ALGORITHM
   std::int64_t slot_bytes = 65536;    ///< CARILLON_SLOT_BYTES
   std::int64_t heap_mib = 1024;       ///< CARILLON_HEAP_MIB

@@ -40,7 +40,9 @@ std::uint16_t window_of(std::uint16_t operand_bytes, std::uint16_t most) {
   return static_cast<std::uint16_t>(std::min(window, std::bit_floor(std::uint32_t{most})));
 }
 
-Status broken_exchange() { return {Code::kSystem, "switch: the team's allgather failed"}; }
+Status broken(const Status& exchange) {
+  return {exchange.code(), "switch: " + std::string(exchange.message())};
+}
 
 }  // namespace
 
@@ -180,7 +182,7 @@ Result<bool> TeamAggregation::move_on() {
   if (step_ == Step::kPlaces) {
     const Code code = exchanges_->places.test();
     if (code == Code::kInProgress) return false;
-    if (code != Code::kOk) return broken_exchange();
+    if (code != Code::kOk) return broken(exchanges_->places.failure(code));
     status_ = take_places();
     if (!status_.ok()) return true;
     step_ = Step::kGroup;
@@ -216,7 +218,7 @@ Result<bool> TeamAggregation::end_group() {
   }
   const Code code = exchanges_->verdicts.test();
   if (code == Code::kInProgress) return false;
-  if (code != Code::kOk) return broken_exchange();
+  if (code != Code::kOk) return broken(exchanges_->verdicts.failure(code));
   const Verdict& allotted = exchanges_->verdicts.all().front();
   status_ = allotted.word.status();
   allotted_operand_bytes_ = allotted.operand_bytes;
@@ -231,7 +233,7 @@ Result<bool> TeamAggregation::end_trial() {
   }
   const Code code = exchanges_->trials.test();
   if (code == Code::kInProgress) return false;
-  if (code != Code::kOk) return broken_exchange();
+  if (code != Code::kOk) return broken(exchanges_->trials.failure(code));
   for (const Word& one : exchanges_->trials.all()) {
     if (status_.ok()) status_ = one.status();
   }

@@ -361,7 +361,10 @@ Status Engine::find_death() {
 void Engine::check_peers(Mover mover) {
   if (!joined()) return;
   const bool moves_all = this->moves_all(mover);
-  if (moves_all) note_look();
+  if (moves_all) {
+    progress(0, mover);  // all that there was to do at the look before has been tried at this one
+    note_look();
+  }
   if (lifeline_) progress_lifeline();
   if (network_) {
     // Who has ended since has sent before: that is looked at first.

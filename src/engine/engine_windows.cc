@@ -83,7 +83,7 @@ Result<std::vector<T>> Engine::tell_all(const crl_oob_t& oob, const T& mine) {
   const std::chrono::milliseconds between_looks(settings_.dead_peer_ms / 4);
   auto next_look = std::chrono::steady_clock::now() + between_looks;
   for (Code code = gather->test(); code != Code::kOk; code = gather->test()) {
-    if (code != Code::kInProgress) return Status(code, "the caller's bootstrap allgather failed");
+    if (code != Code::kInProgress) return gather->failure(code);
     {
       const Lock lock(*this);
       progress_and_watch();

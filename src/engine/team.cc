@@ -112,22 +112,21 @@ void Team::move_agreement_on() {
     if (set_up_multicast()) begin_aggregation();
     return;
   }
-  switch (gather_->test()) {
-    case Code::kInProgress: return;
-    case Code::kOk: agree(); return;
-    default:
-      fail(Status(Code::kSystem, "the bootstrap allgather of a team of " + std::to_string(size()) +
-                                     " ranks failed"));
-  }
+  const Code code = gather_->test();
+  if (code == Code::kInProgress) return;
+  if (code == Code::kOk) return agree();
+  fail(Status(code, "a team of " + std::to_string(size()) +
+                        " ranks is not made: " + std::string(gather_->failure(code).message())));
 }
 
-// Every member sees the same values here, so every member comes to the same end.
+// Every member sees the same values here, if they are right, so every member comes to the same end.
 void Team::agree() {
   const auto gather = std::move(gather_);
   const auto hellos = gather->all();
   if (Status status = check_hellos(hellos); !status.ok()) {
-    refuse(std::move(status));
-    return;
+    // What was damaged on the way was so for this member: others may write to its area already.
+    if (status.code() == Code::kInvalidArgument) return fail(std::move(status));
+    return refuse(std::move(status));
   }
   agree_limits(hellos);
   if (limits_.nodes && engine_.network() == nullptr) {
@@ -163,17 +162,38 @@ void Team::become_ready() {
 }
 
 Status Team::check_hellos(std::span<const Hello> hellos) const {
-  const auto processes = static_cast<std::int32_t>(engine_.node_of().size());
   for (const Hello& hello : hellos) {
     if (hello.segment_id == 0) {
       return {Code::kUnsupported,
               "a member of the team could not join its node, or has no room for one more team"};
     }
-    if (hello.world != hellos.front().world || hello.process < 0 || hello.process >= processes) {
+    if (hello.world != hellos.front().world) {
       return {Code::kUnsupported, "the team's members were not started together"};
     }
   }
+  if (!std::ranges::all_of(hellos, [&](const Hello& hello) { return is_possible(hello); })) {
+    return {Code::kInvalidArgument,
+            "the caller's bootstrap allgather gave of a member what that cannot have given"};
+  }
   return {};
+}
+
+// Of a member of this job. Where one on this node says that others are to write must be memory of
+// its own.
+bool Team::is_possible(const Hello& hello) const {
+  const std::span<const std::int32_t> node_of = engine_.node_of();
+  const auto node = [&](std::int32_t process) {
+    return node_of[static_cast<std::size_t>(process)];
+  };
+  if (hello.process < 0 || hello.process >= static_cast<std::int32_t>(node_of.size())) return false;
+  if (hello.slot_bytes < Config::kLeastSlotBytes) return false;
+  if (node(hello.process) != node(engine_.process())) return true;
+  const shm::Segment& segment = engine_.segment();
+  if (hello.segment_id != segment.id()) return false;
+  if (hello.node_rank < 0 || hello.node_rank >= segment.ranks()) return false;
+  const shm::AreaLayout layout = area_layout();
+  return segment.holds_in_control(hello.node_rank, hello.area.area, layout.bytes()) &&
+         segment.holds_in_control(hello.node_rank, hello.area.pair_lines, layout.pair_bytes());
 }
 
 void Team::agree_limits(std::span<const Hello> hellos) {

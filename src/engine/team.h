@@ -161,6 +161,7 @@ class Team {
   void agree();
   void refuse(Status why);
   Status check_hellos(std::span<const Hello> hellos) const;
+  [[nodiscard]] bool is_possible(const Hello& hello) const;
   void agree_limits(std::span<const Hello> hellos);
   static std::shared_ptr<const Nodes> agree_domains(std::span<const Hello> hellos,
                                                     const Nodes& nodes);

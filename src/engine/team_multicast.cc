@@ -117,7 +117,10 @@ bool Team::move_joining_on() {
   const Code code = joining_->offers.test();
   if (code == Code::kInProgress) return false;
   if (code == Code::kOk) return !begin_multicast(joining_->oob, joining_->offers.all());
-  if (state() != State::kFailed) fail(Status(code, "multicast: the team's allgather failed"));
+  if (state() != State::kFailed) {
+    const Status why = joining_->offers.failure(code);
+    fail(Status(code, "multicast: " + std::string(why.message())));
+  }
   return false;
 }
 

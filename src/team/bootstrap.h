@@ -33,11 +33,22 @@ class Gather {
     }
     return {};
   }
-  /// Code::kInProgress until everybody's value is there.
+  /// Code::kInProgress until everybody's value is there, or failure()'s code.
   Code test() {
     const int answer = oob_.allgather_test(oob_.arg, request_);
-    if (answer == 0) return Code::kOk;
-    return answer == 1 ? Code::kInProgress : Code::kSystem;
+    if (answer != 0) return answer == 1 ? Code::kInProgress : Code::kSystem;
+    const T& own = all_[static_cast<std::size_t>(oob_.rank)];
+    return std::memcmp(&own, &mine_, sizeof(T)) == 0 ? Code::kOk : Code::kInvalidArgument;
+  }
+  /// What went wrong, after test() has said that something did.
+  [[nodiscard]] Status failure(Code code) const {
+    if (code != Code::kInvalidArgument) {
+      return {code, "the caller's bootstrap allgather failed"};
+    }
+    return {code, "the caller's bootstrap allgather gave rank " + std::to_string(oob_.rank) +
+                      " of " + std::to_string(oob_.size) +
+                      " other bytes for its own than it had given; before crl_oob_t says that it "
+                      "is done, it gives what all members gave, in the order of their ranks"};
   }
   [[nodiscard]] std::span<const T> all() const { return all_; }
 
@@ -59,7 +70,7 @@ Result<std::unique_ptr<Gather<T>>> exchange(const crl_oob_t& oob, const T& mine,
     const Code code = gather->test();
     if (code == Code::kOk) return gather;
     if (code != Code::kInProgress) {
-      return Status(code, "start-up: the caller's bootstrap allgather failed");
+      return Status(code, "start-up: " + std::string(gather->failure(code).message()));
     }
     if (std::chrono::steady_clock::now() > end) {
       (void)gather.release();

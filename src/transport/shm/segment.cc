@@ -178,6 +178,12 @@ bool Segment::holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const {
   return offset <= end && bytes <= end - offset;
 }
 
+bool Segment::holds_in_control(int rank, std::uint64_t offset, std::uint64_t bytes) const {
+  const std::uint64_t first = control(rank);
+  const std::uint64_t end = first + shape_.control_bytes;
+  return offset % kCacheLine == 0 && offset >= first && offset <= end && bytes <= end - offset;
+}
+
 bool Segment::in_heap(int rank, const void* memory, std::size_t bytes) const {
   const auto* const first = static_cast<const std::byte*>(memory);
   const std::byte* const heap_start = base_ + heap(rank);

@@ -73,6 +73,8 @@ class Segment {
   }
   /// And in a rank's pool, or in what that may grow by?
   [[nodiscard]] bool holds_in_pool(std::uint64_t offset, std::uint64_t bytes) const;
+  /// And in lines of what a rank has for its teams?
+  [[nodiscard]] bool holds_in_control(int rank, std::uint64_t offset, std::uint64_t bytes) const;
   [[nodiscard]] const SegmentShape& shape() const { return shape_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
   [[nodiscard]] bool contains(const std::byte* memory) const {
