@@ -67,7 +67,9 @@ void end_late() {
   }
   const int status = end();
   std::fflush(stdout);
-  std::_Exit(status);
+  // Else by return: where functions of MPICH 5's own are not called at exit, it may end the job as
+  // if it had failed.
+  if (status != 0) std::_Exit(status);
 }
 
 }  // namespace
