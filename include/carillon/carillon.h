@@ -72,7 +72,9 @@ typedef struct {
   /* Starts to gather `bytes` bytes from every member into out (size * bytes, in rank order). Both
    * buffers stay valid until the request is done. 0, or an error of the caller's own. */
   int (*allgather_post)(void* arg, const void* in, void* out, size_t bytes, void** request_p);
-  /* 0: done, and the request is gone. 1: in progress. Other: failed, and the request is gone. */
+  /* 0: done, and the request is gone. 1: in progress. Other: failed, and the request is gone. If
+   * it is done, and a member's own bytes are not in its own place, what is being made there fails
+   * with CRL_ERR_INVALID_ARGUMENT. */
   int (*allgather_test)(void* arg, void* request);
 } crl_oob_t;
 
