@@ -47,7 +47,7 @@ void Engine::note_look() {
   shm::RankState& mine = segment_->state(node_rank_);
   const std::uint64_t now = position();
   if (std::exchange(position_, now) != now) mine.moves.fetch_add(1, std::memory_order_relaxed);
-  mine.looks.fetch_add(1, std::memory_order_release);  // partner: rank_looks
+  mine.looks.fetch_add(1, std::memory_order_release);  // partner: rank_looks, nobody_hopes
 }
 
 std::vector<Engine::RankLook> Engine::rank_looks() const {
@@ -139,13 +139,14 @@ bool Engine::nobody_hopes() const {
     const RankLook& before = room_looks_[static_cast<std::size_t>(rank)];
     const shm::RankState& state = segment_->state(rank);
     // What it says it has said since: it looks after the others before it says so again.
+    // Partners of what is read here: note_look, check_room, tell_whom.
     if (state.looks.load(std::memory_order_acquire) < before.looks + 2) return false;
-    const std::uint32_t room = state.room.load(std::memory_order_acquire);  // partner: check_room
+    const std::uint32_t room = state.room.load(std::memory_order_acquire);
     if (room != kHasRoom && room != kWaitsInVain) return false;
     const auto bits = segment_->room_held_by(rank);
     for (std::size_t other = 0; room != kHasRoom && other < seen.size(); ++other) {
       const std::uint64_t word = bits[other / 64].load(std::memory_order_acquire);
-      if ((word >> (other % 64) & 1) == 0 || seen[other]) continue;  // partner: tell_whom
+      if ((word >> (other % 64) & 1) == 0 || seen[other]) continue;
       seen[other] = true;
       to_ask.push_back(static_cast<int>(other));
     }

@@ -171,9 +171,12 @@ Status Team::check_hellos(std::span<const Hello> hellos) const {
       return {Code::kUnsupported, "the team's members were not started together"};
     }
   }
-  if (!std::ranges::all_of(hellos, [&](const Hello& hello) { return is_possible(hello); })) {
-    return {Code::kInvalidArgument,
-            "the caller's bootstrap allgather gave of a member what that cannot have given"};
+  const auto wrong =
+      std::ranges::find_if(hellos, [&](const Hello& hello) { return !is_possible(hello); });
+  if (wrong != hellos.end()) {
+    return {Code::kInvalidArgument, "the caller's bootstrap allgather gave of rank " +
+                                        std::to_string(wrong - hellos.begin()) + " of a team of " +
+                                        std::to_string(size()) + " what that cannot have given"};
   }
   return {};
 }

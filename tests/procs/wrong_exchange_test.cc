@@ -126,14 +126,16 @@ TEST_P(Damaged, MembersAreNotBelieved) {
     crl_context_h context = make_context(world, rank, false, 40);
     Spoiled spoiled(members.oob(rank), [&](Entries& entries) {
       if (rank != 0) return;
-      // But for the job's number, which a member of another job has not.
+      // But for the numbers of its node and its job, by which members of others are told.
       constexpr std::size_t kFirst = 2 * sizeof(std::uint64_t);
       std::memset(entries[1].data() + kFirst, GetParam(), entries[1].size() - kFirst);
     });
     crl_team_h team = make_team(context, spoiled.oob());
     const crl_status_t status = settle(team);
     if (rank == 0) {
-      EXPECT_NE(status, CRL_OK);
+      EXPECT_EQ(status, CRL_ERR_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(crl_last_error()).find("of rank 1 of a team of 2"), std::string::npos)
+          << crl_last_error();
     }
     EXPECT_NE(crl_barrier(team), CRL_OK);
     if (rank != 0) {
