@@ -424,8 +424,12 @@ void Team::check_member(int rank, const Run& oldest) {
                     " s (CARILLON_JOIN_TIMEOUT_S), and " + std::string(reason.message())));
     return;
   }
+  // Not before the look: who has ended completed what it has before that. And once: a member that
+  // gives up now has not completed anything by it.
+  const std::uint64_t completed = endpoint_->completed_by(rank);
+  if (shm::Endpoint::error_in(completed) != 0) return fail(given_up_by(rank, collective));
   const bool died = life == Lifeline::State::kDead;
-  if (endpoint_->completed_by(rank) < collective) {
+  if (completed < collective) {
     if (died || life == Lifeline::State::kLeft) {
       fail_ended(rank, collective, died, reason);
     } else if (endpoint_->call_differs(rank, collective, oldest.signature())) {

@@ -125,9 +125,10 @@ class Endpoint {
   /// What other nodes are told of `done`.
   [[nodiscard]] std::uint64_t done_word() const { return generation_ << kDoneBits | done_; }
   /// The error with which the member gave up, or 0.
-  [[nodiscard]] int gave_up(int rank) {
-    const std::uint64_t done = completed_by(rank);
-    return done >= kGaveUp ? static_cast<int>(kDoneMask - done) : 0;
+  [[nodiscard]] int gave_up(int rank) { return error_in(completed_by(rank)); }
+  /// For who must tell of one moment both whether a member gave up and what it has completed.
+  [[nodiscard]] static int error_in(std::uint64_t completed) {
+    return completed >= kGaveUp ? static_cast<int>(kDoneMask - completed) : 0;
   }
 
   /// For ranks that have waited for long: tells what for, and whether the member waits in another
