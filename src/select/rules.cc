@@ -28,12 +28,12 @@ Rule rule_of(const Row& row) {
           .by_model = row.by_model};
 }
 
-Rules built_in() {
-  Rules rules;
+std::vector<Rule> make_table() {
+  std::vector<Rule> table;
   for (const auto rows : {rows_of_vectors(), rows_of_prefixes(), rows_of_blocks()}) {
-    for (const Row& row : rows) rules.rules.push_back(rule_of(row));
+    for (const Row& row : rows) table.push_back(rule_of(row));
   }
-  return rules;
+  return table;
 }
 
 }  // namespace
@@ -43,13 +43,18 @@ SurveyPolicy survey_policy(std::string_view text) {
   return text == "off" ? SurveyPolicy::kOff : SurveyPolicy::kAuto;
 }
 
+const std::vector<Rule>& rule_table() {
+  static const std::vector<Rule> kTable = make_table();
+  return kTable;
+}
+
 const Rules& default_rules() {
-  static const Rules kRules = built_in();
+  static const Rules kRules;
   return kRules;
 }
 
 Result<Rules> parse_rules(std::string_view overrides) {
-  Rules rules = default_rules();
+  Rules rules;
   while (!overrides.empty()) {
     const std::size_t end = overrides.find(';');
     const std::string_view text = overrides.substr(0, end);

@@ -3,7 +3,6 @@
 // Which algorithm is used when: an ordered table of rules, and what the user asked for instead.
 #pragma once
 
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -47,17 +46,22 @@ enum class SurveyPolicy : std::uint8_t { kAuto, kOn, kOff };
 /// "on", "off", else kAuto.
 SurveyPolicy survey_policy(std::string_view text);
 
+/// The table, of which the first rule holds that can do the problem; for every collective the last
+/// ones can do any. Made when it is first asked for, which in an MPI program is its first
+/// collective: MPI_Init has no use for it.
+const std::vector<Rule>& rule_table();
+
+/// What comes before the table, and beside it.
 struct Rules {
   std::vector<AlgorithmChoice> overrides;  ///< first; of one collective the last one given
-  std::vector<Rule> rules;                 ///< then the first that holds and can do the problem
   TableCosts table_costs;
   SurveyPolicy surveys = SurveyPolicy::kAuto;
 };
 
-/// The built-in rules. For every collective the last ones can do any problem.
+/// Nothing but the table.
 const Rules& default_rules();
 
-/// The built-in rules with overrides as CARILLON_ALGORITHM has them, separated by semicolons:
+/// Overrides as CARILLON_ALGORITHM has them, separated by semicolons:
 /// "allreduce=degree_k:k=4;bcast=binomial". Empty: none.
 Result<Rules> parse_rules(std::string_view overrides);
 

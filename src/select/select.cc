@@ -36,9 +36,9 @@ bool fits_nodes(const Rule& rule, const Limits& limits) {
 }
 
 // The first that holds and can do the problem.
-const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& rules) {
+const Rule* find_rule(const Shared& shared, const Limits& limits) {
   const std::int64_t bytes = shared.block_bytes();
-  for (const Rule& rule : rules.rules) {
+  for (const Rule& rule : rule_table()) {
     if (rule.crowded_only && !limits.crowded) continue;
     if (rule.nodes_only && limits.one_node()) continue;
     if (rule.singles_only && (!limits.nodes || limits.nodes->count() != shared.ranks)) continue;
@@ -57,12 +57,10 @@ const Rule* find_rule(const Shared& shared, const Limits& limits, const Rules& r
 
 AlgorithmChoice select(const Shared& shared, const Limits& limits, const Rules& rules) {
   if (const AlgorithmChoice* const choice = find_override(shared, limits, rules)) return *choice;
-  if (const Rule* const rule = find_rule(shared, limits, rules)) {
-    const bool models = rule->by_model && shared.collective == Collective::kAlltoall;
-    return models ? alltoall_by_model(shared, limits) : rule->choice;
-  }
-  // Rules that somebody wrote without a last resort: take ours.
-  return &rules == &default_rules() ? AlgorithmChoice{} : select(shared, limits, default_rules());
+  const Rule* const rule = find_rule(shared, limits);
+  if (rule == nullptr) return {};  // there is one for all that collectives can ask
+  const bool models = rule->by_model && shared.collective == Collective::kAlltoall;
+  return models ? alltoall_by_model(shared, limits) : rule->choice;
 }
 
 std::optional<Why> why_no_surveys(const Shared& shared, const Limits& limits, const Rules& rules) {
@@ -72,7 +70,7 @@ std::optional<Why> why_no_surveys(const Shared& shared, const Limits& limits, co
   if (rules.surveys == SurveyPolicy::kOn) return std::nullopt;
   // Bruck's exchange does not pay there, but messages fewer by far do.
   if (limits.crowded && limits.nodes->largest() == 1) return Why::kSharedCores;
-  const Rule* const rule = find_rule(shared, limits, rules);
+  const Rule* const rule = find_rule(shared, limits);
   const bool by_model = rule != nullptr && rule->by_model;
   if (!by_model || !surveys_pay(shared.ranks, limits, rules.table_costs)) return Why::kFewRanks;
   return std::nullopt;

@@ -263,11 +263,5 @@ TEST(Select, ErrorsNameTheOverride) {
   EXPECT_TRUE(parse_rules("").ok());
 }
 
-TEST(Select, RulesWithoutALastResortFallBackToTheBuiltInOnes) {
-  const Shared shared = problem(Collective::kBarrier, 4, 0);
-  const AlgorithmChoice choice = select(shared, {}, Rules{});
-  EXPECT_EQ(choice.algorithm, select(shared, {}, default_rules()).algorithm);
-}
-
 }  // namespace
 }  // namespace carillon
