@@ -86,7 +86,7 @@ void look_up(Function& function, const char* symbol) {
 // The file the host's functions come from, e.g. /usr/lib/libmpi.so.40.
 std::string library_path() {
   Dl_info info{};
-  const bool found = dladdr(reinterpret_cast<void*>(g_host.Init), &info) != 0;
+  const bool found = dladdr(reinterpret_cast<void*>(g_host.Get_library_version), &info) != 0;
   return found && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
