@@ -112,7 +112,8 @@ bool Engine::waits_in_vain(const std::vector<Holder>& holders) {
   return in_vain;
 }
 
-// Says which ranks of the node would have to go on. Before this rank says how it waits.
+// Says which ranks of the node would have to go on. Before this rank says how it waits; and what it
+// has said of other ranks before counts no more when others than these may go on.
 void Engine::tell_whom(const std::vector<Holder>& holders) {
   const auto bits = segment_->room_held_by(node_rank_);
   std::vector<std::uint64_t> words(bits.size());
@@ -122,6 +123,11 @@ void Engine::tell_whom(const std::vector<Holder>& holders) {
       words[place / 64] |= UINT64_C(1) << (place % 64);
     }
   }
+  const auto is_told = [](const std::atomic<std::uint64_t>& bit, std::uint64_t word) {
+    return bit.load(std::memory_order_relaxed) == word;
+  };
+  if (std::ranges::equal(bits, words, is_told)) return;
+  segment_->state(node_rank_).room.store(kWaitsForRoom, std::memory_order_relaxed);
   for (std::size_t i = 0; i < words.size(); ++i) {
     bits[i].store(words[i], std::memory_order_release);  // partner: nobody_hopes
   }
@@ -150,6 +156,8 @@ bool Engine::nobody_hopes() const {
       seen[other] = true;
       to_ask.push_back(static_cast<int>(other));
     }
+    // It has said so of these.
+    if (state.room.load(std::memory_order_relaxed) != room) return false;
     // Last, since who moves on says so before it says anything else: room that came in between is
     // no want of hope.
     if (state.moves.load(std::memory_order_relaxed) != before.moves) return false;
