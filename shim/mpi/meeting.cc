@@ -50,13 +50,14 @@ std::vector<Hello> exchange(const Meeting& meeting, const Hello& mine) {
   const char* const remedy = meeting.joins ? kJobsToo : "";
   bool warned = false;
   for (int status = 1; status != 0;) {
+    // Before the look: who is held up behind it has not seen who answered meanwhile.
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
     status = oob.allgather_test(oob.arg, request);
     if (status < 0) end_job(meeting);
     if (status == 0) break;
     progress_worlds();  // they may wait for something else first
     sched_yield();
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
     if (waited >= settings.join_timeout_s) {
       say(kMissing, meeting.rank, settings.join_timeout_s, meeting.function, remedy);
       end_job(meeting);

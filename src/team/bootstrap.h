@@ -67,12 +67,14 @@ Result<std::unique_ptr<Gather<T>>> exchange(const crl_oob_t& oob, const T& mine,
   if (Status status = gather->post(oob, mine); !status.ok()) return status;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_s);
   for (;;) {
+    // Not after the look: who is held up behind it has not seen who came meanwhile.
+    const bool is_late = std::chrono::steady_clock::now() > end;
     const Code code = gather->test();
     if (code == Code::kOk) return gather;
     if (code != Code::kInProgress) {
       return Status(code, "start-up: " + std::string(gather->failure(code).message()));
     }
-    if (std::chrono::steady_clock::now() > end) {
+    if (is_late) {
       (void)gather.release();
       return Status(Code::kTimeout,
                     "start-up: not all " + std::to_string(oob.size) + " ranks came within " +
