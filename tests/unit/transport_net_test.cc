@@ -282,6 +282,20 @@ TEST_F(Net, ABrokenConnectionFailsWhatIsBeingOpened) {
   EXPECT_EQ(a().pair().status().code(), Code::kPeerDead);
 }
 
+// Both ask each other at once. Who gives the team up before it is answered, and forgets it, can say
+// so only when it has been: what it answers itself comes first, and says it, too.
+TEST_F(Net, WhoIsGoneHasSaidWhy) {
+  open("");
+  EXPECT_EQ(a().pair().prepare(0, 8, false), nullptr);
+  EXPECT_EQ(b().pair().prepare(0, 8, false), nullptr);
+  ASSERT_TRUE(b().network->progress().ok());
+  const std::uint64_t word = done_word(shm::kDoneMask + static_cast<int>(Code::kNoMemory));
+  a().pair().give_up(word);
+  a().pairs.clear();
+  until([&] { return !b().pair().status().ok(); });
+  EXPECT_EQ(b().peer().progress->done.load(), word);
+}
+
 // As those of two processes of libfabric's tcp that connect to each other at once.
 class FirstRequests : public Net {
  protected:

@@ -248,9 +248,19 @@ void Network::on_request(int process) {
   answer(process, note);
 }
 
+// That the team has been given up may be said only when that process has answered what it was asked
+// before, or may have got lost; but what follows from this is said now. Names of teams that were
+// given up are not used again.
+Note Network::gone(int process, std::uint32_t id) const {
+  const auto& requests = processes_[static_cast<std::size_t>(process)].requests;
+  const auto word = std::ranges::find_if(
+      requests, [&](const Note& note) { return note.kind == Note::kGaveUp && note.own_id == id; });
+  return {.kind = Note::kGone, .done = word == requests.end() ? 0 : word->done};
+}
+
 void Network::answer(int process, const Note& note) {
   Process& other = processes_[static_cast<std::size_t>(process)];
-  other.reply = {.kind = Note::kGone};
+  other.reply = gone(process, note.id);
   other.answering = true;
   talking_.push_back(process);
   Pair* const pair = pair_of(note.id);
@@ -290,6 +300,7 @@ void Network::on_reply(int process) {
   }
   for (Pair* const pair : pairs_) {
     if (!of_asked(pair)) continue;
+    pair->on_gave_up(note.done);
     pair->fail({Code::kPeerDead, "network: process " + std::to_string(process) +
                                      " of the job has left the team already"});
   }

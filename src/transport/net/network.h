@@ -51,8 +51,9 @@ struct Note {
   std::uint32_t id = 0;          ///< of the pair, at the receiver
   std::uint64_t generation = 0;  ///< of the receiver's area of that team
   wire::RemoteMemory block;      ///< the sender's: there the receiver may write
-  std::uint64_t done = 0;        ///< the sender's `done` word
-  std::uint64_t reserved[3] = {};
+  std::uint64_t done = 0;        ///< the sender's `done` word; of kGone: if it gave up, else 0
+  std::uint64_t own_id = 0;      ///< of kGaveUp: of the pair, at the sender
+  std::uint64_t reserved[2] = {};
 };
 static_assert(sizeof(Note) == 64);
 
@@ -239,6 +240,7 @@ class Network final : public wire::Listener {
   void on_note(int process, std::uint32_t number);
   void on_request(int process);
   void answer(int process, const Note& note);
+  [[nodiscard]] Note gone(int process, std::uint32_t id) const;
   [[nodiscard]] bool in_the_making(const Note& note) const;
   void on_reply(int process);
   void send_notes();

@@ -355,7 +355,8 @@ void Pair::note_giving_up() {
                                 .id = place_.peer_id,
                                 .generation = place_.peer_generation,
                                 .block = {},
-                                .done = done_});
+                                .done = done_,
+                                .own_id = place_.id});
 }
 
 }  // namespace carillon::net
