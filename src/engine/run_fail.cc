@@ -11,7 +11,9 @@
 
 namespace carillon {
 
+// Who has given up has said why; that its connections then end says less.
 void Run::fail_unreachable(int rank, const Status& why) {
+  if (team_->endpoint().gave_up(rank) != 0) return fail_given_up(rank);
   fail(team_->unreachable(rank, collective_, why));
 }
 

@@ -109,11 +109,7 @@ bool Run::receive_placed(const Instruction& in, const Strand& strand, const Part
     }
   }
   const auto filled = pair.receive_placed(part.number, placed);
-  if (!filled.ok() && team_->endpoint().gave_up(peer) != 0) {
-    fail_given_up(peer);
-  } else if (!filled.ok()) {
-    fail_unreachable(peer, filled.status());
-  }
+  if (!filled.ok()) fail_unreachable(peer, filled.status());
   if (!filled.ok() || !filled.value()) return false;
   received->data = placed.to.front().data;
   received->landed = placed.in_place;

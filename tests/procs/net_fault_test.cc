@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/objects.h"
 #include "support/calls.h"
 
 namespace carillon::test {
@@ -84,6 +85,26 @@ TEST_F(NetFault, ABrokenConnectionIsToldToAll) {
     expect_all_told(row.ranks, row.faulty, "delay=0.1,break=" + std::to_string(row.post));
     if (HasFailure()) return;
   }
+}
+
+// Who has given the team up has said why: that its connections end then says less.
+TEST_F(NetFault, AConnectionThatBreaksAfterItsRankGaveUpSaysNothing) {
+  Meeting world(2), members(2), end(2);
+  expect_processes_ok(2, [&](int rank) {
+    crl_context_h context = make_context(world, rank);
+    crl_team_h team = make_team(context, members.oob(rank));
+    expect_ok(crl_barrier(team));
+    if (rank == 1) crl_team_fail(team, CRL_ERR_NO_MEMORY);
+    if (rank == 0) {
+      while (team->team->endpoint().gave_up(1) == 0) expect_ok(crl_context_progress(context));
+      context->engine->network()->give_up_on(1, {Code::kPeerDead, "the connection has ended"});
+      std::int64_t data = 0;
+      EXPECT_EQ(crl_bcast(team, &data, sizeof data, 0), CRL_ERR_NO_MEMORY) << crl_last_error();
+    }
+    meet(context, end, rank);
+    crl_team_destroy(team);
+    crl_context_destroy(context);
+  });
 }
 
 // What comes twice changes no result, and what comes late or in another order neither.
