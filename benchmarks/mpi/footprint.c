@@ -31,8 +31,8 @@ static double now_ms(void) {
   return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
 }
 
-/* The interposer calls the MPI by this name; the program itself does not. The next one of it would
- * be the interposer's: what the library has where PMPI_Wtime is is the MPI's. */
+/* The interposer calls the MPI by this name; the program itself does not. The next one behind this
+ * would be the interposer's own: the MPI's is in the library that has PMPI_Wtime. */
 static double g_host_ms;
 
 int PMPI_Init(int* argc, char*** argv) {

@@ -127,6 +127,7 @@ void Engine::tell_whom(const std::vector<Holder>& holders) {
     return bit.load(std::memory_order_relaxed) == word;
   };
   if (std::ranges::equal(bits, words, is_told)) return;
+  // partner: nobody_hopes, which reads it again behind the bits
   segment_->state(node_rank_).room.store(kWaitsForRoom, std::memory_order_relaxed);
   for (std::size_t i = 0; i < words.size(); ++i) {
     bits[i].store(words[i], std::memory_order_release);  // partner: nobody_hopes
@@ -156,7 +157,7 @@ bool Engine::nobody_hopes() const {
       seen[other] = true;
       to_ask.push_back(static_cast<int>(other));
     }
-    // It has said so of these.
+    // It has said so of these: it takes that back before it tells of others (tell_whom).
     if (state.room.load(std::memory_order_relaxed) != room) return false;
     // Last, since who moves on says so before it says anything else: room that came in between is
     // no want of hope.
